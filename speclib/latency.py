@@ -1,0 +1,78 @@
+"""Latency files: seconds of a forward pass, by model and by tokens fed.
+
+A file under ``data/latency`` holds, for ``draft`` and ``target``, ``forward = [[tokens, seconds],
+...]``, linear between entries and constant beyond them, and optionally ``prefill``, the seconds of
+the pass that starts a text, whatever its length. A paper that prints one speed gives a constant
+and prefill 0. Knows no clock and no model.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from .errors import SpeclibError
+from .paths import DATA
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds by tokens fed; ``prefill`` (seconds, or None) is the first pass of a text."""
+
+    forward: tuple[tuple[int, float], ...]
+    prefill: float | None = None
+
+    def __call__(self, fed: int, kept: int = 1) -> float:
+        if kept == 0 and self.prefill is not None:
+            return self.prefill
+        points = self.forward
+        if len(points) == 1 or fed <= points[0][0]:
+            return points[0][1]
+        if fed >= points[-1][0]:
+            return points[-1][1]
+        right = bisect_left(points, (fed,))
+        (x0, y0), (x1, y1) = points[right - 1], points[right]
+        return y0 + (y1 - y0) * (fed - x0) / (x1 - x0)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The curves of a pair. ``seconds(device, op, kept, fed)`` is one operation's duration."""
+
+    draft: Curve
+    target: Curve
+    name: str = ""
+
+    @classmethod
+    def ratio(cls, c: float, target: float = 1.0) -> Latency:
+        """Constant latencies with t_target / t_draft = c and free prefill: for what-ifs."""
+        if not c > 0:
+            raise SpeclibError(f"c is {c}: the cost ratio t_target / t_draft must be above 0")
+        return cls(Curve(((1, target / c),), 0.0), Curve(((1, target),), 0.0), f"c={c:g}")
+
+    @property
+    def c(self) -> float:
+        return self.target(1) / self.draft(1)
+
+    def seconds(self, device: str, op, kept: int, fed: int) -> float:
+        curve = self.draft if device == "draft" else self.target
+        later = op.forwards - 1
+        return curve(fed - later, kept) + later * curve(1)
+
+
+def load_latency(name: str) -> Latency:
+    """Reads ``data/latency/<name>.toml``."""
+    path = DATA / "latency" / f"{name}.toml"
+    if not path.exists():
+        known = sorted(str(p.relative_to(DATA / "latency").with_suffix(""))
+                       for p in (DATA / "latency").rglob("*.toml"))
+        raise SpeclibError(f"no latency file {name!r}; known: {', '.join(known)}")
+    raw = tomllib.loads(path.read_text())
+    try:
+        curves = [Curve(tuple((int(n), float(s)) for n, s in raw[part]["forward"]),
+                        raw[part].get("prefill")) for part in ("draft", "target")]
+    except (KeyError, TypeError, ValueError) as error:
+        raise SpeclibError(f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...]; "
+                           f"found {error!r}") from error
+    return Latency(*curves, name)

@@ -1,0 +1,19 @@
+"""The registry: a new method is one file here and one line below.
+
+Methods import ``tokens`` and know ``World`` only: never time, randomness, torch or models.
+"""
+
+from .autoregressive import autoregressive
+from .pearl import pearl
+from .speculative import speculative
+
+METHODS = {
+    "autoregressive": autoregressive,
+    "speculative": speculative,
+    "pearl": pearl,
+}
+
+# The settings in which every method is tested, traced and benchmarked; `gamma` is added where taken.
+VARIANTS = {
+    "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
+}

@@ -1,0 +1,116 @@
+"""Toy models: exact acceptance rates and tiny vocabularies, without torch.
+
+``Toy`` follows a script: the target always wants the script's token; the draft agrees with it
+independently at each position, with probability exactly alpha (greedy), or has an overlap
+sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws an unrelated distribution for
+every text: for the enumerator and for statistical tests. Knows no clock.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import SpeclibError
+from ..operations import Prefix
+from ..tokens import Sampler
+
+BOS = 0                     # a toy prompt is this one token; no toy ever writes it
+
+
+class Toy:
+    """A target (``alpha=None``) or draft of the script of ``seed``, or of ``words``.
+
+    Token ids are 1 .. vocab-1. With ``words``, position i of the text wants words[i - 1]
+    (repeating), so a timeline can show real text. Sampling: p spreads over the odd ids; the draft
+    puts alpha of its mass there in proportion to p and the rest on even ids, where p is zero.
+    """
+
+    def __init__(self, alpha: float | None = None, vocab: int = 16, seed: int = 0,
+                 words: tuple[int, ...] = (), context: int = 1 << 14):
+        if alpha is not None and not 0 <= alpha <= 1:
+            raise SpeclibError(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
+        if vocab < 3:
+            raise SpeclibError(f"a toy's vocab is {vocab}: give at least 3")
+        self.alpha, self.vocab, self.context = alpha, vocab, context
+        random = np.random.default_rng(seed)
+        script = random.integers(1, vocab, context)
+        if words:
+            script = np.resize(np.asarray(words), context)
+        agree = random.random(context)
+        wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (vocab - 1) + 1
+        self._says = script if alpha is None else np.where(agree < alpha, script, wrong)
+        self._weights = random.random((64, vocab)) + 0.1
+        self._eye = np.eye(vocab)
+        self.reset()
+
+    def reset(self) -> None:
+        self.prefix = Prefix()
+
+    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+        self.prefix.move(text, self.prefix.keep(text, last))
+        first = len(text) - last - 1
+        if sampler.greedy:
+            return self._eye[self._says[first:first + last + 1]]
+        with np.errstate(divide="ignore"):
+            return sampler(np.log(self._mixed(np.arange(first, first + last + 1))))
+
+    def _mixed(self, positions: np.ndarray) -> np.ndarray:
+        rows = self._weights[positions % 64].copy()
+        alpha = 1.0 if self.alpha is None else self.alpha
+        for half, mass in ((slice(1, None, 2), alpha), (slice(2, None, 2), 1 - alpha)):
+            rows[:, half] *= mass / rows[:, half].sum(1, keepdims=True)
+        rows[:, BOS] = 0
+        return rows
+
+
+class Random:
+    """An unrelated distribution for every text, cached; ``seed`` tells models apart.
+
+    Texts of ``horizon`` tokens or more are followed by token 0, surely: an enumerator need not walk
+    the tokens that a method drafts beyond the end of the output.
+    """
+
+    context = 1 << 14
+
+    def __init__(self, vocab: int = 3, seed: int = 0, horizon: int | None = None):
+        self.vocab, self.seed, self.horizon, self._cache = vocab, seed, horizon, {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.prefix = Prefix()
+
+    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+        self.prefix.move(text, self.prefix.keep(text, last))
+        text = tuple(text)
+        return np.stack([self._row(text[:n], sampler)
+                         for n in range(len(text) - last, len(text) + 1)])
+
+    def _row(self, text, sampler: Sampler) -> np.ndarray:
+        key = (text, sampler)
+        if key not in self._cache:
+            beyond = self.horizon is not None and len(text) >= self.horizon
+            row = (np.eye(self.vocab)[0] if beyond else
+                   np.random.default_rng([self.seed, *text]).dirichlet(np.ones(self.vocab)))
+            with np.errstate(divide="ignore"):
+                self._cache[key] = sampler(np.log(row)[None])[0]
+        return self._cache[key]
+
+
+class Scripted:
+    """Says what a printed example says: ``lines`` maps a text (ids) to the id that follows it."""
+
+    context = 1 << 14
+
+    def __init__(self, lines: dict[tuple[int, ...], int], vocab: int):
+        self.lines, self.vocab = lines, vocab
+        self.reset()
+
+    def reset(self) -> None:
+        self.prefix = Prefix()
+
+    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+        self.prefix.move(text, self.prefix.keep(text, last))
+        text, rows = tuple(text), np.zeros((last + 1, self.vocab))
+        for row, n in zip(rows, range(len(text) - last, len(text) + 1), strict=True):
+            row[self.lines.get(text[:n], BOS)] = 1
+        return rows

@@ -1,0 +1,8 @@
+"""Where the training data, the prompts and the checkpoints lie."""
+
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+CORPUS = DATA / "corpus"
+PROMPTS = DATA / "prompts"
+MODELS = DATA / "models"

@@ -1,0 +1,94 @@
+"""What a device can be asked to do. Operations are values: they carry their whole prefix.
+
+A worker keeps what it can of its KV cache (``Prefix``) and feeds the rest, so no method ever
+handles rollback. Operations do not know which world runs them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .tokens import Coins, Sampler
+
+
+class Request(NamedTuple):
+    """One decoding run: ``run`` is unique (a new run starts with an empty KV cache)."""
+
+    run: int
+    coins: Coins
+    sampler: Sampler
+
+
+class Prefix:
+    """The tokens a KV cache holds: exactly those fed, in order."""
+
+    def __init__(self):
+        self.fed: list[int] = []
+
+    def keep(self, text, last: int = 0) -> int:
+        """How many cached tokens serve ``text`` when its last ``last`` + 1 rows are wanted."""
+        limit = min(len(self.fed), len(text) - last - 1)
+        same = 0
+        while same < limit and self.fed[same] == text[same]:
+            same += 1
+        return same
+
+    def move(self, text, kept: int) -> None:
+        """The cache now holds all of ``text``, the first ``kept`` of it from before."""
+        self.fed[kept:] = text[kept:]
+
+    def cut(self, length: int) -> None:
+        del self.fed[length:]
+
+
+class Propose(NamedTuple):
+    """Draft ``n`` tokens after ``text``; the result is (tokens, their q rows [n, V])."""
+
+    text: tuple[int, ...]
+    n: int
+    index: int = 0
+    name = "propose"
+
+    @property
+    def forwards(self) -> int:
+        return self.n
+
+    def run(self, model, request: Request):
+        text, rows = list(self.text), []
+        for _ in range(self.n):
+            row = model.rows(text, 0, request.sampler)[0]
+            text.append(request.coins.choose(row, len(text), "draft", self.index))
+            rows.append(row)
+        return tuple(text[len(self.text):]), np.stack(rows)
+
+
+class Score(NamedTuple):
+    """The distributions after text[:-last] ... text; the result is rows [last + 1, V]."""
+
+    text: tuple[int, ...]
+    last: int = 0
+    name = "score"
+    forwards = 1
+
+    def run(self, model, request: Request):
+        return model.rows(self.text, self.last, request.sampler)
+
+
+class Done(NamedTuple):
+    """A finished operation: its result, KV tokens kept before it, tokens fed by it."""
+
+    value: object
+    kept: int
+    fed: int
+
+
+def perform(op, model, request: Request) -> Done:
+    """Runs ``op`` on ``model``, which starts from an empty cache when the run is a new one."""
+    if getattr(model, "run", None) != request.run:
+        model.run = request.run
+        model.reset()
+    kept = model.prefix.keep(op.text, getattr(op, "last", 0))
+    value = op.run(model, request)
+    return Done(value, kept, len(model.prefix.fed) - kept)

@@ -1,0 +1,205 @@
+"""The seam between methods and devices.
+
+A method has one thread of decisions and several busy devices. So it is a plain function that
+submits operations to devices and waits for their futures; nothing in it is async, and it knows
+neither time nor hardware. A world runs it:
+
+    devices   named; each does one operation at a time, first come, first served
+    submit    queue an operation on a device, get a Future
+    all       wait for every one of some futures, return their results in order
+    first     wait until any of some futures is done, return that future
+    cancel    the result is not wanted any more; what the device does is the world's ``cancel``
+              policy: "immediate" frees it at once, "after-op" when its operation ends
+    commit    the only way to emit tokens: cuts at EOS and at the limit exactly as plain decoding
+              would, stamps the time; ``going`` then ends the method's loop
+
+Subclasses provide ``now``, ``_start`` (an idle device begins an operation), ``_step`` (something
+finishes), ``_abort`` and ``ratio``. Everything that must not differ between clocks is here:
+queues, commits, outcomes, the trace.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+
+from .errors import SpeclibError
+from .operations import Propose, Request, Score
+from .tokens import Coins, Drafted, Sampler
+from .trace import Event, Trace
+
+
+class DeviceLost(SpeclibError):
+    """A device died, hung or failed; its message names the device and the cause."""
+
+
+class Future:
+    """One submitted operation; ``value`` is its result once ``done``, ``error`` why there is none."""
+
+    __slots__ = ("op", "device", "id", "round", "start", "done", "cancelled", "value", "error")
+
+    def __init__(self, op, device: str, id: int, round: int):
+        self.op, self.device, self.id, self.round = op, device, id, round
+        self.start, self.value, self.error = 0.0, None, None
+        self.done = self.cancelled = False
+
+
+class Device:
+    """A named place where one model runs. Submits; knows nothing of when or where."""
+
+    def __init__(self, world: World, name: str):
+        self.world, self.name = world, name
+
+    def propose(self, text, n: int, index: int = 0) -> Future:
+        """Future of ``n`` Drafted tokens after ``text``."""
+        return self.world.submit(self.name, Propose(tuple(text), n, index))
+
+    def score(self, text, last: int = 0) -> Future:
+        """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
+        return self.world.submit(self.name, Score(tuple(text), last))
+
+
+class World:
+    kind = "abstract"           # "virtual", "emulated" or "measured"
+    runs = count()
+
+    def __init__(self, names: tuple[str, ...], cancel: str = "after-op"):
+        if cancel not in ("immediate", "after-op"):
+            raise SpeclibError(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
+        self.cancel_policy = cancel
+        self.devices = {name: Device(self, name) for name in names}
+        self.draft, self.target = self.devices["draft"], self.devices["target"]
+        self._queue = {name: deque() for name in names}
+        self._running: dict[str, Future | None] = dict.fromkeys(names)
+        self.text, self._events = (), []
+
+    # -- one request ------------------------------------------------------------------------
+    def begin(self, prompt, *, sampler: Sampler, coins: Coins, limit: int, eos: frozenset = frozenset(),
+              on_commit=None) -> None:
+        """Starts a request: empty KV caches, clock at zero, ``prompt`` as the text."""
+        self.request = Request(next(World.runs), coins, sampler)
+        self.coins, self.text, self.round = coins, tuple(prompt), 0
+        self._prompt, self._limit, self._eos = len(self.text), limit, eos
+        self._on_commit, self._ids, self.going = on_commit, count(), True
+        self._events, self._outcomes = [], {}
+        self._zero()
+
+    def end(self, **meta) -> Trace:
+        """Ends the request: drops what is still queued, waits for what runs, returns the trace."""
+        for queue in self._queue.values():
+            queue.clear()
+        self.cancel(*filter(None, self._running.values()))
+        while any(self._running.values()):
+            self._step()
+        events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) if e.op == "propose" else e
+                  for e in self._events]
+        return Trace(events, {"devices": list(self.devices), "clock": self.kind,
+                              "cancel": self.cancel_policy, **meta})
+
+    def commit(self, tokens) -> None:
+        """Emits ``tokens`` (one call per iteration; none is allowed) and ends the round."""
+        tokens = tuple(tokens)[: self._limit - (len(self.text) - self._prompt)]
+        stop = next((i for i, t in enumerate(tokens) if t in self._eos), None)
+        tokens = tokens if stop is None else tokens[: stop + 1]
+        self.text += tokens
+        self.going = stop is None and len(self.text) - self._prompt < self._limit
+        self._events.append(Event(self.now, 0.0, "controller", "commit", next(self._ids), self.round,
+                                  tokens, (), self.kind))
+        self.round += 1
+        if self._on_commit and tokens:
+            self._on_commit(tokens)
+
+    def mark(self, drafted: Drafted, outcome: str) -> None:
+        """A method's verdict on a drafted token, for the trace."""
+        if drafted.op >= 0:
+            self._outcomes[drafted.op][drafted.index] = outcome
+
+    # -- operations -------------------------------------------------------------------------
+    def submit(self, device: str, op) -> Future:
+        future = Future(op, device, next(self._ids), self.round)
+        if self._running[device] is None:
+            self._launch(future)
+        else:
+            self._queue[device].append(future)
+        return future
+
+    def all(self, *futures: Future) -> tuple:
+        for future in futures:
+            while not future.done:
+                self._step()
+            if future.error is not None:
+                raise future.error
+        return tuple(f.value for f in futures)
+
+    def wait(self, future: Future):
+        """The result of one future."""
+        return self.all(future)[0]
+
+    def first(self, *futures: Future) -> Future:
+        while True:
+            for future in futures:
+                if future.done:
+                    return future
+            self._step()
+
+    def cancel(self, *futures: Future) -> None:
+        for future in futures:
+            if future.done or future.cancelled:
+                continue
+            future.cancelled = True
+            if future in self._queue[future.device]:
+                self._queue[future.device].remove(future)
+            elif self.cancel_policy == "immediate":
+                self._abort(future)
+
+    def _launch(self, future: Future) -> None:
+        self._running[future.device] = future
+        future.start = self.now
+        self._start(future)
+
+    def _finish(self, future: Future, value, end: float, kept: int, fed: int, error=None) -> None:
+        """A device's operation ended: record it, hand over its result, start the next one."""
+        future.done, future.error, op = True, error, future.op
+        self._running[future.device] = None
+        tokens = () if error is not None else self._result(future, value, kept)
+        self._events.append(Event(future.start, end - future.start, future.device, op.name,
+                                  future.id, future.round, tokens, (), self.kind, kept, fed,
+                                  getattr(op, "last", 0)))
+        if self._queue[future.device]:
+            self._launch(self._queue[future.device].popleft())
+
+    def _result(self, future: Future, value, kept: int) -> tuple[int, ...]:
+        """Sets the future's value; returns the tokens its event shows."""
+        if future.op.name == "score":
+            future.value = value
+            return future.op.text[kept:]
+        tokens, rows = value
+        self._outcomes[future.id] = ["wasted"] * len(tokens)
+        future.value = tuple(Drafted(t, q, future.id, i)
+                             for i, (t, q) in enumerate(zip(tokens, rows, strict=True)))
+        return tuple(tokens)
+
+    # -- what a clock provides --------------------------------------------------------------
+    @property
+    def now(self) -> float:
+        """Seconds since the request began."""
+        raise NotImplementedError
+
+    @property
+    def ratio(self) -> float:
+        """c: seconds of one target forward pass over one of the draft."""
+        raise NotImplementedError
+
+    def _zero(self) -> None: ...
+    def _start(self, future: Future) -> None: ...
+    def _step(self) -> None: ...
+    def _abort(self, future: Future) -> None: ...
+
+    def close(self) -> None:
+        """Gives devices back; the world cannot be used afterwards."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
