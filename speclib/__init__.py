@@ -1,0 +1,31 @@
+"""speclib: learn, check and reproduce parallel speculative decoding.
+
+Importing this is fast and needs no torch; what is heavy is loaded when first used.
+"""
+
+from importlib import import_module
+
+from .errors import SpeclibError
+from .methods import METHODS
+
+_LAZY = {
+    "decode": "decoding", "open_world": "decoding", "Result": "decoding",
+    "load_pair": "pairs", "pair": "pairs", "Pair": "pairs",
+    "Processes": "processes", "Virtual": "virtual", "DeviceLost": "world",
+    "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "trace",
+    "timeline": "views.timeline",
+}
+__all__ = ["METHODS", "SpeclibError", *_LAZY]
+
+
+def __getattr__(name: str):
+    if name not in _LAZY:
+        raise AttributeError(f"module 'speclib' has no attribute {name!r}; it has: "
+                             f"{', '.join(__all__)}")
+    value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(__all__)

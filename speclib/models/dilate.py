@@ -1,9 +1,9 @@
 """Dilation: embed a small trained model in a larger architecture, without changing its function.
 
 The dilated model returns the small one's logits (up to rounding) at the cost of the large shape:
-every layer, head and channel is computed. So quality and speed become independent dials, and a
-model of Llama-2-7B's exact shape runs without its weights. Small: width d, head dimension h, n
-layers; large: D, H, N.
+every layer, head and channel is computed. So quality and speed are independent dials, and a model
+of Llama-2-7B's exact shape runs without its weights. Width d -> D, head dimension h -> H, layers
+n -> N. Doesn't know tokenizers, several devices, or how a sampler bans tokens.
 - Width. The residual stream carries the small one in its first d channels, exact zeros behind. Its
   mean square is d/D of the small one's: RMSNorm with eps * d/D gives sqrt(D/d) times too much,
   which the norm's weight * sqrt(d/D) undoes.
@@ -15,14 +15,11 @@ layers; large: D, H, N.
 - Qwen3 normalises q and k over H with the *layers'* eps. The mean square falls by r, eps by D/d:
   q_proj and k_proj times sqrt(r * d/D) restore their ratio, so q and k come out sqrt(r) too
   large. That is q's wanted factor; k_norm's weight takes k's away.
-- Depth. Layer i becomes (i+1)*N//n - 1: evenly spread, so a fraction of the depth holds that
-  fraction of the function; the last stays last, so no early exit sees the final logits. The layers
-  between compute in full and write zeros.
-- Noise. What reads the stream (q, k, v, gate, up, lm_head) is seeded noise wherever it meets an
-  exact zero before (an empty channel) or behind (o_proj, down_proj). Only what writes the stream
-  is zero, stored densely. Nothing is cheaper for it: no sparsity, no denormals.
-
-This module doesn't know tokenizers, several devices, or how a sampler bans tokens.
+- Depth. Layer i becomes (i+1)*N//n - 1: evenly spread, so half the depth holds half the function,
+  and the last stays last: no early exit sees the final logits. Added layers compute, then write 0.
+- Noise. What reads the stream (q, k, v, gate, up, lm_head) is seeded noise where an exact zero
+  before it (an empty channel) or behind it (o_proj, down_proj) hides it. Only what writes the
+  stream is zero, stored densely: no sparsity or denormals make it cheaper.
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ READS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head")
 
 class Shape(NamedTuple):
     """What dilation enlarges; the first four are the `shape` of a pair file."""
-
     layers: int
     width: int
     heads: int
@@ -69,21 +65,18 @@ def dilate(model, shape, *, kv_heads=None, head_dim=None, vocab=None, dtype=None
     kv_heads: default: as many queries per key as the model. head_dim: default width / heads.
     vocab: rows added are zero, so their logits are 0, which can be the largest: **a sampler must
         ban the ids from config.real_vocab on**. transformers' generate does, by suppress_tokens.
-    dtype, device: default: the model's. Allocated directly there; "meta" allocates nothing.
-    seed: of the noise.
-
-    A plain transformers model that survives save and load; its config also has `real_vocab` and
-    `dilated_from`, the small model's (layers, width, heads, ffn).
+    dtype, device: default: the model's; allocated there directly, on "meta" not at all.
+    The result is a plain transformers model, also after save and load; its config also has
+    `real_vocab` and `dilated_from`, the small model's (layers, width, heads, ffn).
     Raises SpeclibError if the model is of another family or doesn't fit into the shape.
     """
     if type(model).__name__ not in FAMILIES:
         raise SpeclibError(f"model is a {type(model).__name__}; dilate one of {FAMILIES}")
     config = dilated_config(model.config, shape, kv_heads=kv_heads, head_dim=head_dim, vocab=vocab)
-    small, big = Shape.of(model.config), Shape.of(config)
     large = _allocate(model, config, dtype or model.dtype, torch.device(device or model.device))
     with torch.no_grad():
-        _fill(large, seed, big.head_dim // small.head_dim)
-        _embed(large, model, small, big)
+        _fill(large, Shape.of(config).head_dim // Shape.of(model.config).head_dim, seed)
+        _embed(large, model)
     large.generation_config = generation = deepcopy(model.generation_config)
     if unreal := range(config.real_vocab, config.vocab_size):
         generation.suppress_tokens = sorted({*(generation.suppress_tokens or ()), *unreal})
@@ -101,8 +94,8 @@ def dilated_config(config, shape, *, kv_heads=None, head_dim=None, vocab=None):
         real_vocab=getattr(config, "real_vocab", small.vocab),
         dilated_from=getattr(config, "dilated_from", list(small[:4])))
     if kinds := getattr(config, "layer_types", None):  # an added layer attends as the next real one
-        depths = _depths(small, large)
-        sizes["layer_types"] = [kinds[bisect_left(depths, at)] for at in range(large.layers)]
+        sizes["layer_types"] = [kinds[bisect_left(_depths(small, large), layer)]
+                                for layer in range(large.layers)]
     return type(config).from_dict(config.to_dict() | sizes)
 
 
@@ -116,8 +109,8 @@ def _complete(config, shape, kv_heads, head_dim, vocab) -> Shape:
     demand(len(shape) == 4 and all(isinstance(size, int) and size > 0 for size in shape),
            f"shape is {shape}; give four positive integers: layers, width, heads, ffn")
     (layers, width, heads, ffn), group = shape, small.heads // small.kv_heads
-    demand(not heads % (kv_heads or group), f"{heads} heads don't divide into kv_heads={kv_heads} "
-           f"(the model has {group} per key); pass as kv_heads a divisor of {heads}")
+    demand(not heads % (kv_heads or group), f"{heads} heads don't divide into kv_heads {kv_heads} "
+           f"(the model has {group} heads to a key); pass a divisor of {heads} as kv_heads")
     demand(head_dim or not width % heads,
            f"width {width} is no multiple of {heads} heads; change one of them or pass head_dim")
     large = Shape(layers, width, heads, ffn, kv_heads or heads // group,
@@ -156,7 +149,7 @@ def _allocate(model, config, dtype, device):
     return large
 
 
-def _fill(large, seed, ratio):
+def _fill(large, ratio, seed):
     """Noise in what reads the residual stream, zeros in what writes it, ones in the norms."""
     spread = 0.02 * sqrt(3)  # uniform, with the standard deviation of a fresh model
     coins = None if large.device.type == "meta" else torch.Generator(large.device).manual_seed(seed)
@@ -171,9 +164,10 @@ def _fill(large, seed, ratio):
     large.lm_head.weight[large.config.real_vocab :] = 0.0
 
 
-def _embed(large, model, small: Shape, big: Shape):
+def _embed(large, model):
     """Write every weight of the small model to its place, rounded once."""
-    places, depths = _places(small, big, normed="qwen3" in model.config.model_type), _depths(small, big)
+    shapes = Shape.of(model.config), Shape.of(large.config)
+    places, depths = _places(*shapes, model.config.model_type == "qwen3"), _depths(*shapes)
     for name, theirs in model.named_parameters(remove_duplicate=False):  # lm_head, even if tied
         path = name.split(".")
         if "layers" in path:
@@ -187,22 +181,20 @@ def _places(small: Shape, large: Shape, normed: bool) -> dict:
     """module -> (rows, columns, scale) in the large model; a bias or norm has rows only."""
     ratio, shrink = large.head_dim // small.head_dim, sqrt(small.width / large.width)
     group, room = small.heads // small.kv_heads, large.heads // large.kv_heads
-    copies, channels = _copies(small, large), torch.arange(small.head_dim) * ratio
-    query, key = torch.arange(small.heads), torch.arange(small.kv_heads)
-    query, member = query // group * copies + query % group // room, query % group % room
+    query, copies = torch.arange(small.heads), _copies(small, large)
+    query = (query // group * copies + query % group // room) * room + query % group % room
+    key = torch.arange(small.kv_heads * copies).view(-1, copies).T  # one write fills all copies
+    channels = torch.arange(small.head_dim) * ratio
+    queries, keys = ((head[..., None] * large.head_dim + channels).flatten(-2)
+                     for head in (query, key))
     stream, words, ffn = slice(small.width), slice(small.vocab), slice(small.ffn)
-    queries = ((query * room + member)[:, None] * large.head_dim + channels).flatten()
-    keys = torch.stack([((key * copies + copy)[:, None] * large.head_dim + channels).flatten()
-                        for copy in range(copies)])  # [copies, rows]: one write fills all copies
-    stretch = shrink * sqrt(ratio)
+    norm, read, write = (stream, None, shrink), (ffn, stream, 1.0), (stream, ffn, 1.0)
     return {
-        "embed_tokens": (words, stream, 1.0), "lm_head": (words, stream, 1.0),
-        "input_layernorm": (stream, None, shrink), "norm": (stream, None, shrink),
-        "post_attention_layernorm": (stream, None, shrink),
-        "q_proj": (queries, stream, stretch if normed else sqrt(ratio)),
-        "k_proj": (keys, stream, stretch if normed else 1.0),
+        "embed_tokens": (words, stream, 1.0), "lm_head": (words, stream, 1.0), "norm": norm,
+        "input_layernorm": norm, "post_attention_layernorm": norm,
+        "q_proj": (queries, stream, sqrt(ratio) * (shrink if normed else 1.0)),
+        "k_proj": (keys, stream, sqrt(ratio) * shrink if normed else 1.0),
         "v_proj": (keys, stream, 1.0), "o_proj": (stream, queries, 1.0),
         "q_norm": (channels, None, 1.0), "k_norm": (channels, None, 1 / sqrt(ratio)),
-        "gate_proj": (ffn, stream, 1.0), "up_proj": (ffn, stream, 1.0),
-        "down_proj": (stream, ffn, 1.0),
+        "gate_proj": read, "up_proj": read, "down_proj": write,
     }

@@ -114,3 +114,19 @@ class Scripted:
         for row, n in zip(rows, range(len(text) - last, len(text) + 1), strict=True):
             row[self.lines.get(text[:n], BOS)] = 1
         return rows
+
+
+class ToyTokenizer:
+    """Any text is the toy's one-token prompt; ids read as t1 t2 ..."""
+
+    eos_token_id = None
+    chat_template = None
+
+    def __init__(self, vocab: int):
+        self.vocab = vocab
+
+    def encode(self, text: str) -> list[int]:
+        return [BOS] if text else []
+
+    def decode(self, tokens) -> str:
+        return "".join(f" t{t}" for t in tokens)

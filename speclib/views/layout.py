@@ -1,142 +1,121 @@
 """Where everything in a timeline goes: the one layout, in pixels, that every output draws.
 
 A figure has one time axis and, stacked on it, one group per run: a lane per device, a row with the
-text as it grows, and the run's statistics. Positions along the axis are pixels from its left end.
-What depends on how far a reader has zoomed in (tick labels, the growing text) is laid out once for
-each of ``LEVELS``. Reads traces only; knows no markup, method, clock or notebook.
+text as it grows, and the run's facts. What depends on how far a reader has zoomed in (tick labels,
+the growing text) is laid out once for each of ``LEVELS``. Knows no markup and no notebook.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from dataclasses import dataclass
-from functools import lru_cache
-from math import isnan
 from typing import NamedTuple
 
 from ..errors import SpeclibError
-from ..trace import Event, Stats, Trace, stats
+from .runs import Run, facts
+from .shapes import PAD, Frame, Lane, Mark, Words, lane, shown, text_width
 
 LEVELS = (1, 2, 4, 8, 16, 32)
-PAD, GUTTER, SIDE = 16, 68, 206         # card margin; lane names; statistics, at the right
-LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 34, 24, 28, 4, 26, 46, 14
-FONT = 13.5                             # tokens and lane names; headings are larger
-NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
-         "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI"}
-# Widths of Helvetica's letters in 1/1000 of the font size: no wider in the fonts we ask for.
-WIDE = {278: " !,./:;I[]\\ft\u00a0", 222: "'ijl|", 333: "()-`r", 500: "cksvxyzJ", 722: "wCDHNRUG&",
-        667: "ABEKPSVXY", 833: "mM%", 944: "W", 778: "OQ", 584: "+<=>~", 611: "FLTZ", 1000: "@…"}
-WIDTHS = {letter: size / 1000 for size, letters in WIDE.items() for letter in letters}
-
-
-class Run(NamedTuple):
-    """One trace to draw; ``note`` follows the label, ``pieces`` maps ids to their text."""
-
-    label: str
-    note: str
-    trace: Trace
-    pieces: dict[int, str]
-
-    def text(self, token: int) -> str:
-        return self.pieces.get(token, f" {token}")
-
-    @property
-    def lanes(self) -> list[str]:
-        """Devices that did something, the draft's first."""
-        used = {e.device for e in self.trace.operations}
-        names = [name for name in self.trace.devices if name in used]
-        return sorted(names, key=lambda name: not name.startswith("draft"))
-
-    @property
-    def seconds(self) -> float:
-        return self.trace.makespan
-
-    def idle(self, device: str) -> float:
-        """Share of the makespan in which ``device`` waits."""
-        return 1 - self.trace.busy(device) / self.seconds if self.seconds else float("nan")
-
-
-class Shape(NamedTuple):
-    """A rectangle of a lane. ``kind``: accepted, rejected, wasted, score, unused or idle."""
-
-    kind: str
-    x: float
-    width: float
-    label: str
-    tip: str
-
-
-class Mark(NamedTuple):
-    """A vertical line at ``x``. ``kind``: round, commit or end."""
-
-    kind: str
-    x: float
-    tip: str
-
-
-class Words(NamedTuple):
-    """Text that ends at ``x``: ``parts`` are (who wrote it, text)."""
-
-    x: float
-    parts: tuple[tuple[str, str], ...]
+LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
 
 
 class Group(NamedTuple):
+    """One run. ``rows``: zoom level -> the growing text."""
+
     run: Run
     y: float
-    lanes: tuple[tuple[str, float, tuple[Shape, ...]], ...]     # name, y, shapes
-    marks: tuple[Mark, ...]
-    rows: dict[int, tuple[Words, ...]]                          # level -> the growing text
-    facts: tuple[str, ...]
     height: float
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The shared axis: ``plot`` pixels wide, ``span`` seconds long."""
-
-    width: float
-    span: float
+    lanes: tuple[Lane, ...]
+    marks: tuple[Mark, ...]
+    rows: dict[int, tuple[Words, ...]]
+    facts: tuple[str, ...]
 
     @property
-    def plot(self) -> float:
-        return self.width - 2 * PAD - GUTTER - SIDE
-
-    @property
-    def unit(self) -> tuple[str, float]:
-        return ("ms", 1e3) if self.span < 2 else ("s", 1.0)
-
-    def x(self, seconds: float) -> float:
-        return seconds / self.span * self.plot
-
-    def time(self, seconds: float) -> str:
-        name, scale = self.unit
-        return f"{number(seconds * scale)} {name}"
-
-    def ticks(self, level: int) -> list[tuple[float, str]]:
-        """(x, label) of round times, at least 70 px apart at zoom ``level``."""
-        scale = self.unit[1]
-        least, step, power = self.span * scale * 70 / self.plot / level, 1.0, 1.0
-        while power > least:
-            power /= 10
-        while (step := next((s * power for s in (1, 2, 5) if s * power >= least), 0)) == 0:
-            power *= 10
-        digits = max(0, -len(f"{step:.9f}".rstrip("0").split(".")[1])) or \
-            len(f"{step:.9f}".rstrip("0").split(".")[1])
-        last = int(self.span * scale / step + 1e-9)
-        return [(self.x(i * step / scale), f"{i * step:.{digits}f}") for i in range(last + 1)]
+    def row(self) -> float:
+        """Where the lanes end and the row of text begins."""
+        return self.y + HEAD + len(self.lanes) * (LANE + GAP)
 
 
 class Figure(NamedTuple):
     frame: Frame
     groups: tuple[Group, ...]
-    title: str                  # of the axis
+    title: str                              # of the axis
     height: float
 
 
-def number(value: float, digits: int = 4) -> str:
-    """``digits`` significant digits, without an exponent; a dash for not-a-number."""
-    if isnan(value):
-        return "–"
-    text = f"{value:.{max(0, digits - len(str(int(abs(value)))))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def marks(run: Run, written: list, frame: Frame) -> tuple[Mark, ...]:
+    """A hairline where each round starts, a tick at each commit, a line at the end."""
+    starts: dict[int, float] = {}
+    for event in run.trace.operations:
+        starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
+    found, tail = [Mark("round", frame.x(t), "") for t in starts.values() if t], ""
+    for event, parts in written:
+        new = "".join(text for _, text in parts)
+        tail = (tail + new)[-70:]
+        tip = f"commit of {len(parts)} at {frame.time(event.ts)}: “{shown(new)}”\n…{shown(tail)}"
+        found.append(Mark("commit", frame.x(event.ts), tip))
+    found.append(Mark("end", frame.x(run.seconds), ""))
+    return tuple(m for m in found if m.x <= frame.plot + 1e-6)
+
+
+def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
+    """The committed text, each piece ending where it was committed.
+
+    Commits closer together than their text is wide join the next ones; so everything is readable
+    and nothing appears after its own time.
+    """
+    rows, waiting, needed, free = [], [], 0.0, 0.0
+    commits = [(frame.x(e.ts) * level, parts) for e, parts in written
+               if parts and frame.x(e.ts) <= frame.plot + 1e-6]
+    for i, (x, parts) in enumerate(commits):
+        waiting += [(who, shown(text)) for who, text in parts]
+        needed += sum(text_width(shown(text)) for _, text in parts)
+        if needed > x - free and i + 1 < len(commits):
+            continue
+        rows.append(Words(x / level, tuple(fitting(waiting, x - free))))
+        waiting, needed, free = [], 0.0, x + 5
+    return tuple(rows)
+
+
+def fitting(parts: list[tuple[str, str]], room: float) -> list[tuple[str, str]]:
+    """The end of the text that fits into ``room`` pixels."""
+    if text_width("".join(text for _, text in parts)) <= room:
+        return parts
+    kept, width = [], text_width("…")
+    for who, text in reversed(parts):
+        width += text_width(text)
+        if width > room:
+            break
+        kept.insert(0, (who, text))
+    return [("cut", "…"), *kept]
+
+
+def layout(runs: list[Run], width: float = 1100, until: float | None = None,
+           levels: tuple[int, ...] = LEVELS) -> Figure:
+    """``runs`` on one axis, ``until`` seconds long (by default the longest makespan)."""
+    if not runs:
+        raise SpeclibError("a timeline of nothing: pass at least one result or trace")
+    if until is not None and not until > 0:
+        raise SpeclibError(f"until is {until}: give the axis a length in seconds, above 0")
+    if width < 600:
+        raise SpeclibError(f"width is {width}: a readable timeline needs at least 600 pixels")
+    longest = max(run.seconds for run in runs)
+    frame = Frame(width, min(until or longest, longest) or 1.0)
+    y, groups = PAD + LEGEND, []
+    for run in runs:
+        written = run.written()
+        lanes = tuple(lane(run, name, y + HEAD + i * (LANE + GAP), frame)
+                      for i, name in enumerate(run.lanes))
+        height = HEAD + max(len(lanes), 1) * (LANE + GAP) + ROW
+        lines = facts(run, runs, frame.unit)
+        height = max(height, 20 * len(lines) + 6)
+        groups.append(Group(run, y, height, lanes, marks(run, written, frame),
+                            {n: growing(written, frame, n) for n in levels}, lines))
+        y += height + SPACE
+    return Figure(frame, tuple(groups), axis_title(runs, frame), y - SPACE + AXIS + PAD)
+
+
+def axis_title(runs: list[Run], frame: Frame) -> str:
+    """The unit and the kind of number; kinds never share an axis unnamed."""
+    kinds = ", ".join(dict.fromkeys(run.kind for run in runs))
+    cut = max(run.seconds for run in runs) > frame.span * (1 + 1e-9)
+    more = "; cut off here, the figures beside it are of whole runs" if cut else ""
+    return f"time in {frame.unit[0]} ({kinds}{more})"

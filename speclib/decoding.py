@@ -1,0 +1,142 @@
+"""``decode``: one prompt, one method, one world, one result."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+from .errors import SpeclibError
+from .latency import load_latency
+from .methods import METHODS
+from .pairs import Pair, load_pair
+from .tokens import Coins, Sampler
+from .trace import Stats, Trace, stats
+from .virtual import Virtual
+from .world import World
+
+WORLDS = ("virtual", "processes")
+
+
+@dataclass
+class Result:
+    """What came out: the new, committed tokens and their text, the run's trace and statistics.
+
+    ``pieces``: token id -> its text, for every token the trace mentions.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    stats: Stats
+    trace: Trace
+    pieces: dict[int, str]
+
+
+def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | None = None) -> World:
+    """A world of ``pair``: "virtual" (tokens computed inline and undilated, durations from its
+    latency file) or "processes" (one worker per device, wall-clock). Close it when done."""
+    if world == "processes":
+        from .processes import Processes
+        return Processes(pair, dtype=dtype)
+    if world != "virtual":
+        raise SpeclibError(f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World")
+    name = latency or pair.latency
+    if name is None:
+        raise SpeclibError(f"pair {pair.name!r} names no latency file, which world='virtual' needs: "
+                           "give it latency = \"...\" (a path under data/latency)")
+    opened = Virtual({role: pair.build(role, dtype, dilated=False) for role in ("draft", "target")},
+                     load_latency(name))
+    opened.pair, opened.dtype = pair, dtype
+    return opened
+
+
+def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gamma="auto",
+           max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
+           seed: int = 0, request: int = 0, dtype: str = "auto", world: World | str = "processes",
+           on_commit=None, **settings) -> Result:
+    """Decodes ``prompt`` (a str, or chat messages) with ``method``, exactly as the target would.
+
+    ``gamma``: draft length, or "auto" = round(c), c = t_target / t_draft as this world measures it.
+    ``world``: "virtual", "processes", or an open World, whose pair wins. ``seed`` and ``request``
+    key the randomness. ``on_commit(tokens)`` streams. Further keywords go to the method.
+    Raises SpeclibError naming the value that is wrong and what would be right.
+    """
+    run = _method(method, settings)
+    sampler = Sampler(temperature, top_k, top_p)
+    if max_new_tokens < 1:
+        raise SpeclibError(f"max_new_tokens is {max_new_tokens}: give at least 1")
+    opened = isinstance(world, World)
+    here = world if opened else open_world(world, _pair(pair), dtype=dtype)
+    try:
+        if "gamma" in inspect.signature(METHODS[method]).parameters:
+            settings["gamma"] = draft_length(gamma, here)
+        elif gamma != "auto":
+            raise SpeclibError(f"method {method!r} has no gamma; leave it out")
+        ids = _encode(prompt, here.pair, max_new_tokens)
+        here.begin(ids, sampler=sampler, coins=Coins(seed, request), limit=max_new_tokens,
+                   eos=_eos(here.pair.tokenizer), on_commit=on_commit)
+        try:
+            run(here, **settings)
+        finally:
+            trace = here.end(method=method, pair=here.pair.name, prompt=list(ids), **settings)
+    finally:
+        if not opened:
+            here.close()
+    tokens = here.text[len(ids):]
+    return Result(here.pair.tokenizer.decode(list(tokens)), tokens, stats(trace), trace,
+                  pieces(trace, here.pair.tokenizer))
+
+
+def draft_length(gamma, world: World) -> int:
+    """``gamma`` checked; "auto" is round(c), the optimum of PEARL's Theorem 1."""
+    if gamma == "auto":
+        return max(1, round(world.ratio))
+    if isinstance(gamma, bool) or not isinstance(gamma, int) or gamma < 1:
+        raise SpeclibError(f"gamma is {gamma!r}: give a draft length of 1 or more, or 'auto'")
+    return gamma
+
+
+def pieces(trace: Trace, tokenizer) -> dict[int, str]:
+    """The text of every token a trace mentions."""
+    seen = {t for e in trace.events for t in e.tokens}
+    return {t: tokenizer.decode([t]) for t in sorted(seen)}
+
+
+def _method(name: str, settings: dict):
+    if name not in METHODS:
+        raise SpeclibError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
+    known = [p for p in inspect.signature(METHODS[name]).parameters if p not in ("world", "gamma")]
+    for key in settings:
+        if key not in known:
+            raise SpeclibError(f"method {name!r} has no parameter {key!r}; known: "
+                               f"{', '.join(['gamma', *known]) if known else 'none besides gamma'}")
+    return METHODS[name]
+
+
+def _pair(pair: Pair | str | None) -> Pair:
+    if pair is None:
+        raise SpeclibError("no pair given: pair='embedded/llama-7b-70b', for instance, or "
+                           "speclib.pair(target=..., draft=...)")
+    return load_pair(pair) if isinstance(pair, str) else pair
+
+
+def _encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
+    """Prompt to ids; str as it is, messages through the tokenizer's chat template."""
+    tokenizer = pair.tokenizer
+    if isinstance(prompt, str):
+        ids = tokenizer.encode(prompt)
+    elif not tokenizer.chat_template:
+        raise SpeclibError(f"pair {pair.name!r} has no chat template: give the prompt as a str")
+    else:
+        ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=True,
+                                            return_dict=False)
+    if not prompt or not ids:
+        raise SpeclibError(f"the prompt {prompt!r} is empty: give at least one token of text")
+    if len(ids) + max_new_tokens > pair.context:
+        raise SpeclibError(f"the prompt has {len(ids)} tokens; with max_new_tokens={max_new_tokens} "
+                           f"it exceeds the {pair.context} tokens that pair {pair.name!r} can hold: "
+                           "shorten either")
+    return tuple(ids)
+
+
+def _eos(tokenizer) -> frozenset[int]:
+    return frozenset(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,))

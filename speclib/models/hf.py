@@ -1,0 +1,85 @@
+"""Transformers models with a prefix-matched KV cache.
+
+``rows`` keeps the cached tokens a text shares with the last one, cuts the rest, and feeds only what
+is missing: after a rejection that is one or two tokens, and no method ever handles it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache
+from transformers.utils import logging
+
+from ..errors import SpeclibError
+from ..operations import Prefix
+from ..tokens import Sampler
+from .zoo import load_part
+
+DTYPES = {"auto": torch.float32, "float32": torch.float32, "float64": torch.float64,
+          "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class HFModel:
+    """``network``: a causal language model of transformers; ``vocab``: rows that may be sampled."""
+
+    def __init__(self, network, vocab: int):
+        self.network, self.vocab = network.eval(), vocab
+        self.context = network.config.max_position_embeddings
+        self.reset()
+
+    def reset(self) -> None:
+        self.prefix, self.cache = Prefix(), DynamicCache(config=self.network.config)
+
+    @torch.inference_mode()
+    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+        """Distributions [last + 1, V] (float32) after text[:-last] ... text."""
+        kept, held = self.prefix.keep(text, last), len(self.prefix.fed)
+        try:
+            if held > kept:
+                self.cache.crop(-(held - kept))     # a negative count removes that many tokens
+            fed = torch.tensor([text[kept:]], device=self.network.device)
+            logits = self.network(input_ids=fed, past_key_values=self.cache, use_cache=True,
+                                  logits_to_keep=last + 1).logits[0, :, :self.vocab]
+        except BaseException:
+            self.reset()                            # layers may differ in length now
+            raise
+        self.prefix.move(text, kept)
+        exact = logits if logits.dtype == torch.float64 else logits.float()
+        return sampler(self._finite(exact.cpu().numpy()))
+
+    @staticmethod
+    def _finite(logits: np.ndarray) -> np.ndarray:
+        if np.isnan(logits).any():
+            raise SpeclibError("the model's logits contain NaN: its weights or dtype are unsound; "
+                               "try dtype='float32'")
+        return logits
+
+
+def load(spec, dtype: str, devices: tuple[str, ...], vocab: int) -> HFModel:
+    """Builds ``spec`` (a ModelSpec) on ``devices``: one place, or several GPUs by layers."""
+    if dtype not in DTYPES:
+        raise SpeclibError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    gpus = [d for d in devices if d.startswith("cuda")]
+    if len(gpus) > 1 and spec.shape is None:
+        spread = {"device_map": "balanced", "max_memory": _only(gpus)}
+    else:
+        spread = {}
+    network = load_part(spec.model, AutoModelForCausalLM, "weights", dtype=DTYPES[dtype],
+                      use_safetensors=True, **spread)
+    if spec.shape is not None:
+        from .dilate import dilate
+        network = dilate(network, tuple(spec.shape), dtype=DTYPES[dtype],
+                         device=gpus[0] if gpus else "cpu")
+    elif gpus and not spread:
+        network = network.to(gpus[0])
+    return HFModel(network, vocab)
+
+
+def _only(gpus: list[str]) -> dict:
+    """accelerate's memory map that leaves every other GPU alone."""
+    chosen = {int(g.removeprefix("cuda:")) for g in gpus}
+    return {i: (torch.cuda.mem_get_info(i)[0] if i in chosen else 0)
+            for i in range(torch.cuda.device_count())}

@@ -1,0 +1,74 @@
+"""Where checkpoints are: the embedded zoo, folders, hub ids. Checks them before anyone loads them."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from ..errors import SpeclibError
+from ..paths import DATA
+
+ZOO = DATA / "models"
+
+
+def locate(model: str) -> str:
+    """``zoo/<name>`` -> its folder, verified against SHA256SUMS; anything else as it is."""
+    if not model.startswith("zoo/"):
+        return model
+    folder = ZOO / model.removeprefix("zoo/")
+    if not (folder / "model.safetensors").exists():
+        raise SpeclibError(f"embedded model {model!r} is missing in {folder}: restore it from the "
+                           "repository, or train it with `make models`")
+    _check(folder)
+    return str(folder)
+
+
+@cache
+def _check(folder: Path) -> None:
+    """Compares a folder's files with their committed checksums, once per process."""
+    sums = dict(reversed(line.split(maxsplit=1)) for line in
+                (ZOO / "SHA256SUMS").read_text().splitlines() if line.strip())
+    for path in sorted(folder.iterdir()):
+        name = str(path.relative_to(ZOO))
+        if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
+            raise SpeclibError(f"embedded model file {path} does not match data/models/SHA256SUMS: "
+                               "it is corrupt or changed; restore it from the repository, or run "
+                               "`make models`, which rewrites the checksums")
+
+
+def load_part(model: str, loader, what: str, **options):
+    """Loads a part of a checkpoint with transformers; a failure names the model and the step."""
+    try:
+        return loader.from_pretrained(locate(model), trust_remote_code=False, **options)
+    except (OSError, ValueError, KeyError) as error:
+        raise SpeclibError(f"cannot load the {what} of model {model!r}: {error}. Give `zoo/<name>`, "
+                           "a folder of a transformers checkpoint, or a hub id that this machine "
+                           "can reach") from error
+
+
+@cache
+def limits(model: str) -> tuple[int, int]:
+    """(vocabulary rows, longest text) of a model, from its configuration alone."""
+    from transformers import AutoConfig
+    config = load_part(model, AutoConfig, "configuration")
+    return config.vocab_size, config.max_position_embeddings
+
+
+@cache
+def tokenizer(model: str):
+    from transformers import AutoTokenizer
+    return load_part(model, AutoTokenizer, "tokenizer")
+
+
+def shared_tokenizer(target: str, draft: str):
+    """The target's tokenizer; an error if the draft's gives any shared id another meaning."""
+    ours, theirs = tokenizer(target).get_vocab(), tokenizer(draft).get_vocab()
+    size = min(len(ours), len(theirs))
+    strip = [{i: t for t, i in vocab.items() if i < size} for vocab in (ours, theirs)]
+    if strip[0] != strip[1]:
+        odd = next(i for i in range(size) if strip[0].get(i) != strip[1].get(i))
+        raise SpeclibError(f"target {target!r} and draft {draft!r} have different tokenizers: id "
+                           f"{odd} is {strip[0].get(odd)!r} and {strip[1].get(odd)!r}. Speculative "
+                           "decoding needs one vocabulary: choose models of one family")
+    return tokenizer(target)

@@ -1,0 +1,113 @@
+"""Pairs: a target, a draft, and how they are placed. Files under ``data/pairs``.
+
+A model is ``zoo/<name>`` (embedded), ``toy``, a folder, or a hub id; ``shape = [layers, width,
+heads, ffn]`` dilates it: the same logits at the compute of a larger architecture. Building a model
+imports torch; describing one does not.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cached_property
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .errors import SpeclibError
+from .paths import DATA
+
+
+class ModelSpec(BaseModel):
+    """What a worker needs to build one model; ``alpha``, ``vocab`` and ``seed`` are a toy's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    model: str
+    shape: tuple[int, int, int, int] | None = None
+    alpha: float | None = None
+    vocab: int = 16
+    seed: int = 0
+    words: tuple[int, ...] = ()
+
+    @property
+    def is_toy(self) -> bool:
+        return self.model == "toy"
+
+
+class Place(BaseModel):
+    """Devices per role: ``core:N`` (a CPU core, pinned), ``cpu``, ``cuda:N``; threads per device."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    draft: tuple[str, ...] = ("cpu",)
+    target: tuple[str, ...] = ("cpu",)
+    threads: int = 1
+
+
+class Pair(BaseModel):
+    """A target and a draft of one vocabulary. ``latency`` names the file for virtual runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+    target: ModelSpec
+    draft: ModelSpec
+    place: Place = Place()
+    latency: str | None = None
+    stands_for: str = ""
+    name: str = "unnamed"
+    about: str = ""
+
+    def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True):
+        """The model of ``role``; ``dilated=False`` gives the same logits at the cost it was
+        trained at. ``dtype``: auto (float32), float32, float64, bfloat16, float16."""
+        spec = getattr(self, role)
+        if spec.is_toy:
+            from .models.toy import Toy
+            return Toy(spec.alpha if role == "draft" else None, spec.vocab, spec.seed, spec.words)
+        from .models.hf import load
+        return load(spec if dilated else spec.model_copy(update={"shape": None}), dtype,
+                    getattr(self.place, role), self.vocab)
+
+    @cached_property
+    def tokenizer(self):
+        """The target's tokenizer, checked against the draft's."""
+        if self.target.is_toy:
+            from .models.toy import ToyTokenizer
+            return ToyTokenizer(self.target.vocab)
+        from .models.zoo import shared_tokenizer
+        return shared_tokenizer(self.target.model, self.draft.model)
+
+    @property
+    def vocab(self) -> int:
+        """Rows both models have: extra rows of a wider head are never sampled."""
+        return self._limits[0]
+
+    @property
+    def context(self) -> int:
+        """The longest text, in tokens, that both models accept."""
+        return self._limits[1]
+
+    @cached_property
+    def _limits(self) -> tuple[int, int]:
+        if self.target.is_toy:
+            return self.target.vocab, 1 << 14
+        from .models.zoo import limits
+        both = limits(self.target.model), limits(self.draft.model)
+        return min(v for v, _ in both), min(c for _, c in both)
+
+
+def load_pair(name: str) -> Pair:
+    """Reads ``data/pairs/<name>.toml``."""
+    path = DATA / "pairs" / f"{name}.toml"
+    if not path.exists():
+        known = sorted(str(p.relative_to(DATA / "pairs").with_suffix(""))
+                       for p in (DATA / "pairs").rglob("*.toml"))
+        raise SpeclibError(f"no pair {name!r} under {DATA / 'pairs'}; known: {', '.join(known)}. "
+                           "For models of your own: speclib.pair(target=..., draft=...)")
+    try:
+        return Pair(**tomllib.loads(path.read_text()), name=name)
+    except (ValidationError, tomllib.TOMLDecodeError) as error:
+        raise SpeclibError(f"{path}: {error}") from error
+
+
+def pair(target: str, draft: str, *, name: str | None = None, **settings) -> Pair:
+    """A pair of your own: two folders or hub ids with one tokenizer. ``settings``: place, latency."""
+    return Pair(target=ModelSpec(model=target), draft=ModelSpec(model=draft),
+                name=name or f"{draft}+{target}", **settings)

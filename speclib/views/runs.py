@@ -1,0 +1,144 @@
+"""What a timeline says about one run, in words and figures: labels, texts, facts, summaries.
+
+Reads a trace (and the text of its tokens). Knows no picture, method, clock or notebook. Every
+ratio is ``trace.Stats``'s; shares of idle time are of the makespan.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+from ..errors import SpeclibError
+from ..trace import Event, Stats, Trace, stats
+
+NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
+         "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI"}
+
+
+def number(value: float, digits: int = 3) -> str:
+    """At least ``digits`` significant digits, no exponent; a dash where there is no value."""
+    if not isfinite(value):
+        return "–"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:.{max(0, digits - whole)}f}"
+
+
+def percent(share: float) -> str:
+    return f"{round(100 * share) + 0} %" if isfinite(share) else "–"
+
+
+class Run(NamedTuple):
+    """One trace to show; ``note`` follows the label, ``pieces`` maps token ids to their text."""
+
+    label: str
+    note: str
+    trace: Trace
+    pieces: dict[int, str]
+
+    @property
+    def seconds(self) -> float:
+        return self.trace.makespan
+
+    @property
+    def stats(self) -> Stats:
+        return stats(self.trace)
+
+    @property
+    def kind(self) -> str:
+        """virtual, emulated or measured."""
+        return self.trace.meta.get("clock") or next((e.clock for e in self.trace.events), "virtual")
+
+    @property
+    def lanes(self) -> list[str]:
+        """Devices that did something, the draft's first."""
+        used = {e.device for e in self.trace.operations}
+        names = [name for name in self.trace.devices if name in used]
+        return sorted(names, key=lambda name: not name.startswith("draft"))
+
+    def idle(self, device: str) -> float:
+        """Share of the makespan in which ``device`` waits."""
+        return 1 - self.trace.busy(device) / self.seconds if self.seconds else float("nan")
+
+    def piece(self, token: int) -> str:
+        return self.pieces.get(token, f" {token}")
+
+    def written(self) -> list[tuple[Event, tuple[tuple[str, str], ...]]]:
+        """Every commit with its tokens as (who wrote it: "draft" or "target", text).
+
+        A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
+        but the last of its own tokens were fed. The first proposal starts where the prompt ends.
+        """
+        proposals = [(e.kept + e.fed - len(e.tokens) + 1, e)
+                     for e in self.trace.operations if e.op == "propose" and e.tokens]
+        position = min((first for first, _ in proposals), default=0)
+        drafted = {first + i for first, e in proposals
+                   for i, outcome in enumerate(e.outcome) if outcome == "accepted"}
+        commits = []
+        for event in self.trace.commits:
+            places = range(position, position + len(event.tokens))
+            commits.append((event, tuple(("draft" if place in drafted else "target", self.piece(t))
+                                         for place, t in zip(places, event.tokens, strict=True))))
+            position += len(event.tokens)
+        return commits
+
+
+def run_of(item, label: str | None = None) -> Run:
+    """``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``."""
+    trace = getattr(item, "trace", item)
+    if not isinstance(trace, Trace):
+        raise SpeclibError(f"a timeline shows results or traces; {type(item).__name__} is neither: "
+                           "pass what speclib.decode returns")
+    meta = trace.meta
+    method = str(meta.get("method") or "run")
+    parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
+    parts += [f"without {meta['without']}"] if meta.get("without") else []
+    return Run(label or NAMES.get(method, method), "" if label else ", ".join(parts), trace,
+               getattr(item, "pieces", None) or {})
+
+
+def duration(seconds: float, unit: tuple[str, float]) -> str:
+    return f"{number(seconds * unit[1], 4)} {unit[0]}"
+
+
+def speedup(run: Run, runs: list[Run]) -> float:
+    """Decode speed over that of the autoregressive run among ``runs``, if there is one."""
+    base = next((r for r in runs if r.trace.meta.get("method") == "autoregressive"), None)
+    return run.stats.decode_speed / base.stats.decode_speed if base else float("nan")
+
+
+def waits(run: Run) -> str:
+    """Idle shares, the target's servers averaged."""
+    shares: dict[str, list[float]] = {}
+    for name in run.lanes:
+        shares.setdefault(name.split("-")[0], []).append(run.idle(name))
+    return ", ".join(f"{name} {percent(sum(v) / len(v))}" for name, v in shares.items())
+
+
+def facts(run: Run, runs: list[Run], unit: tuple[str, float]) -> tuple[str, ...]:
+    """The lines beside a group; the first is the headline."""
+    s, ratio = run.stats, speedup(run, runs)
+    times = f" · {ratio:.2f}× AR" if isfinite(ratio) and s.drafted else ""
+    lines = [f"{number(s.decode_speed)} tok/s{times}",
+             f"{s.tokens} tokens in {duration(run.seconds, unit)}"]
+    if s.drafted:
+        wasted = s.drafted - s.accepted - s.rejected
+        lines.append(f"accepted {percent(s.acceptance_rate)}, wasted {wasted}")
+    return (*lines, f"waits: {waits(run)}" if run.lanes else "no operations")
+
+
+def summary(runs: list[Run], unit: tuple[str, float]) -> str:
+    """Plain text, the same for the same traces: what a terminal, a test or a diff sees."""
+    lines = [f"timeline of {len(runs)} run{'s' * (len(runs) != 1)}"]
+    for run in runs:
+        s = run.stats
+        title = f"{run.label} ({run.note})" if run.note else run.label
+        lines.append(f"{title}: makespan {duration(run.seconds, unit)} [{run.kind}], "
+                     f"{s.tokens} tokens, {number(s.decode_speed)} tok/s after the first commit")
+        lines += [f"  {name}: busy {percent(1 - run.idle(name))}, idle {percent(run.idle(name))}"
+                  for name in run.lanes]
+        if s.drafted:
+            wasted = s.drafted - s.accepted - s.rejected
+            lines.append(f"  drafted {s.drafted}: accepted {s.accepted}, rejected {s.rejected}, "
+                         f"wasted {wasted}")
+    return "\n".join(lines)

@@ -1,0 +1,165 @@
+"""What stands in the lanes of a timeline: rectangles, lines and words, each with its tooltip.
+
+Positions are pixels along the shared time axis, from its left end. Knows no markup, no notebook,
+and nothing of what is stacked above or below.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import floor, log10
+from typing import NamedTuple
+
+from ..trace import Event
+from .runs import Run, duration
+
+PAD, GUTTER, SIDE = 16, 62, 204         # card margin; lane names, left; facts, right
+FONT = 14                               # of tokens; headings are larger, nothing is below 13
+# Widths of Helvetica's letters in thousandths of the font size; the fonts we ask for are no wider.
+LETTERS = {222: "'ijl|", 278: " !,./:;I[]\\ft\u00a0", 333: "()-`r", 500: "cksvxyzJ",
+           584: "+<=>~", 611: "FLTZ", 667: "ABEKPSVXY", 722: "wCDHNRUG&", 778: "OQ",
+           833: "mM%", 944: "W", 1000: "@…"}
+JOINERS = "\u200c\u200d"               # Indic scripts need them
+WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letters}
+
+
+class Shape(NamedTuple):
+    """A rectangle in a lane. ``kind``: accepted, rejected, wasted, score, unused or idle."""
+
+    kind: str
+    x: float
+    width: float
+    label: str
+    tip: str
+
+
+class Mark(NamedTuple):
+    """A vertical line. ``kind``: round, commit or end."""
+
+    kind: str
+    x: float
+    tip: str
+
+
+class Words(NamedTuple):
+    """Text that ends at ``x``; ``parts`` are (who wrote it, text)."""
+
+    x: float
+    parts: tuple[tuple[str, str], ...]
+
+
+class Lane(NamedTuple):
+    name: str
+    y: float
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The shared axis: ``span`` seconds on ``plot`` of the figure's ``width`` pixels."""
+
+    width: float
+    span: float
+
+    @property
+    def plot(self) -> float:
+        return self.width - 2 * PAD - GUTTER - SIDE
+
+    @property
+    def unit(self) -> tuple[str, float]:
+        return ("ms", 1e3) if self.span < 2 else ("s", 1.0)
+
+    def x(self, seconds: float) -> float:
+        return seconds / self.span * self.plot
+
+    def time(self, seconds: float) -> str:
+        return duration(seconds, self.unit)
+
+    def ticks(self, level: int) -> list[tuple[float, str]]:
+        """(x, label) of round times, at least 64 px apart at zoom ``level``."""
+        total = self.span * self.unit[1]
+        least = total * 64 / self.plot / level
+        power = 10.0 ** floor(log10(least))
+        step = next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
+        digits = max(0, -floor(log10(step * (1 + 1e-9))))
+        return [(i * step / total * self.plot, f"{i * step:.{digits}f}")
+                for i in range(int(total / step + 1e-9) + 1)]
+
+
+@lru_cache(maxsize=1 << 14)
+def text_width(text: str, size: float = FONT) -> float:
+    """Pixels, an upper estimate."""
+    def one(letter: str) -> int:
+        if unicodedata.combining(letter):
+            return 0
+        return WIDTHS.get(letter) or (1000 if unicodedata.east_asian_width(letter) in "WF" else 600)
+    return sum(map(one, text)) * size / 1000
+
+
+def shown(text: str) -> str:
+    """A token's text on one line: line ends spelled out, blanks kept, no control characters."""
+    text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    return "".join("\u00a0" if letter.isspace() else letter
+                   if letter.isprintable() or letter in JOINERS else "\ufffd" for letter in text)
+
+
+def label_of(text: str) -> str:
+    """What a cell shows: the token without its blanks, or dots when it is nothing else."""
+    return shown(text.strip(" ") or "·" * min(len(text), 4))
+
+
+def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
+    start, lasts = frame.time(event.ts), frame.time(event.dur)
+    cache = f"KV cache: {event.kept} kept, {event.fed} fed"
+    return "\n".join([*lines, f"{event.device}, round {event.round}",
+                      f"starts at {start}, takes {lasts}", cache])
+
+
+def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
+    """One cell per drafted token, an equal share of the duration each."""
+    width = frame.x(event.dur) / max(1, len(event.tokens))
+    for i, (token, outcome) in enumerate(zip(event.tokens, event.outcome, strict=True)):
+        why = {"wasted": "wasted: never tested"}.get(outcome, outcome)
+        part = event._replace(ts=event.ts + event.dur * i / len(event.tokens),
+                              dur=event.dur / len(event.tokens))
+        tip = tip_of(run, part, frame, f"drafted “{shown(run.piece(token))}” (id {token}): {why}",
+                     f"token {i + 1} of {len(event.tokens)}")
+        yield Shape(outcome, frame.x(part.ts), width, label_of(run.piece(token)), tip)
+    if not event.tokens:
+        yield Shape("unused", frame.x(event.ts), frame.x(event.dur), "",
+                    tip_of(run, event, frame, "drafting, cancelled"))
+
+
+def scoring(run: Run, event: Event, frame: Frame, last_commit: float) -> Shape:
+    """A target pass; ``unused`` when it failed, was cancelled or outlived the last commit."""
+    end = event.ts + event.dur
+    used = event.tokens and end <= last_commit * (1 + 1e-9)
+    tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last:]]
+    what = "target pass: one row, for the next token"
+    if tested:
+        what = (f"target pass: verifies {len(tested)} drafted\n“"
+                + shown("".join(tested)) + "”")
+    note = [] if used else ["its result was not used"]
+    return Shape("score" if used else "unused", frame.x(event.ts), frame.x(event.dur),
+                 shown("".join(tested).strip(" ")), tip_of(run, event, frame, what, *note))
+
+
+def lane(run: Run, device: str, y: float, frame: Frame) -> Lane:
+    """The device's operations and, between them, its waiting, up to the run's end."""
+    last = max((e.ts for e in run.trace.commits), default=0.0)
+    shapes, free = [], 0.0
+    events = sorted((e for e in run.trace.operations if e.device == device), key=lambda e: e.ts)
+    for event in [*events, None]:
+        start = run.seconds if event is None else event.ts
+        if start - free > frame.span * 1e-6:
+            tip = f"{device} waits {frame.time(start - free)}\nfrom {frame.time(free)}"
+            shapes.append(Shape("idle", frame.x(free), frame.x(start - free), "", tip))
+        if event is None or event.ts >= frame.span:
+            break
+        free = max(free, event.ts + event.dur)
+        shapes += (proposal(run, event, frame) if event.op == "propose"
+                   else [scoring(run, event, frame, last)])
+    return Lane(device, y, tuple(shapes))

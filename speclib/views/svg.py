@@ -1,0 +1,186 @@
+"""A timeline as SVG text and as PNG bytes; the same bytes for the same traces.
+
+The SVG is complete in itself: tooltips are ``<title>`` elements, colours and fonts are attributes.
+``timeline.js`` adds zoom to the interactive form, which differs from the static one only in what
+it holds ready for closer looks. Colours are Okabe and Ito's, told apart by colour-blind readers;
+outcomes differ in pattern as well. Knows no notebook.
+"""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+from zlib import crc32
+
+from .layout import HEAD, LANE, LEVELS, Figure, Group, layout
+from .runs import Run
+from .shapes import FONT, GUTTER, PAD, Lane, Shape, text_width
+
+FONTS = "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
+INK, QUIET = "#1a1a1a", "#5a5a5a"
+COLOURS = {"accepted": "#009E73", "rejected": "#D55E00", "wasted": "#F0E442",
+           "score": "#0072B2", "unused": "#9CC7E4", "idle": "#f3f3f3"}
+WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
+LEGEND = [("accepted", "drafted: accepted"), ("rejected", "rejected"),
+          ("wasted", "wasted, never tested"), ("score", "target pass"), ("idle", "waiting")]
+LEFT = PAD + GUTTER
+QUOTE = {'"': "&quot;"}
+
+
+def n(value: float) -> str:
+    """A coordinate with at most two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def tag(name: str, inner: str = "", **attributes) -> str:
+    """``font_size=3`` -> font-size="3"; ``cls`` -> class."""
+    told = "".join(f' {"class" if k == "cls" else k.replace("_", "-")}="{escape(str(v), QUOTE)}"'
+                   for k, v in attributes.items())
+    return f"<{name}{told}>{inner}</{name}>" if inner else f"<{name}{told}/>"
+
+
+def words(text: str, x: float, y: float, **attributes) -> str:
+    return tag("text", escape(text), x=n(x), y=n(y), **attributes)
+
+
+def title(tip: str) -> str:
+    return tag("title", escape(tip)) if tip else ""
+
+
+def gap(width: float) -> float:
+    """White at the right of a bar, so that neighbours are told apart; timeline.js has the same."""
+    return min(1.5, width * 0.15)
+
+
+def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
+    """A rectangle and, where it fits (or may fit later), its label."""
+    fill = f"url(#{name}-{shape.kind})" if shape.kind in ("idle", "wasted") else COLOURS[shape.kind]
+    drawn = tag("rect", title(shape.tip), cls=shape.kind, x=n(shape.x), y=n(y),
+                width=n(max(shape.width - gap(shape.width), 0.1)), height=LANE, fill=fill)
+    need = text_width(shape.label) + 3
+    fits = need <= shape.width
+    if not shape.label or not (fits or zoomable and need <= shape.width * LEVELS[-1]):
+        return drawn
+    more = {"data_need": n(need)} if zoomable else {}
+    if not fits:
+        more["display"] = "none"
+    if shape.kind == "rejected":
+        more["text_decoration"] = "line-through"
+    return drawn + words(shape.label, shape.x + shape.width / 2, y + LANE / 2 + 5, cls="label",
+                         text_anchor="middle", pointer_events="none",
+                         fill="#fff" if shape.kind == "score" else "#000", **more)
+
+
+def lines(group: Group) -> str:
+    """Hairlines, commit ticks and the end, in the order of their importance."""
+    top, row, drawn = group.y + HEAD, group.row, []
+    style = {"round": dict(y1=n(top - 3), y2=n(row), stroke="#000", stroke_opacity="0.35",
+                           stroke_dasharray="2 2"),
+             "commit": dict(y1=n(row - 3), y2=n(row + 6), stroke=INK, stroke_width="1.5"),
+             "end": dict(y1=n(top - 6), y2=n(row + 6), stroke=INK, stroke_width="2")}
+    for mark in group.marks:
+        x = n(mark.x - (1 if mark.kind == "end" else 0))
+        drawn.append(tag("line", cls=mark.kind, x1=x, x2=x, **style[mark.kind]))
+        if mark.tip:                                          # a wider area to point at
+            drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5), y=n(row - 2),
+                             width="10", height="12", fill="#000", fill_opacity="0"))
+    return "".join(drawn)
+
+
+def rows(group: Group, zoomable: bool) -> str:
+    """The growing text, green by the draft, blue by the target; one version per zoom level."""
+    drawn = []
+    for level, texts in group.rows.items():
+        body = ""
+        for text in texts:
+            spans = "".join(tag("tspan", escape(part), fill=WRITERS[who])
+                            for who, part in text.parts)
+            body += tag("text", spans, x=n(text.x), y=n(group.row + 20), text_anchor="end")
+        more = {"data_level": level} if zoomable else {}
+        drawn.append(tag("g", body, cls="row", **more,
+                         **({} if level == 1 else {"display": "none"})))
+    return "".join(drawn)
+
+
+def names(group: Group, figure: Figure) -> str:
+    """What stands beside the plot: the run's name, its lanes' names, its facts."""
+    note = f' <tspan fill="{QUIET}" font-weight="400">{escape(group.run.note)}</tspan>'
+    head = tag("text", escape(group.run.label) + note * bool(group.run.note), x=n(LEFT),
+               y=n(group.y + 15), font_size=17, font_weight="600", fill=INK)
+    sides = "".join(words(lane.name, LEFT - 8, lane.y + LANE / 2 + 5, text_anchor="end", fill=INK)
+                    for lane in group.lanes)
+    right = LEFT + figure.frame.plot + 18
+    first, *others = group.facts
+    told = words(first, right, group.y + 15, fill=INK, font_size=17, font_weight="600")
+    told += "".join(words(fact, right, group.y + 37 + 20 * i, fill=QUIET)
+                    for i, fact in enumerate(others))
+    return head + sides + told
+
+
+def axis(figure: Figure, zoomable: bool) -> str:
+    """Tick labels under the last group, the unit and the kind of number."""
+    frame, drawn = figure.frame, []
+    top = max(g.y + g.height for g in figure.groups) + 4
+    for level in LEVELS if zoomable else (1,):
+        body = "".join(words(label, x, top + 18, text_anchor="middle")
+                       + tag("line", x1=n(x), x2=n(x), y1=n(top), y2=n(top + 5), stroke=QUIET)
+                       for x, label in frame.ticks(level))
+        more = {"data_level": level} if zoomable else {}
+        drawn.append(tag("g", body, cls="ticks", **more,
+                         **({} if level == 1 else {"display": "none"})))
+    rule = tag("line", x1="0", x2=n(frame.plot), y1=n(top), y2=n(top), stroke=QUIET)
+    name = words(figure.title, frame.plot / 2, top + 38, text_anchor="middle", fill=INK)
+    return tag("g", rule + "".join(drawn) + name, transform=f"translate({n(LEFT)} 0)", fill=QUIET)
+
+
+def legend(name: str) -> str:
+    x, drawn = float(LEFT), []
+    for kind, label in LEGEND:
+        fill = f"url(#{name}-{kind})" if kind in ("idle", "wasted") else COLOURS[kind]
+        drawn += [tag("rect", x=n(x), y=PAD, width="20", height="16", fill=fill),
+                  words(label, x + 26, PAD + 13, fill=INK)]
+        x += 26 + text_width(label) + 22
+    tspan = [tag("tspan", "text: by the draft", fill=WRITERS["draft"]), ", ",
+             tag("tspan", "by the target", fill=WRITERS["target"])]
+    return "".join(drawn) + tag("text", "".join(tspan), x=n(x), y=PAD + 13)
+
+
+def patterns(name: str) -> str:
+    """Hatches for waiting (light) and for wasted drafts (yellow with dark stripes)."""
+    def hatch(kind: str, ground: str, ink: str, size: int) -> str:
+        inner = (tag("rect", width=size, height=size, fill=ground)
+                 + tag("line", y1=0, x2=0, y2=size, stroke=ink, stroke_width=2))
+        return tag("pattern", inner, id=f"{name}-{kind}", width=size, height=size,
+                   patternUnits="userSpaceOnUse", patternTransform="rotate(45)")
+    return tag("defs", hatch("idle", COLOURS["idle"], "#d9d9d9", 7)
+               + hatch("wasted", COLOURS["wasted"], "#c9b800", 6))
+
+
+def lanes(group: Group, name: str, zoomable: bool) -> str:
+    def one(lane: Lane) -> str:
+        bars = "".join(bar(shape, lane.y, name, zoomable) for shape in lane.shapes)
+        return tag("g", bars, cls="lane", data_device=lane.name)
+    return "".join(map(one, group.lanes))
+
+
+def markup(figure: Figure, zoomable: bool = False) -> str:
+    """The SVG of a layout. Pattern ids carry a checksum: several figures may share a page."""
+    name = f"s{crc32(repr(figure.groups).encode()):08x}"
+    plot = "".join(tag("g", lanes(g, name, zoomable) + lines(g) + rows(g, zoomable), cls="run")
+                   for g in figure.groups)
+    height = max(g.y + g.height for g in figure.groups)
+    plot = tag("svg", tag("g", plot), cls="plot", x=LEFT, y="0", width=n(figure.frame.plot),
+               height=n(height), overflow="hidden")
+    wide, high = n(figure.frame.width), n(figure.height)
+    card = tag("rect", width=wide, height=high, rx="8", fill="#fff")
+    sides = "".join(names(g, figure) for g in figure.groups)
+    body = patterns(name) + card + legend(name) + sides + plot + axis(figure, zoomable)
+    return tag("svg", body, xmlns="http://www.w3.org/2000/svg", width=wide, height=high,
+               viewBox=f"0 0 {wide} {high}", font_family=FONTS, font_size=FONT,
+               style="max-width:100%;height:auto")
+
+
+def render(runs: list[Run], width: float = 1100, until: float | None = None,
+           zoomable: bool = False) -> str:
+    """SVG of ``runs`` stacked on one axis of at most ``until`` seconds; ``width`` in pixels."""
+    levels = LEVELS if zoomable else (1,)
+    return markup(layout(runs, width, until, levels), zoomable)

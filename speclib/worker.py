@@ -1,0 +1,93 @@
+"""One device: a process that builds a model and performs operations until its pipe closes.
+
+Messages are small; distributions go through shared memory. Timestamps are of the system-wide
+monotonic clock, so the controller can lay them on one axis. Knows no method.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from .operations import perform
+
+
+class Array(NamedTuple):
+    """Rows left in shared memory."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    def read(self, shared) -> np.ndarray:
+        """A copy: the worker overwrites the buffer with its next operation."""
+        size = int(np.prod(self.shape))
+        return np.frombuffer(shared, self.dtype, size).reshape(self.shape).copy()
+
+
+class Reply(NamedTuple):
+    """An operation's result: worker clock, KV counts, drafted tokens (or None), rows."""
+
+    start: float
+    end: float
+    kept: int
+    fed: int
+    tokens: tuple[int, ...] | None
+    rows: Array | np.ndarray
+
+
+class Failure(NamedTuple):
+    """What went wrong, as text: exceptions of a worker's libraries need not be picklable."""
+
+    cause: str
+
+
+def serve(pipe, shared, pair, role: str, dtype: str) -> None:
+    """The process's main: ready or failed, then one reply per operation."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Jupyter interrupts the whole group
+    try:
+        pin(getattr(pair.place, role), pair.place.threads)
+        model = pair.build(role, dtype)
+        pipe.send((model.vocab, model.context))
+        while True:
+            try:
+                op, request = pipe.recv()
+            except EOFError:
+                return
+            pipe.send(_answer(op, request, model, shared))
+    except BrokenPipeError:
+        return                                          # the controller is gone
+    except Exception as error:
+        pipe.send(Failure(f"{type(error).__name__}: {error}"))
+
+
+def _answer(op, request, model, shared) -> Reply | Failure:
+    start = time.perf_counter()
+    try:
+        done = perform(op, model, request)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}")
+    end = time.perf_counter()
+    tokens, rows = (None, done.value) if op.name == "score" else done.value
+    return Reply(start, end, done.kept, done.fed, tokens, _put(rows, shared))
+
+
+def _put(rows: np.ndarray, shared) -> Array | np.ndarray:
+    if rows.nbytes > len(shared):
+        return rows                                     # larger than foreseen: through the pipe
+    np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
+    return Array(rows.shape, rows.dtype.str)
+
+
+def pin(places: tuple[str, ...], threads: int) -> None:
+    """Binds this process to its ``core:N`` places, counted among the cores it may use."""
+    cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
+    if cores and hasattr(os, "sched_setaffinity"):      # not on macOS
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {allowed[c % len(allowed)] for c in cores})
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
