@@ -29,11 +29,16 @@ class Prefix:
 
     def keep(self, text, last: int = 0) -> int:
         """How many cached tokens serve ``text`` when its last ``last`` + 1 rows are wanted."""
-        limit = min(len(self.fed), len(text) - last - 1)
-        same = 0
-        while same < limit and self.fed[same] == text[same]:
-            same += 1
-        return same
+        ours, theirs = self.fed, list(text)
+        low, high = 0, min(len(ours), len(theirs) - last - 1)
+        same = high                         # slices compare at C speed: guess all, then bisect
+        while low < high:
+            if ours[low:same] == theirs[low:same]:
+                low = same
+            else:
+                high = same - 1
+            same = (low + high + 1) // 2
+        return low
 
     def move(self, text, kept: int) -> None:
         """The cache now holds all of ``text``, the first ``kept`` of it from before."""

@@ -34,7 +34,7 @@ class DeviceLost(SpeclibError):
 
 
 class Future:
-    """One submitted operation; ``value`` is its result once ``done``, ``error`` why there is none."""
+    """One submitted operation; once ``done``, ``value`` is its result or ``error`` why not."""
 
     __slots__ = ("op", "device", "id", "round", "start", "done", "cancelled", "value", "error")
 
@@ -74,8 +74,8 @@ class World:
         self.text, self._events = (), []
 
     # -- one request ------------------------------------------------------------------------
-    def begin(self, prompt, *, sampler: Sampler, coins: Coins, limit: int, eos: frozenset = frozenset(),
-              on_commit=None) -> None:
+    def begin(self, prompt, *, sampler: Sampler, coins: Coins, limit: int,
+              eos: frozenset = frozenset(), on_commit=None) -> None:
         """Starts a request: empty KV caches, clock at zero, ``prompt`` as the text."""
         self.request = Request(next(World.runs), coins, sampler)
         self.coins, self.text, self.round = coins, tuple(prompt), 0
@@ -91,8 +91,7 @@ class World:
         self.cancel(*filter(None, self._running.values()))
         while any(self._running.values()):
             self._step()
-        events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) if e.op == "propose" else e
-                  for e in self._events]
+        events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) for e in self._events]
         return Trace(events, {"devices": list(self.devices), "clock": self.kind,
                               "cancel": self.cancel_policy, **meta})
 
@@ -103,8 +102,8 @@ class World:
         tokens = tokens if stop is None else tokens[: stop + 1]
         self.text += tokens
         self.going = stop is None and len(self.text) - self._prompt < self._limit
-        self._events.append(Event(self.now, 0.0, "controller", "commit", next(self._ids), self.round,
-                                  tokens, (), self.kind))
+        self._events.append(Event(self.now, 0.0, "controller", "commit", next(self._ids),
+                                  self.round, tokens, (), self.kind))
         self.round += 1
         if self._on_commit and tokens:
             self._on_commit(tokens)

@@ -14,6 +14,7 @@ from .runs import Run, facts
 from .shapes import PAD, Frame, Lane, Mark, Words, lane, shown, text_width
 
 LEVELS = (1, 2, 4, 8, 16, 32)
+PATIENCE = 200                          # pixels of text row after which dense text is cut
 LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
 
 
@@ -59,8 +60,8 @@ def marks(run: Run, written: list, frame: Frame) -> tuple[Mark, ...]:
 def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
     """The committed text, each piece ending where it was committed.
 
-    Commits closer together than their text is wide join the next ones; so everything is readable
-    and nothing appears after its own time.
+    Commits closer together than their text is wide join the next ones, so nothing appears after
+    its own time; where even that is too dense, the latest words stand for all.
     """
     rows, waiting, needed, free = [], [], 0.0, 0.0
     commits = [(frame.x(e.ts) * level, parts) for e, parts in written
@@ -68,9 +69,10 @@ def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
     for i, (x, parts) in enumerate(commits):
         waiting += [(who, shown(text)) for who, text in parts]
         needed += sum(text_width(shown(text)) for _, text in parts)
-        if needed > x - free and i + 1 < len(commits):
+        room = x - free
+        if needed > room and room < PATIENCE and i + 1 < len(commits):
             continue
-        rows.append(Words(x / level, tuple(fitting(waiting, x - free))))
+        rows.append(Words(x / level, tuple(fitting(waiting, room))))
         waiting, needed, free = [], 0.0, x + 5
     return tuple(rows)
 

@@ -76,9 +76,9 @@ def lines(group: Group) -> str:
     style = {"round": dict(y1=n(top - 3), y2=n(row), stroke="#000", stroke_opacity="0.35",
                            stroke_dasharray="2 2"),
              "commit": dict(y1=n(row - 3), y2=n(row + 6), stroke=INK, stroke_width="1.5"),
-             "end": dict(y1=n(top - 6), y2=n(row + 6), stroke=INK, stroke_width="2")}
+             "end": dict(y1=n(top - 6), y2=n(row + 6), stroke=INK, stroke_width="3")}
     for mark in group.marks:
-        x = n(mark.x - (1 if mark.kind == "end" else 0))
+        x = n(mark.x)
         drawn.append(tag("line", cls=mark.kind, x1=x, x2=x, **style[mark.kind]))
         if mark.tip:                                          # a wider area to point at
             drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5), y=n(row - 2),

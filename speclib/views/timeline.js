@@ -20,7 +20,7 @@ function collect(svg) {
     const bar = node.previousElementSibling;
     return { node, x: number(node, "x"), room: number(bar, "width") };
   });
-  for (const label of labels) label.need = label.node.getComputedTextLength() + 3;
+  for (const label of labels) label.need = label.node.getComputedTextLength() + 2;
   return {
     plot, tips, labels,
     width: number(plot, "width"),
@@ -72,9 +72,10 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   const left = Number(parts.plot.getAttribute("x"));
   const place = (event) => (event.clientX - svg.getBoundingClientRect().left) * scale() - left;
   const inside = (px) => px >= 0 && px <= parts.width;
-  let tip = root.querySelector(".speclib-tip");
-  if (!tip) tip = root.appendChild(Object.assign(document.createElement("div"),
-    { className: "speclib-tip", hidden: true }));
+  const add = (name, more) => root.appendChild(
+    Object.assign(document.createElement("div"), { className: name, ...more }));
+  const tip = add("speclib-tip", { hidden: true });
+  add("speclib-hint", { textContent: "Ctrl + wheel zooms, dragging moves, a double click resets" });
   let held = null;
 
   const move = (zoom, start) => {

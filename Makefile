@@ -1,0 +1,52 @@
+# speclib: every target sets up what it needs first. `make help` lists them.
+PYTHON ?= python3
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+QUICK  ?=
+PAPER  ?=
+export HF_HUB_DISABLE_TELEMETRY = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce test test-all lab models merge lint clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+	@echo "\nQUICK=1 for a few minutes' version of reproduce, PAPER=pearl for one paper."
+
+setup: $(READY)  ## install the pinned environment into .venv
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "speclib needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+reproduce: $(READY)  ## regenerate every table and figure into reports/
+	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(PAPER),--paper $(PAPER))
+
+test: $(READY)   ## the fast tests, and the learn notebooks
+	$(PY) -m pytest -q -m "not slow"
+	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
+
+test-all: $(READY)  ## every test, the slow ones too
+	$(PY) -m pytest -q
+	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
+
+lab: $(READY)    ## open the notebooks in JupyterLab
+	$(VENV)/bin/jupyter lab --notebook-dir=notebooks
+
+models: $(READY)  ## retrain the embedded models (an hour on two cores)
+	$(PY) -m speclib.models.training
+
+merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger.csv
+	@test -n "$(FROM)" || { echo "say which: make merge FROM=other/ledger.csv"; exit 1; }
+	@$(PY) -m speclib merge "$(FROM)"
+
+lint: $(READY)   ## ruff
+	$(PY) -m ruff check .
+
+clean:           ## remove the environment and the cache of cells
+	rm -rf $(VENV) .cache

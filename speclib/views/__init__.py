@@ -1,0 +1,1 @@
+"""Views read traces and rows; they decide nothing and measure nothing."""

@@ -1,0 +1,132 @@
+"""The explorer: sliders, a timeline that follows them while they move, and the figures beside theory.
+
+``simulate`` runs on the virtual clock, so a redraw takes milliseconds; the timeline's traits are
+updated in place, and nothing flickers. Knows no method but the two formulas of ``expected_speedup``
+and no clock: what is simulated is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+import ipywidgets as widgets
+
+from ..errors import SpeclibError
+from .runs import Run, number, percent, speedup
+from .timeline import Timeline, bundle
+
+CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
+            "alpha": (0.0, 1.0, 0.01, 0.8)}
+SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)"}
+COLUMNS = ("", "speed-up", "in theory", "accepted", "waiting")
+
+
+def expected_speedup(method: str, gamma: int, c: float, alpha: float) -> float:
+    """Speed over plain decoding of an endless text, alpha independent at every position.
+
+    SD: (1 + alpha + ... + alpha^gamma) c / (gamma + c) (Leviathan et al. 2023, Theorem 3.8).
+    PEARL: a step takes max(gamma, c) draft steps. An empty window commits 1 token and is followed
+    by a full one with probability alpha; a full one commits 1 + alpha + ... + alpha^(gamma-1) on
+    average and is followed by a full one with probability alpha^gamma. Not-a-number for others.
+    """
+    powers = [alpha ** i for i in range(gamma + 1)]
+    if method == "speculative":
+        return sum(powers) * c / (gamma + c)
+    if method != "pearl":
+        return float("nan")
+    full = alpha / (alpha + 1 - alpha ** gamma) if alpha else 0.0     # share of full windows
+    return (1 - full + full * sum(powers[:-1])) * c / max(gamma, c)
+
+
+def control(name: str, spec) -> widgets.Widget:
+    """(low, high, step, value) -> a slider, names -> a dropdown, a widget -> itself."""
+    style, label = {"description_width": "120px"}, SYMBOLS.get(name, name)
+    if isinstance(spec, widgets.Widget):
+        return spec
+    if spec and all(isinstance(s, str) for s in spec):
+        return widgets.Dropdown(options=list(spec), description=label, style=style)
+    if len(spec) != 4:
+        raise SpeclibError(f"control {name!r} is {spec!r}: give (low, high, step, value), a tuple "
+                           "of names, or a widget")
+    low, high, step, value = spec
+    kind = widgets.IntSlider if all(isinstance(s, int) for s in spec) else widgets.FloatSlider
+    return kind(min=low, max=high, step=step, value=value, description=label, style=style,
+                continuous_update=True, layout={"width": "340px"})
+
+
+def waiting(run: Run) -> str:
+    return ", ".join(f"{name} {percent(run.idle(name))}" for name in run.lanes)
+
+
+def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str, ...]]:
+    """A row of figures per run: simulated, in theory, acceptance, waiting."""
+    rows = []
+    for run in runs:
+        method = run.trace.meta.get("method", "")
+        ratio, s = speedup(run, runs), run.stats
+        known = 1.0 if method == "autoregressive" else theory(**{**values, "method": method})
+        rows.append((f"{run.label} {run.note}".strip(), number(ratio) + "×", number(known) + "×",
+                     percent(s.acceptance_rate), waiting(run)))
+    return rows
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """HTML of the figures; nothing in it jumps while a slider moves."""
+    def line(name: str, cells: tuple[str, ...]) -> str:
+        style = "padding: 1px 28px 1px 0; text-align: left; min-width: 90px"
+        return "<tr>" + "".join(f'<{name} style="{style}">{escape(cell)}</{name}>'
+                                for cell in cells) + "</tr>"
+    body = line("th", COLUMNS) + "".join(line("td", row) for row in rows)
+    return f'<table style="font-size: 15px; font-variant-numeric: tabular-nums">{body}</table>'
+
+
+class Explorer(widgets.VBox):
+    """``simulate(**values)`` returns results or traces, plain decoding's first; ``controls`` maps
+    the names of its arguments to what ``control`` takes; ``theory(**values)`` gives the expected
+    speed-up of ``values["method"]``. Further options go to the timeline."""
+
+    def __init__(self, simulate, controls: dict | None = None, theory=expected_speedup, **options):
+        self.simulate, self.theory = simulate, theory
+        self.controls = {k: control(k, spec) for k, spec in (controls or CONTROLS).items()}
+        self.timeline = Timeline(*simulate(**self.values), **options)
+        self.figures = widgets.HTML(table(self.rows()))
+        for slider in self.controls.values():
+            slider.observe(self._moved, "value")
+        box = widgets.Box(list(self.controls.values()), layout={"flex_flow": "row wrap"})
+        super().__init__([box, self.figures, self.timeline])
+
+    @property
+    def values(self) -> dict:
+        return {name: slider.value for name, slider in self.controls.items()}
+
+    def rows(self) -> list[tuple[str, ...]]:
+        return headline(self.timeline.runs, self.theory, self.values)
+
+    def _moved(self, _) -> None:
+        try:
+            self.timeline.update(*self.simulate(**self.values))
+            self.figures.value = table(self.rows())
+        except SpeclibError as error:                      # a callback's traceback is not shown
+            self.figures.value = f"<b>{escape(str(error))}</b>"
+
+    def text(self) -> str:
+        """The state in words: settings, figures, the timeline's summary."""
+        settings = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        lines = [f"{name}: speed-up {ratio} (in theory {known}), accepted {share}, waiting {idle}"
+                 for name, ratio, known, share, idle in self.rows()]
+        return "\n".join([f"explorer at {settings}", *lines, self.timeline.text()])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
+        return bundle(self, self.text(), self.timeline)
+
+
+def explorer(simulate, controls: dict | None = None, theory=expected_speedup, **options) -> Explorer:
+    """Sliders that re-simulate while they move, above a timeline; see ``Explorer``.
+
+    The still in its place, where no widget can run, shows the state when the cell ran.
+    """
+    return Explorer(simulate, controls, theory, **options)

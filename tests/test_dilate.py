@@ -1,0 +1,223 @@
+"""Dilation keeps the function: the small model itself is the expected value."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models.dilate import Shape, dilate, dilated_config  # noqa: E402
+
+FAMILIES = ("Llama", "Qwen2", "Qwen3")
+CASES = {
+    "deeper": ({}, (7, 32, 4, 48), {}),
+    "wider by 3, sqrt is inexact": ({}, (3, 96, 12, 50), {}),
+    "head dim by 2": ({}, (5, 64, 4, 96), {}),
+    "head dim by 3, width not": ({}, (4, 64, 8, 96), {"head_dim": 24}),
+    "more queries to a key": ({}, (4, 128, 16, 96), {"kv_heads": 2}),
+    "own key each, from grouped queries": ({}, (4, 64, 8, 96), {"kv_heads": 8}),
+    "uneven groups": ({"num_attention_heads": 6, "num_key_value_heads": 2, "hidden_size": 48},
+                      (4, 64, 8, 96), {"kv_heads": 4}),
+    "grouped, from own key each": ({"num_key_value_heads": 4}, (4, 128, 16, 96), {"kv_heads": 4}),
+    "more words, tied": ({"tie_word_embeddings": True}, (5, 64, 8, 96), {"vocab": 130}),
+    "every bias": ({"attention_bias": True, "mlp_bias": True}, (4, 96, 6, 64), {}),
+}
+IDS = torch.randint(0, 97, (2, 24), generator=torch.Generator().manual_seed(0))
+
+
+def tiny(family, dtype=torch.float32, **changes):
+    """A random model, its weights large enough that every norm, bias, head and eps matters."""
+    config = getattr(transformers, f"{family}Config")(**{
+        "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "rms_norm_eps": 1e-2,
+        "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0, **changes})
+    torch.manual_seed(1)
+    model = getattr(transformers, f"{family}ForCausalLM")(config).to(dtype).eval()
+    for name, weight in model.requires_grad_(False).named_parameters():
+        weight.uniform_(0.5, 1.5) if "norm" in name else weight.normal_(0, 0.3)
+    return model
+
+
+def logits(model, ids=IDS, **more):
+    with torch.inference_mode():
+        return model(ids, **more).logits
+
+
+def worst(model, small):
+    """The largest difference in logits, as a fraction of the largest logit."""
+    want = logits(small)
+    have = logits(model)[..., : want.shape[-1]]
+    return ((have - want).abs().max() / want.abs().max()).item()
+
+
+@pytest.fixture
+def exact_norms(monkeypatch):
+    """RMSNorm in the dtype of its input; transformers computes it in float32 at best."""
+    def forward(self, x):
+        return torch.nn.functional.rms_norm(x, x.shape[-1:], self.weight, self.variance_epsilon)
+
+    for family in FAMILIES:
+        module = getattr(transformers.models, family.lower())
+        norm = getattr(getattr(module, f"modeling_{family.lower()}"), f"{family}RMSNorm")
+        monkeypatch.setattr(norm, "forward", forward)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_algebra_is_exact(family, case, exact_norms):
+    changes, shape, options = CASES[case]
+    small = tiny(family, torch.float64, **changes)
+    assert worst(dilate(small, shape, **options), small) < 1e-13
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_float32_differs_by_rounding_only(family, case):
+    changes, shape, options = CASES[case]
+    small = tiny(family, **changes)
+    assert worst(dilate(small, shape, **options), small) < 2e-5
+
+
+def test_bfloat16_on_request_differs_by_its_own_rounding():
+    small = tiny("Llama")
+    model = dilate(small, (4, 96, 6, 64), dtype=torch.bfloat16)
+    assert model.dtype == torch.bfloat16 == model.config.dtype
+    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
+    assert 0 < worst(model, small) < 0.1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_cache_fed_in_pieces_gives_the_same_logits(family):
+    small = tiny(family)
+    model = dilate(small, (5, 64, 4, 96), kv_heads=4, vocab=100)
+    cache, rows = transformers.DynamicCache(config=model.config), []
+    for piece in (IDS[:, :16], IDS[:, 16:17], IDS[:, 17:]):
+        rows.append(logits(model, piece, past_key_values=cache))
+    want = logits(small)
+    assert (torch.cat(rows, 1)[..., :97] - want).abs().max() < 2e-5 * want.abs().max()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_generate_writes_the_same_tokens_and_never_an_unreal_one(family):
+    small = tiny(family)
+    small.model.embed_tokens.weight[:, 0] = 20.0  # so that the head can push every logit below 0
+    small.lm_head.weight[:, 0] = -10.0
+    model = dilate(small, (5, 64, 8, 96), vocab=130)
+    assert logits(model).argmax(-1).min() >= 97  # unbanned, the added words' 0 would win
+    options = {"attention_mask": torch.ones_like(IDS), "max_new_tokens": 24, "do_sample": False}
+    want = small.generate(IDS, **options)
+    assert len(set(want[:, IDS.shape[1]:].flatten().tolist())) > 4
+    assert torch.equal(model.generate(IDS, **options), want)
+    assert model.config.real_vocab == 97 and not logits(model)[..., 97:].any()
+
+
+def test_tied_embeddings_are_copied_and_untied():
+    small = tiny("Llama", tie_word_embeddings=True)
+    model = dilate(small, (4, 64, 8, 96))
+    assert model.lm_head.weight is not model.model.embed_tokens.weight
+    assert torch.equal(model.lm_head.weight[:, :32], small.model.embed_tokens.weight)
+
+
+def test_a_sliding_window_stays_with_its_layer():
+    small = tiny("Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=2)
+    model = dilate(small, (7, 64, 4, 96))
+    assert [kind[0] for kind in model.config.layer_types] == list("ffffsss")  # real: 1, 3, 6
+    assert worst(model, small) < 2e-5
+
+
+def test_llama3_rope_survives_a_larger_head():
+    rope = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+    small = tiny("Llama", rope_parameters=rope)
+    model = dilate(small, (4, 64, 4, 96))
+    assert torch.equal(model.model.rotary_emb.inv_freq[::2], small.model.rotary_emb.inv_freq)
+    assert worst(model, small) < 2e-5
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_survives_save_and_load_and_a_second_dilation(family, tmp_path, exact_norms):
+    small = tiny(family, torch.float64)
+    once = dilate(small, (5, 64, 8, 96), vocab=110)
+    once.save_pretrained(tmp_path)
+    loaded = type(small).from_pretrained(tmp_path)
+    twice = dilate(loaded, (6, 96, 8, 100), head_dim=16, vocab=120)
+    assert max(worst(loaded, small), worst(twice, small)) < 1e-13
+    assert twice.config.real_vocab == 97 and twice.config.dilated_from == [3, 32, 4, 48]
+    assert not logits(twice)[..., 97:].any()
+
+
+def test_added_layers_compute_and_write_exactly_nothing():
+    model, seen = dilate(tiny("Llama"), (7, 64, 8, 96)), {}
+    for depth, layer in enumerate(model.model.layers):
+        layer.register_forward_hook(
+            lambda _, args, out, depth=depth: seen.update({depth: torch.equal(args[0], out)}))
+    busy = []
+    added = model.model.layers[0]
+    for part in (added.self_attn.o_proj, added.mlp.down_proj):
+        part.register_forward_pre_hook(lambda _, args: busy.append(args[0].ne(0).float().mean()))
+    logits(model)
+    assert [depth for depth in seen if not seen[depth]] == [1, 3, 6]  # 3 of 7: spread, last is last
+    assert min(busy) > 0.99
+
+
+def test_only_the_writers_hold_many_zeros():
+    for name, weight in dilate(tiny("Qwen3"), (4, 64, 8, 96)).named_parameters():
+        if not any(writer in name for writer in ("embed_tokens", "o_proj", "down_proj")):
+            assert weight.ne(0).float().mean() > 0.99, name
+
+
+def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
+    small = tiny("Llama")
+    before = {name: weight.clone() for name, weight in small.state_dict().items()}
+    one, two = (dilate(small, (4, 64, 8, 96), seed=3).state_dict() for _ in range(2))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    other = dilate(small, (4, 64, 8, 96), seed=4)
+    assert not torch.equal(other.lm_head.weight, one["lm_head.weight"])
+    assert all(torch.equal(before[name], weight) for name, weight in small.state_dict().items())
+
+
+@pytest.mark.parametrize("shape, kv_heads, parameters", [
+    ((32, 4096, 32, 11008), 32, 6_738_415_616),   # Llama-2-7B
+    ((40, 5120, 40, 13824), 40, 13_015_864_320),  # Llama-2-13B
+    ((80, 8192, 64, 28672), 8, 68_976_648_192),   # Llama-2-70B
+])
+def test_published_parameter_counts(shape, kv_heads, parameters):
+    model = dilate(tiny("Llama"), shape, kv_heads=kv_heads, vocab=32000, device="meta",
+                   dtype=torch.bfloat16)
+    assert model.num_parameters() == parameters
+    assert model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("shape, options, words", [
+    ((2, 64, 8, 96), {}, "layers is 2; the model needs at least 3"),
+    ((3, 16, 2, 96), {}, "width is 16"),
+    ((3, 32, 2, 48), {}, "heads is 2"),
+    ((3, 32, 4, 40), {}, "ffn is 40"),
+    ((3, 64, 8, 96), {"vocab": 90}, "vocab is 90"),
+    ((3, 64, 8), {}, "four positive integers"),
+    ((3, 64, 8.0, 96), {}, "four positive integers"),
+    ((3, 96, 8, 96), {}, "head_dim is 12, no multiple of the model's 8"),
+    ((3, 66, 8, 96), {}, "width 66 is no multiple of 8 heads"),
+    ((3, 40, 5, 48), {}, r"5 heads don't divide .* pass a divisor of 5 as kv_heads"),
+    ((3, 64, 8, 96), {"kv_heads": 1}, "kv_heads is 1; with 8 heads the model needs at least 2"),
+    ((3, 32, 4, 48), {"kv_heads": 3}, "4 heads don't divide into kv_heads 3"),
+])
+def test_what_does_not_fit_is_named(shape, options, words):
+    with pytest.raises(SpeclibError, match=words):
+        dilate(tiny("Llama"), shape, **options)
+
+
+def test_other_models_and_rotary_scalings_are_refused():
+    with pytest.raises(SpeclibError, match="Linear; dilate one of"):
+        dilate(torch.nn.Linear(1, 1), (1, 1, 1, 1))
+    yarn = tiny("Llama", rope_parameters={"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0})
+    assert worst(dilate(yarn, (4, 64, 8, 96)), yarn) < 2e-5
+    with pytest.raises(SpeclibError, match="'yarn' turns with head_dim; keep head_dim at 8"):
+        dilate(yarn, (4, 64, 4, 96))
+
+
+def test_a_config_alone_can_be_dilated():
+    config = dilated_config(tiny("Qwen2").config, (4, 64, 8, 96), vocab=128)
+    assert Shape.of(config) == Shape(4, 64, 8, 96, kv_heads=4, head_dim=8, vocab=128)
