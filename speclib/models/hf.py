@@ -14,6 +14,7 @@ from transformers.utils import logging
 from ..errors import SpeclibError
 from ..operations import Prefix
 from ..tokens import Sampler
+from .packed import pack
 from .zoo import load_part
 
 DTYPES = {"auto": torch.float32, "float32": torch.float32, "float64": torch.float64,
@@ -75,7 +76,7 @@ def load(spec, dtype: str, devices: tuple[str, ...], vocab: int) -> HFModel:
                          device=gpus[0] if gpus else "cpu")
     elif gpus and not spread:
         network = network.to(gpus[0])
-    return HFModel(network, vocab)
+    return HFModel(pack(network), vocab)
 
 
 def _only(gpus: list[str]) -> dict:

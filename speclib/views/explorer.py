@@ -1,4 +1,4 @@
-"""The explorer: sliders, a timeline that follows them while they move, and the figures beside theory.
+"""Sliders, a timeline that follows them while they move, and the figures beside theory.
 
 ``simulate`` runs on the virtual clock, so a redraw takes milliseconds; the timeline's traits are
 updated in place, and nothing flickers. Knows no method but the two formulas of ``expected_speedup``
@@ -19,7 +19,7 @@ from .timeline import Timeline, bundle
 CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
             "alpha": (0.0, 1.0, 0.01, 0.8)}
 SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)"}
-COLUMNS = ("", "speed-up", "in theory", "accepted", "waiting")
+COLUMNS = ("", "speed-up here", "expected of a long text", "accepted", "waiting")
 
 
 def expected_speedup(method: str, gamma: int, c: float, alpha: float) -> float:
@@ -60,7 +60,7 @@ def waiting(run: Run) -> str:
 
 
 def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str, ...]]:
-    """A row of figures per run: simulated, in theory, acceptance, waiting."""
+    """A row of figures per run: simulated, expected, acceptance, waiting."""
     rows = []
     for run in runs:
         method = run.trace.meta.get("method", "")
@@ -113,7 +113,7 @@ class Explorer(widgets.VBox):
     def text(self) -> str:
         """The state in words: settings, figures, the timeline's summary."""
         settings = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        lines = [f"{name}: speed-up {ratio} (in theory {known}), accepted {share}, waiting {idle}"
+        lines = [f"{name}: speed-up {ratio} (expected {known}), accepted {share}, waiting {idle}"
                  for name, ratio, known, share, idle in self.rows()]
         return "\n".join([f"explorer at {settings}", *lines, self.timeline.text()])
 
@@ -124,7 +124,8 @@ class Explorer(widgets.VBox):
         return bundle(self, self.text(), self.timeline)
 
 
-def explorer(simulate, controls: dict | None = None, theory=expected_speedup, **options) -> Explorer:
+def explorer(simulate, controls: dict | None = None, theory=expected_speedup,
+             **options) -> Explorer:
     """Sliders that re-simulate while they move, above a timeline; see ``Explorer``.
 
     The still in its place, where no widget can run, shows the state when the cell ran.

@@ -13,7 +13,7 @@ from ..errors import SpeclibError
 from .runs import Run, facts
 from .shapes import PAD, Frame, Lane, Mark, Words, lane, shown, text_width
 
-LEVELS = (1, 2, 4, 8, 16, 32)
+LEVELS = (1, 3, 9, 27)
 PATIENCE = 200                          # pixels of text row after which dense text is cut
 LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
 

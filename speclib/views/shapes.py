@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..trace import Event
 from .runs import Run, duration
 
-PAD, GUTTER, SIDE = 16, 62, 204         # card margin; lane names, left; facts, right
+PAD, GUTTER, SIDE = 16, 62, 222         # card margin; lane names, left; facts, right
 FONT = 14                               # of tokens; headings are larger, nothing is below 13
 # Widths of Helvetica's letters in thousandths of the font size; the fonts we ask for are no wider.
 LETTERS = {222: "'ijl|", 278: " !,./:;I[]\\ft\u00a0", 333: "()-`r", 500: "cksvxyzJ",

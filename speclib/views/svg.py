@@ -56,7 +56,7 @@ def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
     fill = f"url(#{name}-{shape.kind})" if shape.kind in ("idle", "wasted") else COLOURS[shape.kind]
     drawn = tag("rect", title(shape.tip), cls=shape.kind, x=n(shape.x), y=n(y),
                 width=n(max(shape.width - gap(shape.width), 0.1)), height=LANE, fill=fill)
-    need = text_width(shape.label) + 3
+    need = text_width(shape.label) + 5
     fits = need <= shape.width
     if not shape.label or not (fits or zoomable and need <= shape.width * LEVELS[-1]):
         return drawn

@@ -2,32 +2,23 @@
 // as one SVG; this file moves what is there along the time axis and shows what is too small at
 // first. It also runs inside a saved .html page, where nothing but `mount` is called.
 
-const MOST = 32;                                       // the deepest zoom Python has laid out
+const MOST = 40;                                       // the deepest zoom Python has laid out
 const gap = (width) => Math.min(1.5, width * 0.15);    // as svg.gap
 
-function collect(svg) {
+function collect(svg, plot) {
   const number = (node, name) => Number(node.getAttribute(name));
-  const plot = svg.querySelector("svg.plot");
   const all = (query, pick) => [...svg.querySelectorAll(query)].map(pick);
-  const tips = new WeakMap();
-  for (const title of svg.querySelectorAll("title")) {
-    tips.set(title.parentNode, title.textContent);
-    title.remove();                                    // or the browser would show its own
-  }
-  // A label follows the bar drawn before it; its width is measured, not estimated, here.
-  const labels = all("text.label", (node) => {
+  const labels = all("text.label", (node) => {         // a label follows the bar it names
     node.removeAttribute("display");
-    const bar = node.previousElementSibling;
-    return { node, x: number(node, "x"), room: number(bar, "width") };
+    return { node, x: number(node, "x"), room: number(node.previousElementSibling, "width") };
   });
-  for (const label of labels) label.need = label.node.getComputedTextLength() + 2;
+  for (const label of labels) label.need = label.node.getComputedTextLength() + 4;
   return {
-    plot, tips, labels,
+    labels,
     width: number(plot, "width"),
     bars: all(".lane rect", (node) => {
-      const width = number(node, "width");             // undo the gap: w - min(1.5, 0.15 w)
-      const full = width / 0.85 < 10 ? width / 0.85 : width + 1.5;
-      return { node, x: number(node, "x"), width: full };
+      const drawn = number(node, "width");             // w - gap(w), so:
+      return { node, x: number(node, "x"), width: drawn < 8.5 ? drawn / 0.85 : drawn + 1.5 };
     }),
     lines: all(".run > line", (node) => ({ node, x: number(node, "x1") })),
     spots: all("rect.spot", (node) => ({ node, x: number(node, "x") + 5 })),
@@ -64,23 +55,23 @@ function draw(parts, view) {
   }
 }
 
-// Shows the SVG that `root` holds; `view` outlives redraws, so a zoom stays while a slider moves.
+// Brings the SVG that `root` holds to life; `view` outlives it, so a zoom stays while a slider moves.
 export function mount(root, view = { zoom: 1, start: 0 }) {
-  const svg = root.querySelector("svg");
-  const parts = collect(svg);
+  const svg = root.querySelector("svg"), plot = svg.querySelector("svg.plot");
+  const width = Number(plot.getAttribute("width")), left = Number(plot.getAttribute("x"));
   const scale = () => svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
-  const left = Number(parts.plot.getAttribute("x"));
   const place = (event) => (event.clientX - svg.getBoundingClientRect().left) * scale() - left;
-  const inside = (px) => px >= 0 && px <= parts.width;
+  const inside = (px) => px >= 0 && px <= width;
   const add = (name, more) => root.appendChild(
     Object.assign(document.createElement("div"), { className: name, ...more }));
-  const tip = add("speclib-tip", { hidden: true });
+  const tip = add("speclib-tip", { hidden: true }), tips = new WeakMap();
   add("speclib-hint", { textContent: "Ctrl + wheel zooms, dragging moves, a double click resets" });
-  let held = null;
+  let held = null, parts = null;                       // parts: found when first needed
 
   const move = (zoom, start) => {
     view.zoom = Math.min(MOST, Math.max(1, zoom));
-    view.start = Math.min(parts.width - parts.width / view.zoom, Math.max(0, start));
+    view.start = Math.min(width - width / view.zoom, Math.max(0, start));
+    parts ??= collect(svg, plot);
     draw(parts, view);
   };
   const scaleAt = (factor, px) => {                    // the time under the pointer stays there
@@ -88,16 +79,22 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
     move(zoom, view.start + px / view.zoom - px / zoom);
   };
   const point = (event) => {
-    const text = held ? null : parts.tips.get(event.target);
+    const title = event.target.querySelector(":scope > title");
+    if (title) {
+      tips.set(event.target, title.textContent);
+      title.remove();                                  // or the browser would show its own
+    }
+    const text = held ? null : tips.get(event.target);
     tip.hidden = !text;
     if (!text) return;
     const [first, ...rest] = text.split("\n");
     tip.replaceChildren(Object.assign(document.createElement("b"), { textContent: first }),
       ...rest.map((t) => Object.assign(document.createElement("div"), { textContent: t })));
     const box = root.getBoundingClientRect();
-    const x = event.clientX - box.left + 14, y = event.clientY - box.top + 18;
+    const x = event.clientX - box.left + 14, y = event.clientY - box.top;
+    const below = y + 18 + tip.offsetHeight <= box.height;
     tip.style.left = `${Math.max(0, Math.min(x, box.width - tip.offsetWidth - 4))}px`;
-    tip.style.top = `${y}px`;
+    tip.style.top = `${below ? y + 18 : y - tip.offsetHeight - 10}px`;
   };
   svg.addEventListener("pointermove", (event) => {
     if (held) move(view.zoom, held.start - (place(event) - held.px) / view.zoom);
@@ -120,16 +117,16 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   }, { passive: false });
   svg.setAttribute("tabindex", "0");
   svg.addEventListener("keydown", (event) => {
-    const keys = { "+": () => scaleAt(1.5, parts.width / 2), "-": () => scaleAt(1 / 1.5, parts.width / 2),
-      ArrowRight: () => move(view.zoom, view.start + parts.width / view.zoom / 8),
-      ArrowLeft: () => move(view.zoom, view.start - parts.width / view.zoom / 8),
+    const keys = { "+": () => scaleAt(1.5, width / 2), "-": () => scaleAt(1 / 1.5, width / 2),
+      ArrowRight: () => move(view.zoom, view.start + width / view.zoom / 8),
+      ArrowLeft: () => move(view.zoom, view.start - width / view.zoom / 8),
       0: () => move(1, 0) };
     if (!keys[event.key]) return;
     event.preventDefault();
     event.stopPropagation();
     keys[event.key]();
   });
-  move(view.zoom, view.start);
+  if (view.zoom > 1) move(view.zoom, view.start);      // else it is drawn as it should be
 }
 
 function render({ model, el }) {
@@ -144,8 +141,7 @@ function render({ model, el }) {
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", show);
-  // Text cannot be measured before it is in the page.
-  requestAnimationFrame(show);
+  show();
   return () => model.off("change:svg", show);
 }
 

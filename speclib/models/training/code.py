@@ -28,7 +28,8 @@ def function(rng: random.Random) -> dict:
     kind = data("code")[rng.choice(["numbers", "words"])]
     argument = rng.choice(kind["arguments"])
     keep, change, collect = (rng.choice(kind[part]) for part in ("keep", "change", "collect"))
-    n, c = rng.randint(2, 9), rng.choice("abelmnostu")
+    n = rng.randint(2, 9 if kind["type"] == "List[int]" else 4)
+    c = rng.choice("abelmnostu")
     slots = {"x": kind["element"][argument], "n": n, "c": c, "all": argument}
     slots["y"] = change["step"].split(" =")[0] if "step" in change else slots["x"]
     slots["kept"] = fill(keep["words"], slots)
