@@ -1,16 +1,17 @@
 """PEARL: parallel speculative decoding with adaptive draft length."""
 
+from ..errors import SpeclibError
 from ..tokens import ids, verify
 
 
-def pearl(world, gamma: int | str = "auto", without: str | None = None):
+def pearl(world, gamma: int, without: str | None = None):
     """The draft proposes ``gamma`` tokens *while* the target scores what was drafted before.
 
     ``window`` holds the drafted tokens that still await the target. Empty window: *pre-verify*, the
     target's row for the bare text tests the first token being drafted meanwhile. Otherwise
     *post-verify*: the target is fed the window; its rows test the window, and its last row the
     first token being drafted meanwhile. One iteration takes max(gamma * t_draft, t_target), so the
-    speed-up over plain decoding is bounded by c = t_target / t_draft; ``gamma="auto"`` is round(c).
+    speed-up over plain decoding is bounded by c = t_target / t_draft; the paper's gamma is round(c).
 
     ``without="pre-verify"``: no token is tested before its block is complete, so with an empty
     window the target idles, and the last row is not asked for. ``without="post-verify"``: the
@@ -21,6 +22,8 @@ def pearl(world, gamma: int | str = "auto", without: str | None = None):
     with it, and line 40 loses x_1; the meaning is taken from Table 9 (row i tests x_(i+1)). The
     published ablation without pre-verify never tests x_1; here it is tested in the next step.
     """
+    if without not in (None, "pre-verify", "post-verify"):
+        raise SpeclibError(f"without is {without!r}: give 'pre-verify', 'post-verify' or None")
     window = ()
     while world.going:
         fed = window if without != "pre-verify" else window[:-1]

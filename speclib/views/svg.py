@@ -70,19 +70,26 @@ def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
                          fill="#fff" if shape.kind == "score" else "#000", **more)
 
 
-def lines(group: Group) -> str:
-    """Hairlines, commit ticks and the end, in the order of their importance."""
+def lines(group: Group, zoomable: bool) -> str:
+    """Hairlines, commit ticks and the end; where they would run into a grey, none are drawn."""
     top, row, drawn = group.y + HEAD, group.row, []
     style = {"round": dict(y1=n(top - 3), y2=n(row), stroke="#000", stroke_opacity="0.35",
                            stroke_dasharray="2 2"),
              "commit": dict(y1=n(row - 3), y2=n(row + 6), stroke=INK, stroke_width="1.5"),
              "end": dict(y1=n(top - 6), y2=n(row + 6), stroke=INK, stroke_width="3")}
-    for mark in group.marks:
-        x = n(mark.x)
-        drawn.append(tag("line", cls=mark.kind, x1=x, x2=x, **style[mark.kind]))
-        if mark.tip:                                          # a wider area to point at
-            drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5), y=n(row - 2),
-                             width="10", height="12", fill="#000", fill_opacity="0"))
+    for kind, look in style.items():
+        marks = [mark for mark in group.marks if mark.kind == kind]
+        room = (marks[-1].x - marks[0].x) / (len(marks) - 1) if len(marks) > 1 else 99
+        if room < DENSE and not zoomable:
+            continue
+        more = ({"data_room": n(room)} if zoomable else {}) | NONE * (room < DENSE)
+        for mark in marks:
+            x = n(mark.x)
+            drawn.append(tag("line", cls=kind, x1=x, x2=x, **look, **more))
+            if mark.tip:                                      # a wider area to point at
+                drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5),
+                                 y=n(row - 2), width="10", height="12", fill="#000",
+                                 fill_opacity="0", **NONE * (room < DENSE)))
     return "".join(drawn)
 
 

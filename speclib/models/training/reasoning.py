@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from speclib.models.training.tasks import Task, say
+from speclib.models.training.tasks import Task
 
 NAMES = ("Anna", "Ben", "Clara", "Leo", "Emma", "Max", "Nora", "Paul", "Julia", "Tom")
 ORDERS = (
@@ -109,7 +109,7 @@ def rectangle(rng: random.Random) -> tuple:
 def equation(rng: random.Random) -> tuple:
     a, x, b = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 15)
     c = a * x + b
-    question = say(rng, f"<Solve the equation|Find x in the equation|What is x in> {a}x + {b} = {c}.", {})
+    question = rng.choice(["Solve the equation {}.", "What is x in {}?"]).format(f"{a}x + {b} = {c}")
     answer = (
         f"We solve the equation {a}x + {b} = {c} step by step.\n"
         f"1. Subtract {b} from both sides: {c} - {b} = {c - b}, so {a}x = {c - b}.\n"

@@ -1,0 +1,120 @@
+"""One training run: a Llama of a given shape, AdamW, warm-up and cosine, checkpoints on the way.
+
+Knows nothing of where the batches come from; `loss` may be the default or a distillation.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from speclib.models.training.tokenizer import SPECIAL, VOCABULARY
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Layers, width, heads and feed-forward width; head_dim is 64 in the whole zoo."""
+
+    layers: int
+    width: int
+    heads: int
+    ffn: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how to train; the run ends at `steps` or after `minutes`."""
+
+    steps: int
+    minutes: float = 1e9
+    rate: float = 1.5e-3
+    batch: int = 8
+    length: int = 512
+    warmup: int = 100
+    seed: int = 0
+    device: str = "cpu"
+    compile: bool = True
+    save_every: int = 250
+
+
+TARGET = Shape(layers=6, width=256, heads=4, ffn=688)
+DRAFT = Shape(layers=2, width=192, heads=3, ffn=512)
+
+
+def build(shape: Shape, seed: int) -> LlamaForCausalLM:
+    """A freshly initialised model in float32."""
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=shape.width, num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads, num_key_value_heads=shape.heads, head_dim=64,
+        intermediate_size=shape.ffn, max_position_embeddings=2048, tie_word_embeddings=True,
+        initializer_range=0.03, bos_token_id=SPECIAL.index("<|bos|>"),
+        eos_token_id=SPECIAL.index("<|eos|>"), pad_token_id=SPECIAL.index("<|pad|>")))
+
+
+def logits(model: LlamaForCausalLM, ids: torch.Tensor) -> torch.Tensor:
+    """Next-token logits (batch, length - 1, vocabulary) in float32, computed under bfloat16."""
+    with torch.autocast(ids.device.type, torch.bfloat16):
+        return model(ids[:, :-1], use_cache=False).logits.float()
+
+
+def likelihood(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Weighted mean negative log-likelihood of the next token, in nats."""
+    losses = F.cross_entropy(logits(model, ids).flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    weights = weights[:, 1:].flatten()
+    return (losses * weights).sum() / weights.sum()
+
+
+def optimizer(model: LlamaForCausalLM, rate: float) -> torch.optim.AdamW:
+    """AdamW; norms are not decayed."""
+    groups = [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
+              {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), fused=True)
+
+
+def save(model: LlamaForCausalLM, folder: Path) -> None:
+    """Write the model as bfloat16 safetensors; the model in memory stays as it is."""
+    half = LlamaForCausalLM(model.config).to(torch.bfloat16)
+    half.load_state_dict(model.state_dict())
+    half.save_pretrained(folder)
+
+
+def fit(model: LlamaForCausalLM, batches: Iterator, plan: Plan, *, folder: Path | None = None,
+        loss: Callable = likelihood, say: Callable = print) -> dict:
+    """Train in place; return steps, tokens, minutes, tokens per second and the last loss (nats)."""
+    model.to(plan.device).train()
+    adam = optimizer(model, plan.rate)
+    compute = torch.compile(loss) if plan.compile else loss
+    began, recent, step, done = time.monotonic(), [], 0, 0.0
+    while done < 1.0:
+        done = max(step / plan.steps, (time.monotonic() - began) / 60 / plan.minutes)
+        rate = plan.rate * min(1, (step + 1) / plan.warmup) * (
+            0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, done))))
+        for group in adam.param_groups:
+            group["lr"] = rate
+        batch = [tensor.to(plan.device) for tensor in next(batches)]
+        value = compute(model, *batch)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        adam.zero_grad(set_to_none=True)
+        step += 1
+        recent = [*recent[-49:], value.item()]
+        spent = time.monotonic() - began
+        if step % 50 == 0:
+            tokens = step * plan.batch * plan.length
+            say(f"step {step} loss {sum(recent) / len(recent):.4f} rate {rate:.2e} "
+                f"{tokens / spent:.0f} tok/s {spent / 60:.1f} min", flush=True)
+        if folder and step % plan.save_every == 0:
+            save(model, folder)
+    model.eval()
+    tokens = step * plan.batch * plan.length
+    return {"steps": step, "tokens": tokens, "minutes": round(spent / 60, 1),
+            "tokens_per_second": round(tokens / spent), "loss": round(sum(recent) / len(recent), 4)}

@@ -1,0 +1,132 @@
+"""Transformers models behind the seam: a cached, rolled-back pass equals a fresh one."""
+
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+import speclib  # noqa: E402
+from speclib import SpeclibError  # noqa: E402
+from speclib.models import hf, packed, zoo  # noqa: E402
+from speclib.tokens import Sampler  # noqa: E402
+
+VOCAB = 61
+
+
+def network(seed: int = 0, **changes):
+    torch.manual_seed(seed)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=128, **changes))
+
+
+@torch.inference_mode()
+def fresh(net, text, last):
+    """transformers' own pass without any cache, softmax in float64."""
+    logits = net(input_ids=torch.tensor([text])).logits[0, -last - 1:].double()
+    return torch.softmax(logits, -1).numpy()
+
+
+def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass():
+    net, dice = network(), random.Random(1)
+    model, text = hf.HFModel(net, VOCAB), [1]
+    for _ in range(120):
+        text = text[: dice.randint(1, len(text))]                   # a rejection, however deep
+        text += [dice.randrange(VOCAB) for _ in range(dice.randint(0, 6))]
+        text = text[:100]
+        last = dice.randrange(min(len(text), 5))
+        rows = model.rows(tuple(text), last, Sampler(temperature=1.0))
+        np.testing.assert_allclose(rows, fresh(net, text, last), atol=2e-6)
+        assert model.prefix.fed == text
+        assert model.cache.get_seq_length() == len(text)
+
+
+def test_packed_layers_give_the_same_logits():
+    plain, fast = network(3), packed.pack(network(3))
+    text = torch.arange(1, 9)[None]
+    with torch.inference_mode():
+        assert (plain(text).logits - fast(text).logits).abs().max() < 1e-5
+        one = fast(text[:, :1]).logits - plain(text[:, :1]).logits
+    assert one.abs().max() < 1e-5
+
+
+def test_rows_beyond_the_shared_vocabulary_are_never_sampled():
+    rows = hf.HFModel(network(), VOCAB - 5).rows((1, 2, 3), 1, Sampler(temperature=1.0))
+    assert rows.shape == (2, VOCAB - 5)
+    np.testing.assert_allclose(rows.sum(1), 1, atol=1e-6)
+
+
+def test_a_failed_pass_leaves_an_empty_cache_and_the_next_one_is_right():
+    net = network()
+    model = hf.HFModel(net, VOCAB)
+    model.rows((1, 2, 3), 0, Sampler())
+    with pytest.raises(IndexError):
+        model.rows((1, 2, 3, VOCAB + 7), 0, Sampler())              # no such embedding
+    assert model.prefix.fed == []
+    rows = model.rows((1, 2, 4), 1, Sampler(temperature=1.0))
+    np.testing.assert_allclose(rows, fresh(net, [1, 2, 4], 1), atol=2e-6)
+
+
+def test_nan_logits_are_an_error_not_a_token():
+    net = network()
+    net.lm_head.weight.data[3] = float("nan")
+    with pytest.raises(SpeclibError, match="NaN"):
+        hf.HFModel(net, VOCAB).rows((1, 2), 0, Sampler())
+
+
+def test_an_unknown_dtype_lists_the_known():
+    with pytest.raises(SpeclibError, match="float12.*bfloat16"):
+        hf.load(speclib.load_pair("toy").target, "float12", ("cpu",), VOCAB)
+
+
+def test_a_missing_checkpoint_says_how_to_get_it():
+    with pytest.raises(SpeclibError, match="zoo/atlantis.*make models"):
+        zoo.locate("zoo/atlantis")
+    with pytest.raises(SpeclibError, match="no-such-folder.*hub id"):
+        zoo.limits("./no-such-folder")
+
+
+def test_a_corrupt_checkpoint_is_found_by_its_checksum(tmp_path, monkeypatch):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"trained")
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  m/model.safetensors\n")
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    with pytest.raises(SpeclibError, match="model.safetensors does not match.*SHA256SUMS"):
+        zoo.locate("zoo/m")
+
+
+def save(folder, words: list[str], **changes):
+    """A checkpoint folder: random weights, a whole-word tokenizer."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    net = network(**changes)
+    net.save_pretrained(folder)
+    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token=words[0]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    return str(folder)
+
+
+def test_different_tokenizers_are_refused_with_the_first_difference(tmp_path):
+    words = [f"w{i}" for i in range(VOCAB)]
+    target = save(tmp_path / "target", words)
+    draft = save(tmp_path / "draft", words[:5] + ["odd"] + words[6:])
+    own = speclib.pair(target=target, draft=draft)
+    with pytest.raises(SpeclibError, match="different tokenizers: id 5 is 'w5' and 'odd'"):
+        speclib.decode("w1 w2", pair=own, method="speculative", gamma=2)
+
+
+@pytest.mark.parametrize("method", speclib.METHODS)
+def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(tmp_path, method):
+    words = [f"w{i}" for i in range(VOCAB)]
+    own = speclib.pair(target=save(tmp_path / "target", words),
+                       draft=save(tmp_path / "draft", words, seed=9))
+    settings = {} if method == "autoregressive" else {"gamma": 3}
+    result = speclib.decode("w5 w7 w11", pair=own, method=method, max_new_tokens=24, **settings)
+    net = transformers.AutoModelForCausalLM.from_pretrained(own.target.model)
+    wanted = net.generate(torch.tensor([[5, 7, 11]]), max_new_tokens=24, do_sample=False,
+                          eos_token_id=None, pad_token_id=0)[0, 3:].tolist()
+    assert list(result.tokens) == wanted

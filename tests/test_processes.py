@@ -1,0 +1,149 @@
+"""Real worker processes: they agree with the virtual clock's tokens, and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import speclib
+from speclib.processes import Processes
+from speclib.world import DeviceLost
+
+TOY = speclib.load_pair("toy")
+
+
+@pytest.fixture(scope="module")
+def world():
+    with Processes(TOY, timeout=5) as opened:
+        yield opened
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return not state.stdout.strip().startswith("Z") and bool(state.stdout.strip())
+
+
+def gone(pids, patience: float = 10.0) -> bool:
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if not any(alive(p) for p in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("method", speclib.METHODS)
+def test_lock_step_methods_give_the_same_tokens_in_every_world(world, method, temperature):
+    settings = {"pair": TOY, "method": method, "temperature": temperature, "seed": 5,
+                **({} if method == "autoregressive" else {"gamma": 3})}
+    real = speclib.decode("x", world=world, **settings)
+    virtual = speclib.decode("x", world="virtual", **settings)
+    assert real.tokens == virtual.tokens and len(real.tokens) == 64
+    assert real.trace.meta["clock"] == "measured" and virtual.trace.meta["clock"] == "virtual"
+
+
+def test_a_device_does_one_thing_at_a_time_and_draft_and_target_overlap(world):
+    trace = speclib.decode("x", world=world, method="pearl", gamma=4, max_new_tokens=200).trace
+    for device in trace.devices:
+        events = sorted(e for e in trace.operations if e.device == device)
+        assert all(a.ts + a.dur <= b.ts for a, b in zip(events, events[1:], strict=False))
+    targets = {e.round: e for e in trace.operations if e.device == "target"}
+    overlaps = sum(e.ts < targets[e.round].ts + targets[e.round].dur
+                   for e in trace.operations if e.op == "propose" and e.round in targets)
+    assert overlaps > 0
+
+
+def test_the_same_world_serves_many_prompts_with_empty_caches(world):
+    first = speclib.decode("x", world=world, method="speculative", gamma=3)
+    again = speclib.decode("x", world=world, method="speculative", gamma=3)
+    assert first.tokens == again.tokens
+    assert [e for e in again.trace.operations if e.device == "target"][0].kept == 0
+
+
+def test_c_is_measured_and_auto_gamma_is_its_rounding(world):
+    assert world.ratio > 0
+    result = speclib.decode("x", world=world, method="pearl", gamma="auto")
+    assert result.trace.meta["gamma"] == max(1, round(world.ratio))
+
+
+def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
+    with Processes(TOY, timeout=5) as world:
+        os.kill(world._workers["draft"].process.pid, signal.SIGKILL)
+        begun = time.monotonic()
+        with pytest.raises(DeviceLost, match="draft.*exit code -9"):
+            speclib.decode("x", world=world, method="speculative", gamma=3)
+        assert time.monotonic() - begun < 2
+        assert len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens) == 64
+
+
+def test_a_hung_worker_is_stopped_within_the_timeout():
+    with Processes(TOY, timeout=0.5) as world:
+        pid = world._workers["target"].process.pid
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(DeviceLost, match="target.*0.5 s"):
+            speclib.decode("x", world=world, method="autoregressive")
+        assert gone([pid])
+
+
+def test_no_worker_outlives_an_exception():
+    with pytest.raises(ZeroDivisionError), Processes(TOY) as world:
+        pids = [w.process.pid for w in world._workers.values()]
+        _ = 1 / 0
+    assert gone(pids)
+
+
+SCRIPT = """
+    import sys, time, speclib
+    world = speclib.Processes(speclib.load_pair("toy"))
+    print(*[w.process.pid for w in world._workers.values()], flush=True)
+    print(len(speclib.decode("x", world=world, method="pearl", gamma=2).tokens), flush=True)
+    {end}
+"""
+
+
+def script(tmp_path, end: str) -> subprocess.Popen:
+    """A script without a ``__main__`` guard that opens a world and then does ``end``."""
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(SCRIPT).format(end=end))
+    return subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True,
+                            stderr=subprocess.PIPE, start_new_session=True)
+
+
+def test_a_script_without_a_main_guard_works_and_leaves_nothing(tmp_path):
+    process = script(tmp_path, "")
+    out, err = process.communicate(timeout=60)
+    pids, tokens = out.splitlines()
+    assert process.returncode == 0 and tokens == "64" and err == ""
+    assert gone([int(p) for p in pids.split()])
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_a_stopped_parent(tmp_path, sig):
+    process = script(tmp_path, "time.sleep(60)")
+    pids = [int(p) for p in process.stdout.readline().split()]
+    assert process.stdout.readline().strip() == "64"
+    if sig == signal.SIGINT:
+        os.killpg(process.pid, sig)          # a terminal and Jupyter signal the whole group
+    else:
+        process.send_signal(sig)
+    process.wait(timeout=30)
+    assert gone(pids)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no CPU affinity on this system")
+def test_a_core_place_pins_its_worker():
+    place = TOY.place.model_copy(update={"draft": ("core:0",), "target": ("core:1",)})
+    with Processes(TOY.model_copy(update={"place": place})) as world:
+        cores = {n: os.sched_getaffinity(w.process.pid) for n, w in world._workers.items()}
+    allowed = sorted(os.sched_getaffinity(0))
+    assert cores == {"draft": {allowed[0]}, "target": {allowed[1 % len(allowed)]}}
