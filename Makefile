@@ -8,7 +8,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-all lab models merge lint clean
+.PHONY: help setup reproduce test test-all lab models merge bench lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -44,6 +44,9 @@ models: $(READY)  ## retrain the embedded models (an hour on two cores)
 merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger.csv
 	@test -n "$(FROM)" || { echo "say which: make merge FROM=other/ledger.csv"; exit 1; }
 	@$(PY) -m speclib merge "$(FROM)"
+
+bench: $(READY)  ## measure rates and ratios against their aims, into reports/bench.csv
+	@$(PY) -m speclib.bench
 
 lint: $(READY)   ## ruff
 	$(PY) -m ruff check .

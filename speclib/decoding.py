@@ -41,8 +41,8 @@ def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | No
         raise SpeclibError(f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World")
     name = latency or pair.latency
     if name is None:
-        raise SpeclibError(f"pair {pair.name!r} names no latency file, which world='virtual' needs: "
-                           "give it latency = \"...\" (a path under data/latency)")
+        raise SpeclibError(f"pair {pair.name!r} names no latency file, which world='virtual' "
+                           "needs: give it latency = \"...\" (a path under data/latency)")
     opened = Virtual({role: pair.build(role, dtype, dilated=False) for role in ("draft", "target")},
                      load_latency(name))
     opened.pair, opened.dtype = pair, dtype
@@ -132,9 +132,9 @@ def _encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
     if not prompt or not ids:
         raise SpeclibError(f"the prompt {prompt!r} is empty: give at least one token of text")
     if len(ids) + max_new_tokens > pair.context:
-        raise SpeclibError(f"the prompt has {len(ids)} tokens; with max_new_tokens={max_new_tokens} "
-                           f"it exceeds the {pair.context} tokens that pair {pair.name!r} can hold: "
-                           "shorten either")
+        raise SpeclibError(f"the prompt has {len(ids)} tokens; with max_new_tokens="
+                           f"{max_new_tokens} it exceeds the {pair.context} tokens that pair "
+                           f"{pair.name!r} can hold: shorten either")
     return tuple(ids)
 
 

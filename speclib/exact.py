@@ -89,7 +89,8 @@ def truth(model, tokens: int, *, sampler: Sampler | None = None, prompt=(0,),
         for text, mass in live.items():
             row = model.rows((*prompt, *text), 0, sampler)[0]
             for token in np.flatnonzero(row):
-                (done if int(token) in eos else grown)[(*text, int(token))] = mass * float(row[token])
+                ended = done if int(token) in eos else grown
+                ended[(*text, int(token))] = mass * float(row[token])
         live = grown
     return done | live
 

@@ -34,7 +34,7 @@ class ModelSpec(BaseModel):
 
 
 class Place(BaseModel):
-    """Devices per role: ``core:N`` (a CPU core, pinned), ``cpu``, ``cuda:N``; threads per device."""
+    """Places per role: ``core:N`` (pinned), ``cpu``, ``cuda:N``; CPU threads per device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     draft: tuple[str, ...] = ("cpu",)
@@ -108,6 +108,6 @@ def load_pair(name: str) -> Pair:
 
 
 def pair(target: str, draft: str, *, name: str | None = None, **settings) -> Pair:
-    """A pair of your own: two folders or hub ids with one tokenizer. ``settings``: place, latency."""
+    """A pair of your own: folders or hub ids of one tokenizer. ``settings``: place, latency."""
     return Pair(target=ModelSpec(model=target), draft=ModelSpec(model=draft),
                 name=name or f"{draft}+{target}", **settings)

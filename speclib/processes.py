@@ -77,7 +77,7 @@ class Processes(World):
     def __init__(self, pair: Pair, *, dtype: str = "auto", timeout: float = 60.0,
                  start_timeout: float = 300.0):
         super().__init__(("draft", "target"), "after-op")
-        _ = pair.tokenizer                              # two vocabularies fail here, not in a worker
+        _ = pair.tokenizer                      # two vocabularies fail here, not in a worker
         self.pair, self.dtype = pair, dtype
         self.timeout, self.start_timeout = timeout, start_timeout
         self._workers: dict[str, Worker] = {}
@@ -110,7 +110,7 @@ class Processes(World):
             worker.process.kill()
         worker.process.join(5)
         code = worker.process.exitcode
-        cause = f"its process ended with exit code {code}" if ready else f"no answer in {timeout:g} s"
+        cause = f"process ended with exit code {code}" if ready else f"no answer in {timeout:g} s"
         del self._workers[name]
         worker.stop()
         raise DeviceLost(f"device {name!r} of pair {self.pair.name!r} was lost: {cause}")

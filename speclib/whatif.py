@@ -17,10 +17,11 @@ from .tokens import Coins, Sampler
 from .trace import stats
 from .virtual import Virtual
 
-TEXT = ("A small model runs ahead and guesses the next few words while the large one reads them all "
-        "in a single pass . It keeps every word it would have written itself and corrects the first "
-        "one that it would not , so the text never changes and only the waiting does . When both "
-        "work at once nobody waits , and the time of a step is that of the slower of the two .")
+TEXT = ("A small model runs ahead and guesses the next few words while the large one reads "
+        "them all in a single pass . It keeps every word it would have written itself and "
+        "corrects the first one that it would not , so the text never changes and only the "
+        "waiting does . When both work at once nobody waits , and the time of a step is that "
+        "of the slower of the two .")
 
 
 @cache

@@ -59,7 +59,8 @@ def test_an_open_world_brings_its_own_pair():
 
 def test_a_pair_file_with_an_unknown_key_names_file_and_key(tmp_path, monkeypatch):
     (tmp_path / "pairs").mkdir()
-    (tmp_path / "pairs" / "odd.toml").write_text('target={model="toy"}\ndraft={model="toy"}\nspeed=3')
+    odd = 'target = {model = "toy"}\ndraft = {model = "toy"}\nspeed = 3'
+    (tmp_path / "pairs" / "odd.toml").write_text(odd)
     monkeypatch.setattr(speclib.pairs, "DATA", tmp_path)
     with pytest.raises(SpeclibError, match=r"odd\.toml(.|\n)*speed"):
         speclib.load_pair("odd")

@@ -13,7 +13,7 @@ METHODS = {
     "pearl": pearl,
 }
 
-# The settings in which every method is tested, traced and benchmarked; `gamma` is added where taken.
+# The settings in which every method is tested; `gamma` is added where a method takes one.
 VARIANTS = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
 }

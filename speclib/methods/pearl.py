@@ -11,7 +11,7 @@ def pearl(world, gamma: int, without: str | None = None):
     target's row for the bare text tests the first token being drafted meanwhile. Otherwise
     *post-verify*: the target is fed the window; its rows test the window, and its last row the
     first token being drafted meanwhile. One iteration takes max(gamma * t_draft, t_target), so the
-    speed-up over plain decoding is bounded by c = t_target / t_draft; the paper's gamma is round(c).
+    speed-up over plain decoding is at most c = t_target / t_draft; the paper's gamma is round(c).
 
     ``without="pre-verify"``: no token is tested before its block is complete, so with an empty
     window the target idles, and the last row is not asked for. ``without="post-verify"``: the

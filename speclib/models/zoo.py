@@ -1,4 +1,4 @@
-"""Where checkpoints are: the embedded zoo, folders, hub ids. Checks them before anyone loads them."""
+"""Where checkpoints are: the embedded zoo, folders, hub ids; checked before they are loaded."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load_part(model: str, loader, what: str, **options):
     try:
         return loader.from_pretrained(locate(model), trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError) as error:
-        raise SpeclibError(f"cannot load the {what} of model {model!r}: {error}. Give `zoo/<name>`, "
+        raise SpeclibError(f"cannot load the {what} of model {model!r}: {error}. Give zoo/<name>, "
                            "a folder of a transformers checkpoint, or a hub id that this machine "
                            "can reach") from error
 

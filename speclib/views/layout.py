@@ -14,6 +14,7 @@ from .runs import Run, facts
 from .shapes import PAD, Frame, Lane, Mark, Words, lane, shown, text_width
 
 LEVELS = (1, 3, 9, 27)
+LEAST = 900                             # pixels of width
 PATIENCE = 200                          # pixels of text row after which dense text is cut
 LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
 
@@ -47,14 +48,15 @@ def marks(run: Run, written: list, frame: Frame) -> tuple[Mark, ...]:
     starts: dict[int, float] = {}
     for event in run.trace.operations:
         starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
-    found, tail = [Mark("round", frame.x(t), "") for t in starts.values() if t], ""
+    room = frame.x(run.seconds) / max(1, len(written))
+    found, tail = [Mark("round", frame.x(t), "", room) for t in starts.values() if t], ""
     for event, parts in written:
         new = "".join(text for _, text in parts)
         tail = (tail + new)[-70:]
         tip = f"commit of {len(parts)} at {frame.time(event.ts)}: “{shown(new)}”\n…{shown(tail)}"
-        found.append(Mark("commit", frame.x(event.ts), tip))
-    found.append(Mark("end", frame.x(run.seconds), ""))
-    return tuple(m for m in found if m.x <= frame.plot + 1e-6)
+        found.append(Mark("commit", frame.x(event.ts), tip, room))
+    found.append(Mark("end", frame.x(run.seconds), "", frame.plot))
+    return tuple(mark for mark in found if mark.x <= frame.plot + 1e-6)
 
 
 def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
@@ -97,10 +99,12 @@ def layout(runs: list[Run], width: float = 1100, until: float | None = None,
         raise SpeclibError("a timeline of nothing: pass at least one result or trace")
     if until is not None and not until > 0:
         raise SpeclibError(f"until is {until}: give the axis a length in seconds, above 0")
-    if width < 600:
-        raise SpeclibError(f"width is {width}: a readable timeline needs at least 600 pixels")
+    if width < LEAST:
+        raise SpeclibError(f"width is {width}: a readable timeline needs at least {LEAST} pixels")
     longest = max(run.seconds for run in runs)
     frame = Frame(width, min(until or longest, longest) or 1.0)
+    if len({run.kind for run in runs}) > 1:
+        runs = [run._replace(note=", ".join(filter(None, [run.note, run.kind]))) for run in runs]
     y, groups = PAD + LEGEND, []
     for run in runs:
         written = run.written()

@@ -102,8 +102,9 @@ def duration(seconds: float, unit: tuple[str, float]) -> str:
 
 
 def speedup(run: Run, runs: list[Run]) -> float:
-    """Decode speed over that of the autoregressive run among ``runs``, if there is one."""
-    base = next((r for r in runs if r.trace.meta.get("method") == "autoregressive"), None)
+    """Decode speed over the autoregressive run's, if ``runs`` has one of the same kind."""
+    base = next((r for r in runs if r.trace.meta.get("method") == "autoregressive"
+                 and r.kind == run.kind), None)
     return run.stats.decode_speed / base.stats.decode_speed if base else float("nan")
 
 

@@ -37,11 +37,12 @@ class Shape(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A vertical line. ``kind``: round, commit or end."""
+    """A vertical line. ``kind``: round, commit or end. ``room``: pixels between its like."""
 
     kind: str
     x: float
     tip: str
+    room: float
 
 
 class Words(NamedTuple):

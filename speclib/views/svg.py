@@ -21,8 +21,10 @@ COLOURS = {"accepted": "#009E73", "rejected": "#D55E00", "wasted": "#F0E442",
            "score": "#0072B2", "unused": "#9CC7E4", "idle": "#f3f3f3"}
 WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 LEGEND = [("accepted", "drafted: accepted"), ("rejected", "rejected"),
-          ("wasted", "wasted, never tested"), ("score", "target pass"), ("idle", "waiting")]
+          ("wasted", "wasted, never tested"), ("score", "target pass"),
+          ("unused", "unused"), ("idle", "waiting")]
 LEFT = PAD + GUTTER
+DENSE = 4                               # pixels between lines, at least; timeline.js has the same
 QUOTE = {'"': "&quot;"}
 
 
@@ -61,13 +63,16 @@ def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
     if not shape.label or not (fits or zoomable and need <= shape.width * LEVELS[-1]):
         return drawn
     more = {"data_need": n(need)} if zoomable else {}
-    if not fits:
-        more["display"] = "none"
+    more |= hidden(not fits)
     if shape.kind == "rejected":
         more["text_decoration"] = "line-through"
     return drawn + words(shape.label, shape.x + shape.width / 2, y + LANE / 2 + 5, cls="label",
                          text_anchor="middle", pointer_events="none",
                          fill="#fff" if shape.kind == "score" else "#000", **more)
+
+
+def hidden(flag: bool) -> dict:
+    return {"display": "none"} if flag else {}
 
 
 def lines(group: Group, zoomable: bool) -> str:
@@ -77,19 +82,15 @@ def lines(group: Group, zoomable: bool) -> str:
                            stroke_dasharray="2 2"),
              "commit": dict(y1=n(row - 3), y2=n(row + 6), stroke=INK, stroke_width="1.5"),
              "end": dict(y1=n(top - 6), y2=n(row + 6), stroke=INK, stroke_width="3")}
-    for kind, look in style.items():
-        marks = [mark for mark in group.marks if mark.kind == kind]
-        room = (marks[-1].x - marks[0].x) / (len(marks) - 1) if len(marks) > 1 else 99
-        if room < DENSE and not zoomable:
+    for mark in group.marks:
+        if mark.room < DENSE and not zoomable:
             continue
-        more = ({"data_room": n(room)} if zoomable else {}) | NONE * (room < DENSE)
-        for mark in marks:
-            x = n(mark.x)
-            drawn.append(tag("line", cls=kind, x1=x, x2=x, **look, **more))
-            if mark.tip:                                      # a wider area to point at
-                drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5),
-                                 y=n(row - 2), width="10", height="12", fill="#000",
-                                 fill_opacity="0", **NONE * (room < DENSE)))
+        x, more = n(mark.x), hidden(mark.room < DENSE)
+        more |= {"data_room": n(mark.room)} if zoomable else {}
+        drawn.append(tag("line", cls=mark.kind, x1=x, x2=x, **style[mark.kind], **more))
+        if mark.tip:                                          # a wider area to point at
+            drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5), y=n(row - 2),
+                             width="10", height="12", fill="#000", fill_opacity="0", **more))
     return "".join(drawn)
 
 
@@ -103,8 +104,7 @@ def rows(group: Group, zoomable: bool) -> str:
                             for who, part in text.parts)
             body += tag("text", spans, x=n(text.x), y=n(group.row + 20), text_anchor="end")
         more = {"data_level": level} if zoomable else {}
-        drawn.append(tag("g", body, cls="row", **more,
-                         **({} if level == 1 else {"display": "none"})))
+        drawn.append(tag("g", body, cls="row", **more, **hidden(level > 1)))
     return "".join(drawn)
 
 
@@ -132,23 +132,25 @@ def axis(figure: Figure, zoomable: bool) -> str:
                        + tag("line", x1=n(x), x2=n(x), y1=n(top), y2=n(top + 5), stroke=QUIET)
                        for x, label in frame.ticks(level))
         more = {"data_level": level} if zoomable else {}
-        drawn.append(tag("g", body, cls="ticks", **more,
-                         **({} if level == 1 else {"display": "none"})))
+        drawn.append(tag("g", body, cls="ticks", **more, **hidden(level > 1)))
     rule = tag("line", x1="0", x2=n(frame.plot), y1=n(top), y2=n(top), stroke=QUIET)
     name = words(figure.title, frame.plot / 2, top + 38, text_anchor="middle", fill=INK)
     return tag("g", rule + "".join(drawn) + name, transform=f"translate({n(LEFT)} 0)", fill=QUIET)
 
 
-def legend(name: str) -> str:
-    x, drawn = float(LEFT), []
+def legend(figure: Figure, name: str) -> str:
+    shown = {shape.kind for g in figure.groups for lane in g.lanes for shape in lane.shapes}
+    x, drawn = float(PAD), []
     for kind, label in LEGEND:
+        if kind == "unused" and kind not in shown:
+            continue
         fill = f"url(#{name}-{kind})" if kind in ("idle", "wasted") else COLOURS[kind]
         drawn += [tag("rect", x=n(x), y=PAD, width="20", height="16", fill=fill),
                   words(label, x + 26, PAD + 13, fill=INK)]
-        x += 26 + text_width(label) + 22
-    tspan = [tag("tspan", "text: by the draft", fill=WRITERS["draft"]), ", ",
+        x += 26 + text_width(label) + 20
+    spans = [tag("tspan", "text: by the draft", fill=WRITERS["draft"]), ", ",
              tag("tspan", "by the target", fill=WRITERS["target"])]
-    return "".join(drawn) + tag("text", "".join(tspan), x=n(x), y=PAD + 13)
+    return "".join(drawn) + tag("text", "".join(spans), x=n(x), y=PAD + 13)
 
 
 def patterns(name: str) -> str:
@@ -172,15 +174,16 @@ def lanes(group: Group, name: str, zoomable: bool) -> str:
 def markup(figure: Figure, zoomable: bool = False) -> str:
     """The SVG of a layout. Pattern ids carry a checksum: several figures may share a page."""
     name = f"s{crc32(repr(figure.groups).encode()):08x}"
-    plot = "".join(tag("g", lanes(g, name, zoomable) + lines(g) + rows(g, zoomable), cls="run")
-                   for g in figure.groups)
+    runs = [lanes(g, name, zoomable) + lines(g, zoomable) + rows(g, zoomable)
+            for g in figure.groups]
+    plot = "".join(tag("g", run, cls="run") for run in runs)
     height = max(g.y + g.height for g in figure.groups)
     plot = tag("svg", tag("g", plot), cls="plot", x=LEFT, y="0", width=n(figure.frame.plot),
                height=n(height), overflow="hidden")
     wide, high = n(figure.frame.width), n(figure.height)
     card = tag("rect", width=wide, height=high, rx="8", fill="#fff")
     sides = "".join(names(g, figure) for g in figure.groups)
-    body = patterns(name) + card + legend(name) + sides + plot + axis(figure, zoomable)
+    body = patterns(name) + card + legend(figure, name) + sides + plot + axis(figure, zoomable)
     return tag("svg", body, xmlns="http://www.w3.org/2000/svg", width=wide, height=high,
                viewBox=f"0 0 {wide} {high}", font_family=FONTS, font_size=FONT,
                style="max-width:100%;height:auto")

@@ -3,10 +3,12 @@
 // first. It also runs inside a saved .html page, where nothing but `mount` is called.
 
 const MOST = 40;                                       // the deepest zoom Python has laid out
+const DENSE = 4;                                       // as svg.DENSE
 const gap = (width) => Math.min(1.5, width * 0.15);    // as svg.gap
 
 function collect(svg, plot) {
   const number = (node, name) => Number(node.getAttribute(name));
+  const room = (node) => Number(node.dataset.room);
   const all = (query, pick) => [...svg.querySelectorAll(query)].map(pick);
   const labels = all("text.label", (node) => {         // a label follows the bar it names
     node.removeAttribute("display");
@@ -20,8 +22,8 @@ function collect(svg, plot) {
       const drawn = number(node, "width");             // w - gap(w), so:
       return { node, x: number(node, "x"), width: drawn < 8.5 ? drawn / 0.85 : drawn + 1.5 };
     }),
-    lines: all(".run > line", (node) => ({ node, x: number(node, "x1") })),
-    spots: all("rect.spot", (node) => ({ node, x: number(node, "x") + 5 })),
+    lines: all(".run > line", (node) => ({ node, x: number(node, "x1"), room: room(node) })),
+    spots: all("rect.spot", (node) => ({ node, x: number(node, "x") + 5, room: room(node) })),
     texts: all(".row text", (node) => ({ node, x: number(node, "x") })),
     ticks: all(".ticks text, .ticks line", (node) => ({
       node, x: number(node, node.tagName === "line" ? "x1" : "x") })),
@@ -42,11 +44,15 @@ function draw(parts, view) {
     node.setAttribute("x", at(x));
     node.style.display = need <= room * zoom ? "inline" : "none";
   }
-  for (const { node, x } of parts.lines) {
+  for (const { node, x, room } of parts.lines) {
     node.setAttribute("x1", at(x));
     node.setAttribute("x2", at(x));
+    node.style.display = room * zoom >= DENSE ? "inline" : "none";
   }
-  for (const { node, x } of parts.spots) node.setAttribute("x", at(x) - 5);
+  for (const { node, x, room } of parts.spots) {
+    node.setAttribute("x", at(x) - 5);
+    node.style.display = room * zoom >= DENSE ? "inline" : "none";
+  }
   for (const { node, x } of parts.texts) node.setAttribute("x", at(x));
   for (const { node, x } of parts.ticks) {
     const px = at(x);
