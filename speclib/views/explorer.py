@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
+from math import isfinite
 
 import ipywidgets as widgets
 
 from ..errors import SpeclibError
-from .runs import Run, number, percent, speedup
+from .runs import Run, percent, speedup
 from .timeline import Timeline, bundle
 
 CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
@@ -59,6 +60,10 @@ def waiting(run: Run) -> str:
     return ", ".join(f"{name} {percent(run.idle(name))}" for name in run.lanes)
 
 
+def times(ratio: float) -> str:
+    return f"{ratio:.2f}×" if isfinite(ratio) else "–"
+
+
 def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str, ...]]:
     """A row of figures per run: simulated, expected, acceptance, waiting."""
     rows = []
@@ -66,7 +71,7 @@ def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str,
         method = run.trace.meta.get("method", "")
         ratio, s = speedup(run, runs), run.stats
         known = 1.0 if method == "autoregressive" else theory(**{**values, "method": method})
-        rows.append((f"{run.label} {run.note}".strip(), number(ratio) + "×", number(known) + "×",
+        rows.append((f"{run.label} {run.note}".strip(), times(ratio), times(known),
                      percent(s.acceptance_rate), waiting(run)))
     return rows
 

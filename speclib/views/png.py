@@ -32,8 +32,8 @@ def convert(svg: str, scale: float = SCALE, system: bool = False) -> bytes:
     try:
         from resvg_py import svg_to_bytes
     except ImportError as error:
-        raise SpeclibError("a PNG needs resvg-py, which is not installed: "
-                           "pip install 'speclib[notebooks]', or save .svg or .html") from error
+        raise SpeclibError("a PNG needs resvg-py, which is not installed: pip install resvg-py, "
+                           "or save .svg or .html") from error
     ours = dict(font_files=list(fonts()), sans_serif_family="Source Sans Pro",
                 skip_system_fonts=not system) if fonts() else {}
     return bytes(svg_to_bytes(svg_string=svg, zoom=scale, **ours))

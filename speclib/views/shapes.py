@@ -113,7 +113,8 @@ def label_of(text: str) -> str:
 
 
 def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
-    start, lasts = frame.time(event.ts), frame.time(event.dur)
+    start = frame.time(event.ts)
+    lasts = duration(event.dur, ("ms", 1e3) if event.dur < 1 else ("s", 1.0))
     cache = f"KV cache: {event.kept} kept, {event.fed} fed"
     return "\n".join([*lines, f"{event.device}, round {event.round}",
                       f"starts at {start}, takes {lasts}", cache])

@@ -21,7 +21,7 @@ COLOURS = {"accepted": "#009E73", "rejected": "#D55E00", "wasted": "#F0E442",
            "score": "#0072B2", "unused": "#9CC7E4", "idle": "#f3f3f3"}
 WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 LEGEND = [("accepted", "drafted: accepted"), ("rejected", "rejected"),
-          ("wasted", "wasted, never tested"), ("score", "target pass"),
+          ("wasted", "wasted"), ("score", "target pass"),
           ("unused", "unused"), ("idle", "waiting")]
 LEFT = PAD + GUTTER
 DENSE = 4                               # pixels between lines, at least; timeline.js has the same
@@ -57,7 +57,7 @@ def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
     """A rectangle and, where it fits (or may fit later), its label."""
     fill = f"url(#{name}-{shape.kind})" if shape.kind in ("idle", "wasted") else COLOURS[shape.kind]
     drawn = tag("rect", title(shape.tip), cls=shape.kind, x=n(shape.x), y=n(y),
-                width=n(max(shape.width - gap(shape.width), 0.1)), height=LANE, fill=fill)
+                width=n(shape.width - gap(shape.width)), height=LANE, fill=fill)
     need = text_width(shape.label) + 5
     fits = need <= shape.width
     if not shape.label or not (fits or zoomable and need <= shape.width * LEVELS[-1]):
@@ -148,8 +148,8 @@ def legend(figure: Figure, name: str) -> str:
         drawn += [tag("rect", x=n(x), y=PAD, width="20", height="16", fill=fill),
                   words(label, x + 26, PAD + 13, fill=INK)]
         x += 26 + text_width(label) + 20
-    spans = [tag("tspan", "text: by the draft", fill=WRITERS["draft"]), ", ",
-             tag("tspan", "by the target", fill=WRITERS["target"])]
+    spans = [tag("tspan", "text by the draft", fill=WRITERS["draft"]), ", ",
+             tag("tspan", "the target", fill=WRITERS["target"])]
     return "".join(drawn) + tag("text", "".join(spans), x=n(x), y=PAD + 13)
 
 

@@ -38,7 +38,7 @@ function draw(parts, view) {
   for (const { node, level } of parts.levels) node.style.display = level === best ? "inline" : "none";
   for (const { node, x, width } of parts.bars) {
     node.setAttribute("x", at(x));
-    node.setAttribute("width", Math.max(0.1, width * zoom - gap(width * zoom)));
+    node.setAttribute("width", width * zoom - gap(width * zoom));
   }
   for (const { node, x, room, need } of parts.labels) {
     node.setAttribute("x", at(x));

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,37 +85,49 @@ def save(model: LlamaForCausalLM, folder: Path) -> None:
     half = LlamaForCausalLM(model.config).to(torch.bfloat16)
     half.load_state_dict(model.state_dict())
     half.save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)
 
 
-def fit(model: LlamaForCausalLM, batches: Iterator, plan: Plan, *, folder: Path | None = None,
-        loss: Callable = likelihood, say: Callable = print) -> dict:
-    """Train in place; return steps, tokens, minutes, tokens per second and the last loss (nats)."""
+def rate_at(plan: Plan, step: int, done: float) -> float:
+    """Linear warm-up, then a cosine down to 2 % of the plan's rate; `done` is 0 to 1."""
+    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    return plan.rate * min(1.0, (step + 1) / plan.warmup) * (0.02 + 0.98 * cosine)
+
+
+def fit(model: LlamaForCausalLM, batches: Iterator, plan: Plan, *, loss: Callable = likelihood,
+        keep: Callable = lambda step, model: None, say: Callable = print) -> dict:
+    """Train in place; `keep(step, model)` is called every `save_every` steps.
+
+    Returns steps, tokens, minutes, tokens per second and the mean loss of the last 50 steps.
+    """
     model.to(plan.device).train()
     adam = optimizer(model, plan.rate)
     compute = torch.compile(loss) if plan.compile else loss
-    began, recent, step, done = time.monotonic(), [], 0, 0.0
+    began, recent, step, done = time.monotonic(), deque(maxlen=50), 0, 0.0
     while done < 1.0:
         done = max(step / plan.steps, (time.monotonic() - began) / 60 / plan.minutes)
-        rate = plan.rate * min(1, (step + 1) / plan.warmup) * (
-            0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, done))))
         for group in adam.param_groups:
-            group["lr"] = rate
-        batch = [tensor.to(plan.device) for tensor in next(batches)]
-        value = compute(model, *batch)
+            group["lr"] = rate_at(plan, step, done)
+        value = compute(model, *(tensor.to(plan.device) for tensor in next(batches)))
         value.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         adam.zero_grad(set_to_none=True)
         step += 1
-        recent = [*recent[-49:], value.item()]
-        spent = time.monotonic() - began
+        recent.append(value.item())
+        so_far = summary(plan, step, time.monotonic() - began, recent)
         if step % 50 == 0:
-            tokens = step * plan.batch * plan.length
-            say(f"step {step} loss {sum(recent) / len(recent):.4f} rate {rate:.2e} "
-                f"{tokens / spent:.0f} tok/s {spent / 60:.1f} min", flush=True)
-        if folder and step % plan.save_every == 0:
-            save(model, folder)
+            say(so_far, flush=True)
+        if step % plan.save_every == 0:
+            keep(step, model)
     model.eval()
+    return so_far
+
+
+def summary(plan: Plan, step: int, seconds: float, recent: deque) -> dict:
+    """What a run has done so far: the figures of its card."""
     tokens = step * plan.batch * plan.length
-    return {"steps": step, "tokens": tokens, "minutes": round(spent / 60, 1),
-            "tokens_per_second": round(tokens / spent), "loss": round(sum(recent) / len(recent), 4)}
+    return {"steps": step, "tokens": tokens, "minutes": round(seconds / 60, 1),
+            "tokens_per_second": round(tokens / seconds),
+            "loss": round(sum(recent) / len(recent), 4)}

@@ -47,7 +47,7 @@ def by_task(target: LlamaForCausalLM, draft: LlamaForCausalLM, writer: Writer, c
             new: int = 96) -> dict[str, float]:
     """Acceptance on `count` shipped prompts of every category, and `overall` (micro average)."""
     table, all_same, all_total = {}, 0, 0
-    for category in corpus.GENERATORS:
+    for category in corpus.CATEGORIES:
         prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
         same, total = agreement(draft, prompts, write(target, prompts, new))
         table[category] = round(same / total, 3)

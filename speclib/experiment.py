@@ -1,0 +1,141 @@
+"""From what to run to what came out: frozen specs, runs cached by hash of spec, code and data.
+
+    runs = run_all([Spec(kind="virtual", method="pearl", gamma="best", latency=..., alpha=0.96)])
+
+A finished cell is on disk at once, so an interrupted run resumes; a cell that fails leaves the
+others standing and is reported at the end. Knows methods, worlds and prompts; no paper.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from . import cache, machine, measured_cells, virtual_cells
+from .errors import SpeclibError
+from .latency import load_latency
+from .methods import METHODS
+from .paths import DATA
+from .progress import Progress
+from .trace import Stats, astuple
+
+Kind = Literal["virtual", "measured"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much to run. ``virtual_tokens`` per cell in all; ``prompts`` x ``tokens`` per measured
+    cell; ``sweep_prompts`` per window of a measured search."""
+
+    name: str
+    virtual_tokens: int
+    prompts: int
+    tokens: int
+    sweep_prompts: int
+
+
+FULL = Profile("full", 20_480, 8, 64, 2)
+QUICK = Profile("quick", 4_096, 2, 40, 1)
+
+
+class Spec(BaseModel):
+    """One cell. Virtual: ``latency`` (a file under data/latency) and ``alpha``; measured: ``pair``
+    and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "best" = searched, or None
+    for a method without one. ``requests`` of ``tokens`` tokens each; ``settings`` go to the method.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Kind
+    method: str
+    gamma: int | Literal["auto", "best"] | None = None
+    settings: tuple[tuple[str, str | int | float], ...] = ()
+    latency: str | None = None
+    alpha: float | None = None
+    pair: str | None = None
+    task: str | None = None
+    requests: int = 8
+    tokens: int = 64
+    sweep: int = 2
+    temperature: float = 0.0
+    dtype: str = "auto"
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _whole(self):
+        needs = ("latency", "alpha") if self.kind == "virtual" else ("pair", "task")
+        missing = [name for name in needs if getattr(self, name) is None]
+        if missing:
+            raise ValueError(f"a {self.kind} cell needs {' and '.join(missing)}")
+        if self.method not in METHODS:
+            raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
+        if (self.gamma is None) != (self.method == "autoregressive"):
+            raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")
+        return self
+
+    def but(self, **changes) -> Spec:
+        """This cell with other values, checked."""
+        return Spec(**(self.model_dump() | changes))
+
+    @property
+    def baseline(self) -> Spec:
+        """Plain decoding of the same requests in the same place."""
+        alpha = {} if self.kind == "measured" else {"alpha": 1.0}   # it never asks the draft
+        return self.but(method="autoregressive", gamma=None, settings=(), sweep=2, **alpha)
+
+    @property
+    def name(self) -> str:
+        """For people: what an error or a progress line calls the cell."""
+        extras = [f"{k}={v}" for k, v in self.settings]
+        gamma = [] if self.gamma is None else [f"gamma={self.gamma}"]
+        where = [f"{self.latency}, alpha={self.alpha:g}" if self.kind == "virtual" else
+                 f"{self.pair}, {self.task}"]
+        return f"{self.kind} {self.method}({', '.join(gamma + extras)}) on {where[0]}"
+
+
+@dataclass
+class Run:
+    """What came of a spec. ``stats[i]`` and ``baseline[i]`` (plain decoding of the same run) are
+    of request i. ``gamma``: the window used; ``c``: target over draft time, as this world has it.
+    ``facts``: more to know of it (windows searched, contention, load). ``trace``: measured only,
+    the first request's, as JSON, with the ``pieces`` of text its tokens stand for."""
+
+    spec: Spec
+    stats: list[Stats]
+    baseline: list[Stats]
+    gamma: int | None
+    c: float
+    machine: str = ""
+    seconds: float = 0.0
+    created: str = ""
+    facts: dict = field(default_factory=dict)
+    trace: str | None = None
+    pieces: dict[int, str] = field(default_factory=dict)
+    cached: bool = False
+
+
+class CellsFailed(SpeclibError):
+    """Some cells failed; ``runs`` holds all the others, ``errors`` why by spec."""
+
+    def __init__(self, runs: dict[Spec, Run], errors: dict[Spec, Exception]):
+        self.runs, self.errors = runs, errors
+        lines = [f"  {spec.name}: {error}" for spec, error in errors.items()]
+        super().__init__(f"{len(errors)} cells failed ({len(runs)} are kept; run again to retry):\n"
+                         + "\n".join(lines))
+
+
+def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spec, Run]:
+    """Runs what the cache lacks; every spec -> its Run. Raises CellsFailed at the end, if any."""
+    wanted = list(dict.fromkeys(specs))
+    runs: dict[Spec, Run] = {}
+    errors: dict[Spec, Exception] = {}
+    with progress or Progress("cells") as bar:
+        bar.grow(len(wanted))
+        for run in (_virtual, _measured):
+            run([s for s in wanted if s.kind == run.__name__[1:]], runs, errors, bar)
+    if errors:
+        raise CellsFailed(runs, errors)
+    return {spec: runs[spec] for spec in wanted}

@@ -1,0 +1,34 @@
+"""One virtual cell: a method's real code on the virtual clock, between toys of exact acceptance.
+
+Request i uses the toys of seed i, whatever the method, window or pair: methods are compared on
+the same agreements (common random numbers). Knows no paper and no cache.
+"""
+
+from __future__ import annotations
+
+from .latency import Latency
+from .models.toy import BOS, Toy
+from .tokens import Coins, Sampler
+from .trace import Stats, Trace, stats
+from .virtual import Virtual
+
+
+ROOM = 256                  # tokens a method may draft beyond the last one it commits
+
+
+def run(method, latency: Latency, alpha: float, *, requests: int, tokens: int,
+        temperature: float = 0.0, seed: int = 0, **settings) -> list[Stats]:
+    """Statistics of ``requests`` requests of ``tokens`` tokens each; ``settings`` (gamma, ...) go
+    to ``method``."""
+    return [stats(trace(method, latency, alpha, tokens=tokens, temperature=temperature, seed=seed,
+                        request=i, **settings)) for i in range(requests)]
+
+
+def trace(method, latency: Latency, alpha: float, *, tokens: int, temperature: float = 0.0,
+          seed: int = 0, request: int = 0, **settings) -> Trace:
+    """The trace of one request."""
+    toy = {"seed": seed * 100_003 + request, "context": tokens + ROOM}
+    world = Virtual({"draft": Toy(alpha, **toy), "target": Toy(None, **toy)}, latency)
+    world.begin((BOS,), sampler=Sampler(temperature), coins=Coins(seed, request), limit=tokens)
+    method(world, **settings)
+    return world.end(alpha=alpha, prompt=[BOS], **settings)

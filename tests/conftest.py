@@ -1,0 +1,58 @@
+"""Shared by all tests: no network, every registered method in every variant, one decoding loop."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
+
+from speclib.latency import Latency  # noqa: E402
+from speclib.methods import METHODS, VARIANTS  # noqa: E402
+from speclib.tokens import Coins, Sampler  # noqa: E402
+from speclib.trace import Trace  # noqa: E402
+from speclib.virtual import Virtual  # noqa: E402
+
+
+class Case(NamedTuple):
+    """One registered method in one of its variants."""
+
+    name: str
+    method: Callable
+    settings: dict
+
+    def at(self, *gammas: int) -> list[dict]:
+        """Its settings at each gamma; once, where it takes none."""
+        if "gamma" not in inspect.signature(self.method).parameters:
+            return [self.settings]
+        return [{**self.settings, "gamma": gamma} for gamma in gammas]
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{k}={v}" for k, v in self.settings.items())])
+
+
+CASES = [Case(name, method, settings) for name, method in METHODS.items()
+         for settings in VARIANTS.get(name, [{}])]
+
+
+@pytest.fixture(params=CASES, ids=str, scope="module")
+def case(request) -> Case:
+    """Every registered method in every variant: registering a method is enough to test it."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def decode() -> Callable:
+    """decode(method, models, limit, ...) -> (output tokens, trace), on the virtual clock."""
+    def decode(method, models: dict, limit: int, *, prompt=(0,), sampler=None, coins=None,
+               eos=frozenset(), latency=None, **settings) -> tuple[tuple[int, ...], Trace]:
+        world = Virtual(models, latency or Latency.ratio(3))
+        world.begin(prompt, sampler=sampler or Sampler(), coins=coins or Coins(), limit=limit,
+                    eos=eos)
+        method(world, **settings)
+        return world.text[len(prompt):], world.end(prompt=list(prompt), **settings)
+    return decode

@@ -1,0 +1,98 @@
+"""Greedy output equals plain decoding, token for token, on the embedded pair in float32.
+
+The fast part takes one prompt of four tasks; the slow one, two prompts of every task x gamma x every
+variant on the virtual clock, and one of every task in real processes. A difference is reported with
+the gap between the target's two best logits where it begins.
+"""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import speclib  # noqa: E402
+from speclib import prompts  # noqa: E402
+from speclib.methods import METHODS, VARIANTS  # noqa: E402
+from speclib.models import zoo  # noqa: E402
+from speclib.tokens import Sampler  # noqa: E402
+
+if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
+    pytest.skip("the embedded models are not trained: make models", allow_module_level=True)
+
+GAMMAS = (1, 2, 3, 5, 8)
+TASKS = [t for t in prompts.tasks() if t != "mt_bench"]         # that one is its eight categories
+CASES = [(method, settings) for method in METHODS if method != "autoregressive"
+         for settings in VARIANTS.get(method, [{}])]
+PAIR = speclib.load_pair("embedded/llama-7b-70b")
+
+
+def undilated(pair):
+    """The same logits at the cost of the trained sizes."""
+    return pair.model_copy(update={r: getattr(pair, r).model_copy(update={"shape": None})
+                                   for r in ("draft", "target")})
+
+
+@pytest.fixture(scope="module")
+def virtual():
+    with speclib.open_world("virtual", PAIR) as world:
+        yield world
+
+
+def gap(world, text) -> float:
+    """Difference of the target's two best log-probabilities after ``text``."""
+    model = world.models["target"]
+    model.reset()
+    best = np.sort(np.log(model.rows(text, 0, Sampler(temperature=1.0))[0]))[-2:]
+    return float(best[1] - best[0])
+
+
+def differences(world, judge, task: str, count: int, gammas=GAMMAS) -> list[str]:
+    """Every run of ``task`` whose tokens are not plain decoding's; ``judge`` is a virtual world."""
+    found = []
+    for prompt in prompts.load(task)[:count]:
+        plain = speclib.decode(prompt.input, world=world, method="autoregressive")
+        for method, settings in CASES:
+            for gamma in gammas:
+                got = speclib.decode(prompt.input, world=world, method=method, gamma=gamma,
+                                     **settings)
+                if got.tokens != plain.tokens:
+                    at = next(i for i, (a, b) in enumerate(zip(
+                        got.tokens + (-1,), plain.tokens + (-2,), strict=False)) if a != b)
+                    text = tuple(plain.trace.meta["prompt"]) + plain.tokens[:at]
+                    found.append(f"{prompt.id} {method} {settings} gamma={gamma}: token {at}, "
+                                 f"top-2 gap {gap(judge, text):.2g}")
+    return found
+
+
+@pytest.mark.parametrize("task", ["humaneval", "gsm8k", "mgsm_te", "rag"])
+def test_greedy_output_is_plain_decodings_own(virtual, task):
+    assert differences(virtual, virtual, task, 1, gammas=(1, 5)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(virtual, task):
+    assert differences(virtual, virtual, task, 2) == []
+
+
+@pytest.mark.slow
+def test_greedy_output_is_plain_decodings_own_in_real_processes(virtual):
+    with speclib.Processes(undilated(PAIR)) as world:
+        found = [d for task in TASKS for d in differences(world, virtual, task, 1)]
+    assert found == []
+
+
+def test_dilation_does_not_change_a_token(virtual):
+    prompt = prompts.load("humaneval")[0].input
+    wanted = speclib.decode(prompt, world=virtual, method="autoregressive", max_new_tokens=24)
+    with speclib.Processes(PAIR) as world:
+        got = speclib.decode(prompt, world=world, method="pearl", gamma=5, max_new_tokens=24)
+    assert got.tokens == wanted.tokens
+
+
+def test_sampled_output_is_the_same_in_every_world_for_a_fixed_seed(virtual):
+    prompt = prompts.load("gsm8k")[0].input
+    settings = dict(method="pearl", gamma=3, temperature=0.8, top_p=0.9, seed=4, max_new_tokens=32)
+    with speclib.Processes(undilated(PAIR)) as world:
+        assert (speclib.decode(prompt, world=world, **settings).tokens
+                == speclib.decode(prompt, world=virtual, **settings).tokens)
