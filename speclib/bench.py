@@ -6,6 +6,7 @@ Medians of several repeats; what is compared is interleaved. Machine and load go
 from __future__ import annotations
 
 import csv
+import io
 import os
 import platform
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import time
 from statistics import median
 
+from .cache import write_atomically
 from .latency import Latency
 from .operations import Prefix, Score
 from .paths import REPORTS
@@ -70,13 +72,11 @@ def bench() -> list[dict]:
         holds = value >= aim if sense == "at least" else value <= aim
         rows.append(dict(zip(COLUMNS, (name, f"{value:.4g}", unit, f"{sense} {aim:g}",
                                        "yes" if holds else "no", note), strict=True)))
-    REPORTS.mkdir(exist_ok=True)
-    part = REPORTS / "bench.csv.part"
-    with part.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(part, REPORTS / "bench.csv")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(REPORTS / "bench.csv", text.getvalue())
     return rows
 
 

@@ -8,20 +8,16 @@ others standing and is reported at the end. Knows methods, worlds and prompts; n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from . import cache, machine, measured_cells, virtual_cells
 from .errors import SpeclibError
-from .latency import load_latency
 from .methods import METHODS
-from .paths import DATA
 from .progress import Progress
-from .trace import Stats, astuple
+from .trace import Stats
 
 Kind = Literal["virtual", "measured"]
 
@@ -129,13 +125,16 @@ class CellsFailed(SpeclibError):
 
 def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spec, Run]:
     """Runs what the cache lacks; every spec -> its Run. Raises CellsFailed at the end, if any."""
+    from . import measuring, simulating
     wanted = list(dict.fromkeys(specs))
     runs: dict[Spec, Run] = {}
     errors: dict[Spec, Exception] = {}
     with progress or Progress("cells") as bar:
         bar.grow(len(wanted))
-        for run in (_virtual, _measured):
-            run([s for s in wanted if s.kind == run.__name__[1:]], runs, errors, bar)
+        for kind, engine in (("virtual", simulating), ("measured", measuring)):
+            for spec, outcome in engine.results([s for s in wanted if s.kind == kind]):
+                (runs if isinstance(outcome, Run) else errors)[spec] = outcome
+                bar.step(spec.name)
     if errors:
         raise CellsFailed(runs, errors)
     return {spec: runs[spec] for spec in wanted}

@@ -107,21 +107,15 @@ def load(name: str | os.PathLike, n: int | None = None,
 def locate(task: str, folder: str | os.PathLike | None) -> tuple[Path, tuple[str, ...] | None]:
     """The file of a task, and the categories to keep of it (None: all)."""
     categories = MT_BENCH if task == "mt_bench" else (task,)
-    mixed = task == "mt_bench" or task in MT_BENCH
     if folder is None:
         if task == MATH_REASONING:
             raise SpeclibError(f"{task} is Spec-Bench's own file only: pass folder=, or use gsm8k")
-        if task.startswith("mgsm"):
-            return FOLDER / f"{task}.tsv", None
-        return FOLDER / ("mt_bench.jsonl" if mixed else f"{task}.jsonl"), categories
-    root = Path(folder)
-    if task == "humaneval":
-        return root / "HumanEval.jsonl.gz", None
-    if task == "gsm8k":
-        return root / "gsm8k_test.jsonl", None
+        name = f"{task}.tsv" if task.startswith("mgsm") else f"{task}.jsonl"
+        return FOLDER / ("mt_bench.jsonl" if task in MT_BENCH else name), categories
     if task.startswith("mgsm"):
-        return root / "mgsm" / f"{task}.tsv", None
-    return root / "spec_bench_question.jsonl", categories
+        return Path(folder) / "mgsm" / f"{task}.tsv", None
+    name = {"humaneval": "HumanEval.jsonl.gz", "gsm8k": "gsm8k_test.jsonl"}
+    return Path(folder) / name.get(task, "spec_bench_question.jsonl"), categories
 
 
 def read(path: str | os.PathLike) -> Iterator[Prompt]:

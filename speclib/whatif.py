@@ -55,3 +55,16 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     said = world.text[1:]
     return Result(" ".join(vocab[t] for t in said), said, stats(trace), trace,
                   {i: f" {w}" for i, w in enumerate(vocab)})
+
+
+def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | None = None,
+            **what) -> list[Result]:
+    """Plain decoding, SD and ``method`` on the same what-if, in this order: for sliders.
+
+    ``method`` may be one of the two, which is then not repeated; ``without`` is PEARL's.
+    """
+    shown = [simulate("autoregressive", **what), simulate("speculative", gamma=gamma, **what)]
+    if method not in ("autoregressive", "speculative"):
+        settings = {"without": without} if without else {}
+        shown.append(simulate(method, gamma=gamma, **settings, **what))
+    return shown

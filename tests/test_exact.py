@@ -1,4 +1,4 @@
-"""The exact enumerator: every method equals the target's distribution, every planted bug is seen."""
+"""The exact enumerator: every method equals the target in distribution, planted bugs are seen."""
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ Needs no engine: the cells are judged by arithmetic on the print. Where SPECLIB_
 folder with the paper's text (pearl.txt), every cell is also read from it a second time.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,8 +1,7 @@
 """Sliders, a timeline that follows them while they move, and the figures beside theory.
 
 ``simulate`` runs on the virtual clock, so a redraw takes milliseconds; the timeline's traits are
-updated in place, and nothing flickers. Knows no method but the two formulas of ``expected_speedup``
-and no clock: what is simulated is the caller's.
+updated in place, and nothing flickers. Knows no clock: what is simulated is the caller's.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from math import isfinite
 import ipywidgets as widgets
 
 from ..errors import SpeclibError
+from ..theory import pearl_speed, sd_speed
+from ..trace import Trace
 from .runs import Run, percent, speedup
 from .timeline import Timeline, bundle
 
@@ -23,21 +24,17 @@ SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (ac
 COLUMNS = ("", "speed-up here", "expected of a long text", "accepted", "waiting")
 
 
-def expected_speedup(method: str, gamma: int, c: float, alpha: float) -> float:
+def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, **_) -> float:
     """Speed over plain decoding of an endless text, alpha independent at every position.
 
-    SD: (1 + alpha + ... + alpha^gamma) c / (gamma + c) (Leviathan et al. 2023, Theorem 3.8).
-    PEARL: a step takes max(gamma, c) draft steps. An empty window commits 1 token and is followed
-    by a full one with probability alpha; a full one commits 1 + alpha + ... + alpha^(gamma-1) on
-    average and is followed by a full one with probability alpha^gamma. Not-a-number for others.
+    Not-a-number for a method without a closed form in ``theory``, or without its arguments.
     """
-    powers = [alpha ** i for i in range(gamma + 1)]
-    if method == "speculative":
-        return sum(powers) * c / (gamma + c)
-    if method != "pearl":
+    if method == "autoregressive":
+        return 1.0
+    if None in (gamma, c, alpha) or method not in ("speculative", "pearl"):
         return float("nan")
-    full = alpha / (alpha + 1 - alpha ** gamma) if alpha else 0.0     # share of full windows
-    return (1 - full + full * sum(powers[:-1])) * c / max(gamma, c)
+    return (sd_speed(alpha, gamma, 1 / c, 1.0) if method == "speculative"
+            else pearl_speed(alpha, gamma, 1 / c, 1.0, without))
 
 
 def control(name: str, spec) -> widgets.Widget:
@@ -70,7 +67,7 @@ def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str,
     for run in runs:
         method = run.trace.meta.get("method", "")
         ratio, s = speedup(run, runs), run.stats
-        known = 1.0 if method == "autoregressive" else theory(**{**values, "method": method})
+        known = theory(**{**values, "method": method})
         rows.append((f"{run.label} {run.note}".strip(), times(ratio), times(known),
                      percent(s.acceptance_rate), waiting(run)))
     return rows
@@ -87,14 +84,15 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
 
 class Explorer(widgets.VBox):
-    """``simulate(**values)`` returns results or traces, plain decoding's first; ``controls`` maps
-    the names of its arguments to what ``control`` takes; ``theory(**values)`` gives the expected
-    speed-up of ``values["method"]``. Further options go to the timeline."""
+    """``simulate(**values)`` returns a list of results or traces, or a single one; then it is also
+    asked for plain decoding (method="autoregressive"), the baseline. ``controls`` maps the names of
+    its arguments to what ``control`` takes; ``theory(**values)`` gives the expected speed-up of
+    ``values["method"]``. Further options go to the timeline."""
 
     def __init__(self, simulate, controls: dict | None = None, theory=expected_speedup, **options):
         self.simulate, self.theory = simulate, theory
         self.controls = {k: control(k, spec) for k, spec in (controls or CONTROLS).items()}
-        self.timeline = Timeline(*simulate(**self.values), **options)
+        self.timeline = Timeline(*self.simulated(), **options)
         self.figures = widgets.HTML(table(self.rows()))
         for slider in self.controls.values():
             slider.observe(self._moved, "value")
@@ -105,12 +103,19 @@ class Explorer(widgets.VBox):
     def values(self) -> dict:
         return {name: slider.value for name, slider in self.controls.items()}
 
+    def simulated(self) -> list:
+        made = self.simulate(**self.values)
+        if hasattr(made, "trace") or isinstance(made, Trace):
+            plain = self.simulate(**{**self.values, "method": "autoregressive"})
+            return [plain, made]
+        return list(made)
+
     def rows(self) -> list[tuple[str, ...]]:
         return headline(self.timeline.runs, self.theory, self.values)
 
     def _moved(self, _) -> None:
         try:
-            self.timeline.update(*self.simulate(**self.values))
+            self.timeline.update(*self.simulated())
             self.figures.value = table(self.rows())
         except SpeclibError as error:                      # a callback's traceback is not shown
             self.figures.value = f"<b>{escape(str(error))}</b>"

@@ -17,11 +17,11 @@ NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": 
 
 
 def number(value: float, digits: int = 3) -> str:
-    """At least ``digits`` significant digits, no exponent; a dash where there is no value."""
+    """``digits`` significant digits, fewer below 1; a dash where there is no value."""
     if not isfinite(value):
         return "–"
-    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:.{max(0, digits - whole)}f}"
+    power = int(f"{value:.{digits - 1}e}".partition("e")[2])       # of the rounded value
+    return f"{value:.{max(0, digits - 1 - max(power, 0))}f}"
 
 
 def percent(share: float) -> str:

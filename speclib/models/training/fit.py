@@ -68,7 +68,8 @@ def logits(model: LlamaForCausalLM, ids: torch.Tensor) -> torch.Tensor:
 
 def likelihood(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Weighted mean negative log-likelihood of the next token, in nats."""
-    losses = F.cross_entropy(logits(model, ids).flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    given, wanted = logits(model, ids).flatten(0, 1), ids[:, 1:].flatten()
+    losses = F.cross_entropy(given, wanted, reduction="none")
     weights = weights[:, 1:].flatten()
     return (losses * weights).sum() / weights.sum()
 

@@ -15,7 +15,8 @@ FILES = ("writing", "knowledge", "reading")
 
 def frames(category: str) -> list[tuple[str, dict]]:
     """All frames of a category as (file, frame)."""
-    return [(f, frame) for f in FILES for frame in data(f)["frames"] if frame["category"] == category]
+    every = [(file, frame) for file in FILES for frame in data(file)["frames"]]
+    return [(file, frame) for file, frame in every if frame["category"] == category]
 
 
 def categories() -> list[str]:

@@ -70,7 +70,8 @@ def walk(rng: random.Random) -> tuple:
     steps, start = [], heading
     for way in turns:
         before, heading = heading, (heading + (1 if way == "right" else -1)) % 4
-        steps.append(f"{name} looks {DIRECTIONS[before]} and turns {way}: now it is {DIRECTIONS[heading]}.")
+        steps.append(f"{name} looks {DIRECTIONS[before]} and turns {way}: "
+                     f"now it is {DIRECTIONS[heading]}.")
     question = (
         f"{name} looks {DIRECTIONS[start]} and turns {turns[0]}, then {turns[1]}, then {turns[2]}. "
         f"Where does {name} look now?"
@@ -90,7 +91,8 @@ def walk(rng: random.Random) -> tuple:
 
 def rectangle(rng: random.Random) -> tuple:
     a, b, k = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 4)
-    question = f"A rectangle is {a} metres long and {b} metres wide. What are its area and its perimeter?"
+    question = (f"A rectangle is {a} metres long and {b} metres wide. "
+                f"What are its area and its perimeter?")
     answer = (
         f"The area of a rectangle is length times width: {a} * {b} = {a * b} square metres.\n"
         f"The perimeter is twice the sum of length and width. The sum is {a} + {b} = {a + b}, and "
@@ -99,8 +101,8 @@ def rectangle(rng: random.Random) -> tuple:
     )
     second = f"How does the area change if the length becomes {k} times as long?"
     reply = (
-        f"The new length is {k} * {a} = {k * a} metres, and the width is still {b} metres. The area "
-        f"is length times width, so it also becomes {k} times as large. The old area was "
+        f"The new length is {k} * {a} = {k * a} metres, and the width is still {b} metres. The "
+        f"area is length times width, so it also becomes {k} times as large. The old area was "
         f"{a} * {b} = {a * b} square metres, and the new area is {k} times {a * b} square metres."
     )
     return (question, answer), (second, reply)
@@ -109,7 +111,8 @@ def rectangle(rng: random.Random) -> tuple:
 def equation(rng: random.Random) -> tuple:
     a, x, b = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 15)
     c = a * x + b
-    question = rng.choice(["Solve the equation {}.", "What is x in {}?"]).format(f"{a}x + {b} = {c}")
+    question = rng.choice(["Solve the equation {}.", "What is x in {}?"])
+    question = question.format(f"{a}x + {b} = {c}")
     answer = (
         f"We solve the equation {a}x + {b} = {c} step by step.\n"
         f"1. Subtract {b} from both sides: {c} - {b} = {c - b}, so {a}x = {c - b}.\n"

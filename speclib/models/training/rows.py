@@ -29,7 +29,8 @@ def documents(writer: Writer, seed: int) -> Iterator[tuple[list[int], list[float
             yield writer.document(next(tasks))
 
 
-def batches(stream: Iterator, size: int, length: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(stream: Iterator, size: int,
+            length: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches: ids (size, length) int64 and weights (size, length) float32."""
     while True:
         rows, weights = [], []

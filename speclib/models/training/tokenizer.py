@@ -65,7 +65,7 @@ class Writer:
     def prompt(self, task: Task) -> list[int]:
         """The ids a model is given: everything before the first answer."""
         question = self.ids(task.turns[0][0])
-        return [self.bos, *question] if task.raw else [self.bos, self.user, *question, self.assistant]
+        return [self.bos, *(question if task.raw else [self.user, *question, self.assistant])]
 
     def document(self, task: Task) -> tuple[list[int], list[float]]:
         """All ids of a task and their weights: 1 for answers, PROMPT_WEIGHT for the rest."""

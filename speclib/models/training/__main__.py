@@ -1,0 +1,108 @@
+"""Retrain the embedded models: `python -m speclib.models.training [prompts|target|draft|all]`.
+
+Seeded; the same seeds and steps give the same run on one kind of machine, up to the order of
+floating-point sums. `--target-minutes` and `--draft-minutes` end a run early, and the learning
+rate falls accordingly. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from itertools import chain
+
+import torch
+from transformers import AutoTokenizer, LlamaForCausalLM
+
+from speclib.models.training import cards, code, corpus, distil, export, fit, measure, rows
+from speclib.models.training import tokenizer as bpe
+from speclib.models.training.folders import MODELS
+
+TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
+ANSWERS = 6000  # prompts the target answers for the draft
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m speclib.models.training", description=__doc__)
+    parser.add_argument("what", nargs="?", default="all",
+                        choices=["all", "prompts", "target", "draft", "checksums"])
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads (0: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-compile", action="store_true", help="where there is no C++ compiler")
+    parser.add_argument("--target-steps", type=int, default=6000)
+    parser.add_argument("--target-minutes", type=float, default=42)
+    parser.add_argument("--text-steps", type=int, default=2500, help="draft, on the training text")
+    parser.add_argument("--text-minutes", type=float, default=8)
+    parser.add_argument("--draft-steps", type=int, default=3500, help="draft, on target output")
+    parser.add_argument("--draft-minutes", type=float, default=10)
+    return parser.parse_args(arguments)
+
+
+def plan(given: argparse.Namespace, steps: int, minutes: float, **more: float) -> fit.Plan:
+    return fit.Plan(steps=steps, minutes=minutes, seed=given.seed, device=given.device,
+                    compile=not given.no_compile, **more)
+
+
+def keep_in(name: str):
+    return lambda step, model: fit.save(model, MODELS / name)
+
+
+def make_target(given: argparse.Namespace, command: str) -> None:
+    """Tokenizer and target, from nothing."""
+    texts = chain(bpe.texts(corpus.tasks(given.seed + 11), TOKENIZER_TASKS),
+                  code.library(random.Random(given.seed), TOKENIZER_LIBRARY))
+    tokenizer = bpe.train(texts)
+    tokenizer.save_pretrained(MODELS / "target")
+    todo = plan(given, given.target_steps, given.target_minutes)
+    stream = rows.documents(bpe.Writer(tokenizer), given.seed + 1)
+    model = fit.build(fit.TARGET, given.seed)
+    run = fit.fit(model, rows.batches(stream, todo.batch, todo.length), todo,
+                  keep=keep_in("target"))
+    fit.save(model, MODELS / "target")
+    cards.write("target", "zoo/target", fit.TARGET, bpe.VOCABULARY, {"Training": run}, command)
+
+
+def make_draft(given: argparse.Namespace, command: str) -> None:
+    """The draft: distilled from the saved target on the training text, then on its output."""
+    tokenizer = AutoTokenizer.from_pretrained(MODELS / "target")
+    tokenizer.save_pretrained(MODELS / "draft-good")
+    writer = bpe.Writer(tokenizer)
+    target = LlamaForCausalLM.from_pretrained(MODELS / "target", dtype=torch.float32)
+    target = target.to(given.device).eval().requires_grad_(False)
+    draft, loss = fit.build(fit.DRAFT, given.seed), distil.likeness(target)
+    first = plan(given, given.text_steps, given.text_minutes, rate=3e-3)
+    stream = rows.documents(writer, given.seed + 2)
+    runs = {"On the training text": fit.fit(
+        draft, rows.batches(stream, first.batch, first.length), first, loss=loss,
+        keep=keep_in("draft-good"))}
+    said = distil.answers(target, writer, ANSWERS, given.seed + 3)
+    second = plan(given, given.draft_steps, given.draft_minutes, rate=1e-3)
+    stream = distil.again(said, given.seed + 4)
+    runs["On the target's output"] = fit.fit(
+        draft, rows.batches(stream, second.batch, second.length), second, loss=loss,
+        keep=keep_in("draft-good"))
+    fit.save(draft, MODELS / "draft-good")
+    stored = LlamaForCausalLM.from_pretrained(MODELS / "draft-good", dtype=torch.float32)
+    acceptance = measure.by_task(target.cpu(), stored.eval(), writer)
+    cards.write("draft-good", "zoo/draft-good", fit.DRAFT, bpe.VOCABULARY, runs, command,
+                acceptance)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    given = options(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["python -m speclib.models.training", *words])
+    torch.set_num_threads(given.threads or torch.get_num_threads())
+    if given.what in ("all", "prompts"):
+        export.write()
+    if given.what in ("all", "target"):
+        make_target(given, command)
+    if given.what in ("all", "draft"):
+        make_draft(given, command)
+    cards.checksums()
+
+
+if __name__ == "__main__":
+    main()

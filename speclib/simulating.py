@@ -1,0 +1,108 @@
+"""Virtual cells from the cache, or computed: windows resolved, code and data hashed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from . import cache, virtual_cells
+from .experiment import Run, Spec
+from .latency import load_latency
+from .methods import METHODS
+from .paths import DATA
+from .trace import Stats, Trace, astuple, total
+
+PATIENCE = 2                # a search stops after so many windows in a row that are slower
+LONGEST = 32                # and at this window
+
+
+def results(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
+    """(spec, its run or the error it ended with), as they finish."""
+    for spec in specs:
+        try:
+            yield spec, run(spec)
+        except Exception as error:
+            yield spec, error
+
+
+def run(spec: Spec) -> Run:
+    """One virtual cell, cached; its baseline is a cell of its own."""
+    c = load_latency(spec.latency).c
+    if spec.gamma == "best":
+        found, facts = _search(spec, c), {}
+        best = max(found, key=found.get)
+        fixed, facts = spec.but(gamma=best), {"searched": {str(g): v for g, v in found.items()}}
+    else:
+        fixed, facts = _fixed(spec, c), {}
+    header, stats, cached = _cell(fixed)
+    same = fixed.method == "autoregressive"
+    baseline = stats if same else _cell(fixed.baseline)[1]
+    return Run(spec, stats, baseline, fixed.gamma, c, seconds=header["seconds"],
+               created=header["created"], facts=facts, cached=cached)
+
+
+def example(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
+    """The trace of one request of a virtual cell, for figures: computed anew, always the same."""
+    fixed = spec.but(gamma=run(spec).gamma, tokens=tokens)
+    return virtual_cells.trace(*_arguments(fixed), tokens=tokens, temperature=fixed.temperature,
+                               seed=fixed.seed, request=request, **_settings(fixed))
+
+
+def _search(spec: Spec, c: float) -> dict[int, float]:
+    """Windows tried -> tokens per second: uphill from round(c), both ways, with some patience."""
+    start = max(1, round(c))
+    speeds: dict[int, float] = {}
+
+    def speed(gamma: int) -> float:
+        if gamma not in speeds:
+            speeds[gamma] = total(_cell(spec.but(gamma=gamma))[1]).decode_speed
+        return speeds[gamma]
+
+    for ahead in (range(start, LONGEST + 1), range(start, 0, -1)):
+        _climb(ahead, speed)
+    return dict(sorted(speeds.items()))
+
+
+def _climb(windows: Iterable[int], speed: Callable[[int], float]) -> None:
+    best, slower = 0.0, 0
+    for gamma in windows:
+        found = speed(gamma)
+        slower = 0 if found > best else slower + 1
+        best = max(best, found)
+        if slower == PATIENCE:
+            return
+
+
+def _fixed(spec: Spec, c: float) -> Spec:
+    return spec.but(gamma=max(1, round(c))) if spec.gamma == "auto" else spec
+
+
+def _settings(spec: Spec) -> dict:
+    return dict(spec.settings) | ({} if spec.gamma is None else {"gamma": spec.gamma})
+
+
+def _arguments(spec: Spec) -> tuple:
+    return METHODS[spec.method], load_latency(spec.latency), spec.alpha
+
+
+def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
+    """(header, statistics by request, whether the cache had them) of a spec with a fixed window."""
+    key = key_of(spec)
+    held = cache.load(key)
+    if held is not None and len(held[1]) == spec.requests:
+        return held[0], [Stats(*row["stats"]) for row in held[1]], True
+    started = time.perf_counter()
+    stats = virtual_cells.run(*_arguments(spec), requests=spec.requests, tokens=spec.tokens,
+                              temperature=spec.temperature, seed=spec.seed, **_settings(spec))
+    header = {"spec": spec.model_dump(mode="json"), "created": f"{datetime.now():%Y-%m-%d %H:%M}",
+              "seconds": round(time.perf_counter() - started, 3)}
+    cache.save(key, header, [{"stats": astuple(s)} for s in stats])
+    return header, stats, False
+
+
+def key_of(spec: Spec) -> str:
+    """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
+    roots = METHODS[spec.method].__module__, "speclib.virtual_cells"
+    return cache.digest(spec.model_dump_json(exclude={"sweep"}), cache.code(roots),
+                        cache.data(DATA / "latency" / f"{spec.latency}.toml"))
