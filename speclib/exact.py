@@ -74,6 +74,7 @@ def outcomes(method, models: dict, tokens: int, *, sampler: Sampler | None = Non
         coins = Intervals(path)
         world.begin(prompt, sampler=sampler, coins=coins, limit=tokens, eos=eos)
         method(world, **settings)
+        world.end()
         output = world.text[len(prompt):]
         found[output] = found.get(output, 0.0) + coins.mass
         path = coins.following()

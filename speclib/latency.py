@@ -46,10 +46,10 @@ class Latency:
 
     @classmethod
     def ratio(cls, c: float, target: float = 1.0) -> Latency:
-        """Constant latencies with t_target / t_draft = c and free prefill: for what-ifs."""
+        """The same seconds for every pass, prefill too, with t_target / t_draft = c: for what-ifs."""
         if not c > 0:
             raise SpeclibError(f"c is {c}: the cost ratio t_target / t_draft must be above 0")
-        return cls(Curve(((1, target / c),), 0.0), Curve(((1, target),), 0.0), f"c={c:g}")
+        return cls(Curve(((1, target / c),)), Curve(((1, target),)), f"c={c:g}")
 
     @property
     def c(self) -> float:

@@ -1,11 +1,9 @@
 """Prompts of every task, ours by name and the official benchmark files from a folder.
 
-The four official formats are HumanEval (json lines with `prompt`, `test`), GSM8K (json lines with
-`question`, `answer`), MGSM (tab-separated question and answer) and the dialogues of MT-bench and
-Spec-Bench (json lines with `question_id`, `category`, `turns`). What becomes of a prompt:
-
-* a HumanEval prompt is raw code and the model continues the function (`Prompt.text`),
-* everything else is a chat, whose first user message is the question (`Prompt.messages`).
+The official formats are HumanEval (json lines with `prompt`, `test`), GSM8K (json lines with
+`question`, `answer`), MGSM (tab-separated question and answer), MT-bench and Spec-Bench (json
+lines with `question_id`, `category`, `turns`). A HumanEval prompt is raw code and the model
+continues the function (`Prompt.text`); everything else is a chat (`Prompt.messages`).
 
 `Prompt.input` is the one of the two that `speclib.decode` takes. This module does not know how a
 chat becomes tokens (the tokenizer's chat template does) nor whether an answer is right.
@@ -25,9 +23,8 @@ from speclib.paths import DATA
 
 FOLDER = DATA / "prompts"
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
-MT_BENCH = (
-    "writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities",
-)  # fmt: skip
+MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem",
+            "humanities")
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part; ours is the task gsm8k
 
@@ -66,11 +63,10 @@ class Prompt:
                 f"prompt {self.id} of {self.task} has {len(self.turns)} turn(s); "
                 f"{len(replies)} replies leave none to ask: pass fewer replies"
             )
-        chat = []
-        for question, reply in zip(self.turns, replies, strict=False):
-            chat.append({"role": "user", "content": question})
-            chat.append({"role": "assistant", "content": reply})
-        return [*chat, {"role": "user", "content": self.turns[len(replies)]}]
+        said = [text for pair in zip(self.turns, replies, strict=False) for text in pair]
+        said.append(self.turns[len(replies)])
+        roles = ("user", "assistant")
+        return [{"role": roles[i % 2], "content": text} for i, text in enumerate(said)]
 
 
 def tasks() -> tuple[str, ...]:
@@ -94,11 +90,9 @@ def load(name: str | os.PathLike, n: int | None = None,
         path = Path(name)
         if not path.suffix and not path.exists():
             raise SpeclibError(f"unknown task {str(name)!r}: known are {', '.join(tasks())}; "
-                               f"or pass the path of a file in an official format")
+                               "or pass the path of a file in an official format")
     found = tuple(p for p in read(path) if categories is None or p.task in categories)
-    if n is None:
-        return found
-    if not 1 <= n <= len(found):
+    if n is not None and not 1 <= n <= len(found):
         raise SpeclibError(f"asked for n={n} prompts of {name}, {path} holds {len(found)}: "
                            f"choose 1 to {len(found)}")
     return found[:n]
@@ -129,8 +123,8 @@ def read(path: str | os.PathLike) -> Iterator[Prompt]:
         empty = False
         try:
             yield parse(path, number, line)
-        except (ValueError, KeyError, TypeError) as error:
-            raise SpeclibError(f"{path}, line {number}: {reason(error)}") from error
+        except ValueError as error:
+            raise SpeclibError(f"{path}, line {number}: {error}") from error
     if empty:
         raise SpeclibError(f"{path} holds no prompts: expected one per line")
 
@@ -143,18 +137,11 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip("\r\n")
     except FileNotFoundError as error:
-        raise SpeclibError(f"no prompt file {path}: `make data` fetches the official ones, "
-                           f"ours are in {FOLDER}") from error
+        raise SpeclibError(f"no prompt file {path}: ours are in {FOLDER}, `make data` fetches the "
+                           "official ones") from error
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
         raise SpeclibError(f"{path}, after line {number}: cannot be read ({error}); expected "
-                           f"UTF-8 text, gzipped if it ends in .gz: fetch it again") from error
-
-
-def reason(error: Exception) -> str:
-    """What was wrong with a line and what was expected there."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"not a JSON object ({error.msg} at column {error.colno})"
-    return str(error).strip("'\"")
+                           "UTF-8 text, gzipped if it ends in .gz: fetch it again") from error
 
 
 def parse_tsv(path: Path, number: int, line: str) -> Prompt:
@@ -170,7 +157,10 @@ def parse_tsv(path: Path, number: int, line: str) -> Prompt:
 
 def parse_json(path: Path, number: int, line: str) -> Prompt:
     """One line of HumanEval, GSM8K, MT-bench or Spec-Bench."""
-    row = json.loads(line)
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not a JSON object ({error.msg} at column {error.colno})") from error
     if not isinstance(row, dict):
         raise ValueError(f"expected a JSON object, found {type(row).__name__}")
     if "prompt" in row or "task_id" in row:
@@ -194,7 +184,7 @@ def parse_dialogue(row: dict) -> Prompt:
     texts(row, "category")
     turns = row["turns"]
     if not isinstance(turns, list) or not turns or not all(isinstance(t, str) for t in turns):
-        raise ValueError(f"expected 'turns' to be a list of texts, found {turns!r:.60}")
+        raise ValueError(f"expected 'turns' to be a list of texts, found {str(turns)[:60]!r}")
     if "question_id" not in row:
         raise ValueError("expected the key 'question_id'")
     reference = row.get("reference") or [None]

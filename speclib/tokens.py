@@ -56,11 +56,14 @@ class Sampler:
             probabilities = np.zeros_like(logits)
             probabilities[np.arange(len(logits)), logits.argmax(-1)] = 1
             return probabilities
-        scaled = logits / logits.dtype.type(self.temperature)
+        smallest = np.finfo(logits.dtype).tiny              # below it, division would give 0 / 0
+        with np.errstate(over="ignore"):
+            scaled = logits - logits.max(-1, keepdims=True)
+            scaled /= logits.dtype.type(max(self.temperature, smallest))
         if 0 < self.top_k < scaled.shape[-1]:
             kth = np.partition(scaled, -self.top_k, axis=-1)[:, -self.top_k, None]
             scaled = np.where(scaled < kth, -np.inf, scaled)
-        probabilities = np.exp(scaled - scaled.max(-1, keepdims=True))
+        probabilities = np.exp(scaled)
         probabilities /= probabilities.sum(-1, keepdims=True)
         return _nucleus(probabilities, self.top_p) if self.top_p < 1 else probabilities
 

@@ -116,6 +116,8 @@ def run_simpy(statements, cancel) -> tuple[dict, list[float]]:
                 continue
             if what == "cancel":
                 [stops[i].succeed() for i in args[0] if not stops[i].triggered]
+                for _ in range(4):          # release, grant and start are events of this instant
+                    yield env.timeout(0)
             else:
                 yield getattr(env, {"all": "all_of", "first": "any_of"}[what])(
                     [jobs[i] for i in args[0]])
@@ -278,7 +280,7 @@ TD, TT = 0.25, 1.0                  # seconds of one pass; powers of two, so tha
 FLAT = Latency(Curve(((1, TD),)), Curve(((1, TT),)))
 
 
-def agree(tokens=200) -> dict:
+def agree() -> dict:
     return {"draft": Toy(1.0), "target": Toy()}
 
 

@@ -107,7 +107,6 @@ def fit(model: LlamaForCausalLM, batches: Iterator, plan: Plan, *, loss: Callabl
     compute = torch.compile(loss) if plan.compile else loss
     began, recent, step, done = time.monotonic(), deque(maxlen=50), 0, 0.0
     while done < 1.0:
-        done = max(step / plan.steps, (time.monotonic() - began) / 60 / plan.minutes)
         for group in adam.param_groups:
             group["lr"] = rate_at(plan, step, done)
         value = compute(model, *(tensor.to(plan.device) for tensor in next(batches)))
@@ -117,7 +116,9 @@ def fit(model: LlamaForCausalLM, batches: Iterator, plan: Plan, *, loss: Callabl
         adam.zero_grad(set_to_none=True)
         step += 1
         recent.append(value.item())
-        so_far = summary(plan, step, time.monotonic() - began, recent)
+        spent = time.monotonic() - began
+        done = max(step / plan.steps, spent / 60 / plan.minutes)
+        so_far = summary(plan, step, spent, recent)
         if step % 50 == 0:
             say(so_far, flush=True)
         if step % plan.save_every == 0:

@@ -1,0 +1,161 @@
+"""Measured cells from the cache, or run: one set of workers per pair, methods interleaved.
+
+For each prompt plain decoding runs first, then every method, in an order that rotates with the
+prompt: a machine that slows down slows all of them. What a prompt gave is stored when all methods
+have done it, so an interrupted measurement goes on at its next prompt, and every speed-up compares
+runs of the same minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from . import cache, machine, measured_cells, prompts
+from .decoding import draft_length
+from .experiment import Run, Spec
+from .measured_cells import Setting
+from .methods import METHODS
+from .models.zoo import ZOO
+from .pairs import load_pair
+from .paths import DATA
+from .processes import Processes
+from .trace import Stats, astuple, total
+
+WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
+
+
+class Cell:
+    """A measured spec and what is known of it so far: a header and a row per finished prompt."""
+
+    def __init__(self, spec: Spec):
+        self.spec, self.key = spec, key_of(spec)
+        self.header, self.rows = cache.load(self.key) or ({}, [])
+        self.cached = self.whole
+
+    @property
+    def whole(self) -> bool:
+        return len(self.rows) >= self.spec.requests
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.spec.method, self.header["gamma"], self.spec.settings)
+
+    def add(self, result, plain) -> None:
+        """The next prompt's outcome, beside plain decoding's; stored at once."""
+        if not self.rows:
+            self.header |= {"trace": result.trace.to_json(),
+                            "pieces": {str(k): v for k, v in result.pieces.items()}}
+        self.rows.append({"stats": astuple(result.stats), "baseline": astuple(plain.stats),
+                          "differs": measured_cells.difference(result.tokens, plain.tokens)})
+        self.header["seconds"] = round(sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3)
+        cache.save(self.key, self.header, self.rows)
+
+    def run(self) -> Run:
+        head, differs = self.header, [row["differs"] for row in self.rows]
+        return Run(self.spec, [Stats(*row["stats"]) for row in self.rows],
+                   [Stats(*row["baseline"]) for row in self.rows], head["gamma"], head["c"],
+                   head["machine"], head["seconds"], head["created"],
+                   head["facts"] | {"differs": differs}, head["trace"],
+                   {int(k): v for k, v in head["pieces"].items()}, self.cached)
+
+
+def results(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
+    """(spec, its run or the error it ended with), pair by pair."""
+    for place in dict.fromkeys((s.pair, s.dtype) for s in specs):
+        try:
+            cells = [Cell(s) for s in specs if (s.pair, s.dtype) == place]
+            failed = _measure(*place, [c for c in cells if not c.whole])
+        except Exception as error:
+            yield from ((s, error) for s in specs if (s.pair, s.dtype) == place)
+            continue
+        yield from ((c.spec, failed[c.spec] if c.spec in failed else c.run()) for c in cells)
+
+
+def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:
+    """Completes cells of one pair in one set of workers; returns those that failed."""
+    failed: dict[Spec, Exception] = {}
+    if not cells:
+        return failed
+    with Processes(load_pair(pair), dtype=dtype) as world:
+        facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2)}
+        for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
+            group = [c for c in cells if _conditions(c.spec) == conditions]
+            texts = [p.input for p in load_prompts(*conditions[:2])]
+            common = dict(zip(("tokens", "temperature", "seed"), conditions[2:], strict=True))
+            for cell in group:
+                _prepare(cell, world, texts, facts, common)
+            for i, text in enumerate(texts):
+                _prompt(world, text, i, [c for c in group if c.spec not in failed], common, failed)
+    return failed
+
+
+def _conditions(spec: Spec) -> tuple:
+    """What cells must share to be compared prompt by prompt."""
+    return spec.task, spec.requests, spec.tokens, spec.temperature, spec.seed
+
+
+def load_prompts(task: str, n: int):
+    """The first ``n`` prompts of a task; "toy" is the toys' own."""
+    if task == "toy":
+        return [prompts.Prompt("toy", f"toy/{i}", text="toy") for i in range(n)]
+    return prompts.load(task, n)
+
+
+def _prepare(cell: Cell, world, texts, facts: dict, common: dict) -> None:
+    """Warms up, settles the window and starts the header, unless an earlier run did."""
+    warm = Setting(cell.spec.method, None if cell.spec.gamma is None else 2, cell.spec.settings)
+    measured_cells.one(world, texts[0], warm, request=0, **common | {"tokens": 8})
+    if cell.header:
+        return
+    searched = {}
+    if cell.spec.gamma == "best":
+        windows = sorted({max(1, round(world.ratio * share)) for share in WINDOWS})
+        searched = {g: _speed(cell.spec, g, world, texts, common) for g in windows}
+        gamma = max(searched, key=searched.get)
+    else:
+        gamma = None if cell.spec.gamma is None else draft_length(cell.spec.gamma, world)
+    facts = facts | ({"searched": {str(g): v for g, v in searched.items()}} if searched else {})
+    cell.header = {"spec": cell.spec.model_dump(mode="json"), "gamma": gamma,
+                   "c": round(world.ratio, 4), "machine": machine.name(), "facts": facts,
+                   "created": f"{datetime.now():%Y-%m-%d %H:%M}"}
+
+
+def _speed(spec: Spec, gamma: int, world, texts, common: dict) -> float:
+    """Tokens per second at a window, on the first prompts."""
+    setting = Setting(spec.method, gamma, spec.settings)
+    return total(measured_cells.one(world, text, setting, request=i, **common).stats
+                 for i, text in enumerate(texts[:spec.sweep])).decode_speed
+
+
+def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) -> None:
+    """Prompt i by every cell that lacks it."""
+    cells = [c for c in cells if len(c.rows) == i]
+    if not cells:
+        return
+    turn = i % len(cells)
+    results = {}
+    try:
+        plain = measured_cells.one(world, text, Setting("autoregressive", None), request=i, **common)
+    except Exception as error:
+        failed.update((c.spec, error) for c in cells)
+        return
+    for cell in cells[turn:] + cells[:turn]:
+        try:
+            results[cell.key] = plain if cell.spec.method == "autoregressive" else \
+                measured_cells.one(world, text, cell.setting, request=i, **common)
+        except Exception as error:
+            failed[cell.spec] = error
+    for cell in cells:
+        if cell.key in results:
+            cell.add(results[cell.key], plain)
+
+
+def key_of(spec: Spec) -> str:
+    """The cell's name: a hash of the spec, its code, its data and this machine."""
+    roots = (METHODS[spec.method].__module__, "speclib.measured_cells", "speclib.processes",
+             "speclib.models.hf", "speclib.models.dilate", "speclib.models.toy")
+    path = None if spec.task == "toy" else prompts.locate(spec.task, None)[0]
+    files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *filter(None, [path])]
+    return cache.digest(spec.model_dump_json(), cache.code(roots), cache.data(*files),
+                        machine.environment())

@@ -1,0 +1,191 @@
+"""What a paper prints, as values: tables with units, errata, claims, and the settings of each cell.
+
+The format of the files under ``data/papers`` is described at the end of each ``paper.toml``.
+Reading them is ``papers.load_paper``. Knows no run and no clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from . import theory
+from .errors import SpeclibError
+from .latency import load_latency
+
+SETTINGS = {"method", "gamma", "without", "latency", "alpha", "pair", "task", "max_new_tokens",
+            "metric", "unit", "decimals", "stat", "mean_of", "printed_c", "prompts", "script", "c"}
+MethodSetting = str | int | float
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Claim(_Strict):
+    """A sentence that numbers can hold or break; the fields by ``kind`` are in paper.toml."""
+
+    id: str
+    kind: Literal["order", "argmax", "ratio", "range", "equal"]
+    text: str
+    source: str
+    kinds: tuple[str, ...] = ("paper", "virtual", "emulated", "measured")
+    printed: Literal["yes", "no", "n/a"] = "n/a"
+    over: Literal["row", "column", "rows", "columns"] | None = None
+    row: str | tuple[str, ...] | None = None
+    column: str | tuple[str, ...] | None = None
+    order: tuple[str, ...] = ()
+    of: str | tuple[str, ...] | None = None
+    by: str | tuple[str, ...] | None = None
+    reduce: Literal["max", "min"] | None = None
+    expected: Any = None
+    within: float = 0.0
+    low: float | None = None
+    high: float | str | None = None
+    decimals: int | None = None
+
+
+class Erratum(_Strict):
+    cells: tuple[tuple[str, str], ...]
+    kind: Literal["text", "arithmetic", "conflict", "ceiling", "prose"]
+    note: str
+    computed: float | None = None
+    of: tuple[str, str, str] | None = None
+    by: tuple[str, str, str] | None = None
+    beside: bool = False
+
+
+class Step(_Strict):
+    """One step of a printed run, as tokens; ``start`` in draft passes."""
+
+    step: int
+    mode: str
+    block: tuple[str, ...]
+    draft: tuple[str, ...]
+    accepted: tuple[str, ...]
+    committed: tuple[str, ...]
+    rejected: str | None = None
+    instead: str | None = None
+    start: float | None = None
+
+
+class Beside(_Strict):
+    """Second numbers that cells print, in brackets."""
+
+    metric: str
+    unit: str
+    decimals: int
+    cells: tuple[tuple[str, str, float], ...]
+
+
+class Calibration(_Strict):
+    """From which printed cell an acceptance rate is solved, and how."""
+
+    solve: Literal["mat", "run-ratio", "speedup"]
+    cell: tuple[str, str, str]
+    gamma: int | Literal["best"]
+    latency: str
+    over: tuple[str, str, str] | None = None
+
+
+class Table(_Strict):
+    """One table, figure or theorem: what was printed, and what to run for it."""
+
+    item: str
+    title: str
+    about: str
+    metric: str
+    unit: str
+    decimals: int
+    rows: str
+    columns_are: str
+    cells: tuple[tuple[str, str, float], ...]
+    printed_unit: str | None = None
+    beside: Beside | None = None
+    lost: tuple[tuple[str, str], ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
+    settings: dict[str, MethodSetting] = {}
+    row: dict[str, dict[str, MethodSetting]] = {}
+    column: dict[str, dict[str, MethodSetting]] = {}
+    claims: tuple[Claim, ...] = ()
+    errata: tuple[Erratum, ...] = ()
+    steps: tuple[Step, ...] = ()
+    output: tuple[str, ...] = ()
+    prompt: str | None = None
+    formula: str | None = None
+    from_formula: bool = False
+    _paper: Paper = PrivateAttr()
+
+    @property
+    def paper(self) -> Paper:
+        return self._paper
+
+    @property
+    def row_labels(self) -> tuple[str, ...]:
+        """As printed, then rows that only the engine fills."""
+        return tuple(dict.fromkeys([*(r for r, _, _ in self.cells), *self.row]))
+
+    @property
+    def column_labels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*(c for _, c, _ in self.cells), *self.column]))
+
+    def printed(self, row: str, column: str) -> float | None:
+        return next((v for r, c, v in self.cells if (r, c) == (row, column)), None)
+
+    def setting(self, row: str, column: str) -> dict[str, MethodSetting]:
+        """All settings of a cell: the table's, its column's, its row's; "{name}" filled in."""
+        merged = ({"metric": self.metric, "unit": self.unit, "decimals": self.decimals}
+                  | self.settings | self.column.get(column, {}) | self.row.get(row, {}))
+        return {k: _substitute(v, merged) for k, v in merged.items()}
+
+    def specs(self, profile) -> list:
+        """The cells to run for this table, for ``experiment.run_all``."""
+        from .filling import wanted
+        return [cell.spec for cell in wanted(self, profile)]
+
+
+class Paper(_Strict):
+    """A paper's data: ``tables`` by item in the order of the print, calibrations by name."""
+
+    key: str
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    url: str
+    arxiv: str | None = None
+    about: str = ""
+    facts: dict[str, Any] = Field(default_factory=dict)
+    calibration: dict[str, Calibration] = {}
+    tables: dict[str, Table] = {}
+
+    def printed(self, item: str, row: str, column: str) -> float | None:
+        return self.tables[item].printed(row, column) if item in self.tables else None
+
+    def alpha(self, name: str | float) -> float:
+        """The acceptance rate of a calibration entry, solved from its printed cell (six digits)."""
+        return _alpha(self, name) if isinstance(name, str) else float(name)
+
+
+def _substitute(value, settings: dict):
+    """"{name}" alone is the setting itself; inside a longer string it is its text."""
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    inner = value[1:-1]
+    return settings[inner] if inner in settings else value.format(**settings)
+
+
+def _alpha(paper: Paper, name: str) -> float:
+    if name not in paper.calibration:
+        raise SpeclibError(f"no calibration {name!r} in data/papers/{paper.key}/calibration.toml; "
+                           f"known: {', '.join(paper.calibration)}")
+    how = paper.calibration[name]
+    value, latency = paper.printed(*how.cell), load_latency(how.latency)
+    if value is None:
+        raise SpeclibError(f"calibration {name!r} names the cell {list(how.cell)}, which is not "
+                           "printed: correct data/papers/" + paper.key + "/calibration.toml")
+    if how.solve == "mat":
+        return theory.alpha_from_accepted(value, how.gamma)
+    if how.solve == "run-ratio":
+        return theory.alpha_from_run_ratio(value / paper.printed(*how.over), how.gamma)
+    return theory.alpha_from_speedup(value, how.gamma, latency.draft(1), latency.target(1))

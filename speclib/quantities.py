@@ -1,0 +1,72 @@
+"""What a table's cell asks of a run: named statistics, and their 95 % intervals.
+
+A statistic is a function of the summed counts of the requests, of plain decoding's for the same
+requests, and of the run (its window, its cost ratio).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .errors import SpeclibError
+from .trace import Stats, astuple, total
+
+RESAMPLES = 1000
+
+
+class Context(NamedTuple):
+    """What a statistic may need besides counts: the window, c, and tokens in all to scale to."""
+
+    gamma: int | None
+    c: float
+    tokens: int = 0
+
+
+QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
+    "speedup": lambda s, plain, _: s.decode_speed / plain.decode_speed,
+    "speedup_e2e": lambda s, plain, _: s.decode_speed_e2e / plain.decode_speed_e2e,
+    "decode_speed": lambda s, *_: s.decode_speed,
+    "mat": lambda s, *_: s.mat,
+    "accepted_per_target_pass": lambda s, *_: s.mat,
+    "run_length": lambda s, *_: s.run_length,
+    # a run's tokens: the accepted drafts and the token that replaces the rejected one
+    "run_tokens": lambda s, *_: (s.accepted + s.rejected) / s.rejected if s.rejected
+    else float("nan"),
+    "acceptance_rate": lambda s, *_: s.acceptance_rate,
+    "draft_runs": lambda s, _, x: s.draft_runs / s.tokens * x.tokens,
+    "target_runs": lambda s, _, x: s.target_runs / s.tokens * x.tokens,
+    "draft_over_verify": lambda s, *_: s.draft_seconds / s.target_seconds,
+    "gamma": lambda s, _, x: x.gamma,
+    "c": lambda s, _, x: x.c,
+}
+
+
+def value(name: str, run, tokens: int = 0) -> float:
+    """The statistic of a Run over all its requests; ``tokens``: what counts are scaled to."""
+    return _of(name)(total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens))
+
+
+def interval(name: str, run, tokens: int = 0) -> tuple[float | None, float | None]:
+    """95 % bootstrap over requests, method and plain decoding resampled together; seeded.
+
+    (None, None) where there is nothing to resample: one request, or a setting instead of a count.
+    """
+    n = len(run.stats)
+    if n < 2 or name in ("gamma", "c"):
+        return None, None
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    sums = [counts @ np.array([astuple(s) for s in stats]) for stats in (run.stats, run.baseline)]
+    context, quantity = Context(run.gamma, run.c, tokens), _of(name)
+    found = [quantity(Stats(*a), Stats(*b), context)
+             for a, b in zip(*(s.tolist() for s in sums), strict=True)]
+    low, high = np.nanpercentile(found, [2.5, 97.5]) if not np.all(np.isnan(found)) else (None,) * 2
+    return (None, None) if low is None else (float(low), float(high))
+
+
+def _of(name: str):
+    if name not in QUANTITIES:
+        raise SpeclibError(f"unknown statistic {name!r}; known: {', '.join(QUANTITIES)}")
+    return QUANTITIES[name]

@@ -1,0 +1,103 @@
+"""The embedded checkpoints are whole, load in transformers and are as good as their cards say."""
+
+import hashlib
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from speclib.models.training import cards, corpus, fit, measure, tokenizer  # noqa: E402
+from speclib.models.training.folders import MODELS  # noqa: E402
+
+NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
+SHAPES = {"target": fit.TARGET, "draft-good": fit.DRAFT}
+# Largest shapes that the stand-ins of data/pairs embed the two in: layers, width, heads, ffn.
+ROOM = {"target": (12, 768, 12, 2048), "draft-good": (4, 320, 5, 864)}
+
+
+def load(name):
+    """The stored model, upcast to float32."""
+    return transformers.LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="module")
+def target():
+    return load("target")
+
+
+@pytest.fixture(scope="module")
+def writer():
+    return tokenizer.Writer(transformers.AutoTokenizer.from_pretrained(MODELS / "target"))
+
+
+def test_every_file_has_its_checksum_and_no_checksum_lacks_its_file():
+    lines = (MODELS / "SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    files = {p.relative_to(MODELS).as_posix() for p in MODELS.glob("*/*") if p.is_file()}
+    assert set(sums) == files
+    for name in files:
+        assert hashlib.sha256((MODELS / name).read_bytes()).hexdigest() == sums[name], name
+
+
+def test_the_zoo_stays_small():
+    assert {"target", "draft-good"} <= set(NAMES)
+    assert sum(p.stat().st_size for p in MODELS.glob("*/*")) < 40_000_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_checkpoint_is_stored_in_bfloat16_and_has_the_shape_of_its_card(name):
+    half = transformers.AutoModelForCausalLM.from_pretrained(MODELS / name, dtype="auto")
+    assert {p.dtype for p in half.parameters()} == {torch.bfloat16}
+    config, card = half.config, cards.run_of(name)
+    assert card["shape"] == [config.num_hidden_layers, config.hidden_size,
+                             config.num_attention_heads, config.intermediate_size]
+    count = sum(p.numel() for p in half.parameters())
+    assert f"{count:,}" in (MODELS / name / "card.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_models_fit_into_their_stand_ins(name):
+    shape = SHAPES[name]
+    own = (shape.layers, shape.width, shape.heads, shape.ffn)
+    assert all(small <= big for small, big in zip(own, ROOM[name], strict=True))
+    assert json.loads((MODELS / name / "config.json").read_text())["head_dim"] == 64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_models_share_one_tokenizer(name):
+    first = (MODELS / "target" / "tokenizer.json").read_bytes()
+    assert (MODELS / name / "tokenizer.json").read_bytes() == first
+    own = transformers.AutoTokenizer.from_pretrained(MODELS / name)
+    assert (own.bos_token, own.eos_token) == (tokenizer.BOS, tokenizer.EOS)
+    chat = [{"role": "user", "content": "Hello"}]
+    ids = own.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
+    assert own.decode(ids) == "<|bos|><|user|>Hello<|assistant|>"
+    assert own("def f")["input_ids"][0] == own.bos_token_id
+
+
+def test_the_draft_agrees_with_the_target_as_its_card_says(target, writer):
+    """Four prompts of five tasks: about 1,500 positions, so 0.06 is more than four deviations."""
+    draft, stated = load("draft-good"), cards.run_of("draft-good")["acceptance"]
+    tasks = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
+    same = total = 0
+    for category in tasks:
+        prompts = [writer.prompt(task) for task in corpus.shipped(category, 4)]
+        one, all_ = measure.agreement(draft, prompts, measure.write(target, prompts, 96))
+        same, total = same + one, total + all_
+    assert total > 1000
+    assert same / total == pytest.approx(sum(stated[t] for t in tasks) / len(tasks), abs=0.06)
+
+
+def test_the_target_answers_shipped_prompts_in_the_right_form(target, writer):
+    def said(category, count):
+        prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
+        return [writer.bpe.decode(ids) for ids in measure.write(target, prompts, 200)]
+
+    for text in said("humaneval", 4):
+        compile("def f(values):\n" + text, "answer", "exec")
+        assert "return" in text
+    assert all("####" in text for text in said("gsm8k", 4))
+    assert all("Die Antwort ist" in text for text in said("mgsm_de", 4))
+    assert all(text.startswith("According to passage") for text in said("rag", 4))
