@@ -1,0 +1,86 @@
+"""The project's own files agree with each other."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins() -> dict[str, str]:
+    """name -> exact version, of every line of requirements.lock."""
+    lines = [line.split(";")[0].strip() for line in
+             (ROOT / "requirements.lock").read_text().splitlines()
+             if line.strip() and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), lines
+    return {canonical(name): version for name, version in (line.split("==") for line in lines)}
+
+
+def requirements() -> list[tuple[str, str]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [tuple(r.split(">=")) for group in groups for r in group]
+
+
+@pytest.mark.parametrize("name, least", requirements())
+def test_every_requirement_is_pinned_exactly_and_no_lower_than_declared(name, least):
+    version = pins()[canonical(name)]
+    numbers = [[int(n) for n in re.findall(r"\d+", v)] for v in (version, least)]
+    assert numbers[0] >= numbers[1]
+
+
+def test_torch_is_the_pinned_release():
+    assert pins()["torch"] == "2.13.0"
+
+
+def test_conda_installs_the_same_pins():
+    text = (ROOT / "environment.yml").read_text()
+    python = re.search(r"- python=(\d+\.\d+)", text)[1]
+    lowest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert f">={python}" == lowest
+    assert re.findall(r"^      - (.+)$", text, re.M) == ["-r requirements.lock", "-e ."]
+    assert "==" not in text                     # one place for pins: the lock
+
+
+def test_the_base_install_needs_no_torch():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert not [d for d in project["dependencies"] if re.match("torch|transformers|accelerate", d)]
+
+
+def tracked() -> list[Path]:
+    try:
+        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True,
+                               check=True).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [ROOT / n for n in names if n and (ROOT / n).is_file()]
+
+
+def test_no_file_names_a_home_folder_or_a_package_mirror():
+    words = re.compile(rb"/(?:root|home/\w+|Users/\w+)/|pypi\.org|files\.pythonhosted|"
+                       rb"download\.pytorch\.org|registry\.npmjs")
+    found = [p.relative_to(ROOT) for p in tracked()
+             if p.suffix not in (".safetensors", ".png") and p != Path(__file__).resolve()
+             and words.search(p.read_bytes())]
+    assert found == []
+
+
+def test_the_readme_names_commands_and_files_that_exist():
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    commands = set(re.findall(r"(?:^|`|=1 )make ([a-z-]+)", readme, re.M))
+    assert {"reproduce", "test", "lab"} <= commands
+    assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    assert all((ROOT / name).exists() for name in
+               ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "LOG.md", "environment.yml"))
+
+
+def test_the_five_papers_are_cited():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert len(re.findall(r"^    title:", text, re.M)) == 5
