@@ -2,8 +2,9 @@
 
 A cell is one JSONL file under ``paths.CACHE/rows``: a header line, then one line per request. Its
 name is a hash of what was asked, the code that computes it, the data it reads and, if measured,
-the machine. Code enters through the modules a cell imports, directly or not, so an edit elsewhere
-keeps the cell. A file that fails its checksum counts as missing. Knows no method and no statistic.
+the machine. Code enters through the modules a cell imports, directly or not, less comments and
+docstrings; so an edit elsewhere, or of prose, keeps the cell. A file that fails its checksum counts
+as missing. Knows no method and no statistic.
 """
 
 from __future__ import annotations
@@ -56,18 +57,26 @@ def _imports(name: str, path: Path, package: Path) -> list[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = parts[: len(parts) - node.level + 1] if node.level else []
-            origin = ".".join([*base, *(node.module or "").split(".")]).rstrip(".")
-            inner = [f"{origin}.{alias.name}" for alias in node.names]
-            submodules = [n for n in inner if _file(n, package)]
-            names += submodules if len(submodules) == len(inner) else [origin, *submodules]
-    return names
+            origin = ".".join(filter(None, [*base, node.module]))
+            names += [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+    return [n for n in names if n != "speclib"]
 
 
 @cache
 def code(roots: tuple[str, ...], package: Path = PACKAGE) -> str:
-    """A hash of the sources of the closure of ``roots``, comments included."""
+    """A hash of what the closure of ``roots`` does: its sources without comments, docstrings."""
     return digest(*(item for name, path in sorted(closure(roots, package).items())
-                    for item in (name, path.read_bytes())))
+                    for item in (name, _meaning(path))))
+
+
+@cache
+def _meaning(path: Path) -> str:
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) \
+                and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree)
 
 
 # -- keys ----------------------------------------------------------------------------------------
@@ -103,6 +112,11 @@ def write_atomically(path: Path, text: str) -> None:
 
 def folder() -> Path:
     return paths.CACHE / "rows"
+
+
+def exists(key: str) -> bool:
+    """Whether a file is there; whether it is whole, ``load`` says."""
+    return (folder() / f"{key}.jsonl").exists()
 
 
 def save(key: str, header: dict, rows: list[dict]) -> None:

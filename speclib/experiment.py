@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from .errors import SpeclibError
 from .methods import METHODS
 from .progress import Progress
-from .trace import Stats
+from .trace import Stats, Trace
 
 Kind = Literal["virtual", "measured"]
 
@@ -130,11 +130,17 @@ def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spe
     runs: dict[Spec, Run] = {}
     errors: dict[Spec, Exception] = {}
     with progress or Progress("cells") as bar:
-        bar.grow(len(wanted))
         for kind, engine in (("virtual", simulating), ("measured", measuring)):
-            for spec, outcome in engine.results([s for s in wanted if s.kind == kind]):
+            for spec, outcome in engine.results([s for s in wanted if s.kind == kind], bar):
                 (runs if isinstance(outcome, Run) else errors)[spec] = outcome
-                bar.step(spec.name)
     if errors:
         raise CellsFailed(runs, errors)
     return {spec: runs[spec] for spec in wanted}
+
+
+def example(run: Run, tokens: int = 64) -> Trace:
+    """One request of a run as a trace, for figures: the one kept, or a virtual one done again."""
+    if run.trace is not None:
+        return Trace.from_json(run.trace)
+    from . import simulating
+    return simulating.example(run.spec, tokens)

@@ -84,8 +84,9 @@ def read_ledger(path: Path) -> list[LedgerRow]:
     for number, line in enumerate(lines, 2):
         try:
             texts = dict(zip(header, line, strict=True))
-            numbers = {k: float(texts[k]) if texts[k] else None for k in ("value", "low", "high")}
-            rows.append(LedgerRow(**texts | numbers | {"n": int(texts["n"]) if texts["n"] else None}))
+            numbers = {name: type_(texts[name]) if texts[name] else None for name, type_ in
+                       (("value", float), ("low", float), ("high", float), ("n", int))}
+            rows.append(LedgerRow(**texts | numbers))
         except ValueError as error:
             raise SpeclibError(f"{path}, line {number}: {error}") from error
     return rows

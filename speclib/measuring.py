@@ -20,18 +20,21 @@ from .models.zoo import ZOO
 from .pairs import load_pair
 from .paths import DATA
 from .processes import Processes
+from .progress import Progress
 from .trace import Stats, astuple, total
 
+PLAIN = Setting("autoregressive", None)
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
 
 
 class Cell:
     """A measured spec and what is known of it so far: a header and a row per finished prompt."""
 
-    def __init__(self, spec: Spec):
-        self.spec, self.key = spec, key_of(spec)
+    def __init__(self, spec: Spec, bar: Progress):
+        self.spec, self.key, self.bar = spec, key_of(spec), bar
         self.header, self.rows = cache.load(self.key) or ({}, [])
         self.cached = self.whole
+        bar.step(spec.name, len(self.rows))
 
     @property
     def whole(self) -> bool:
@@ -50,6 +53,7 @@ class Cell:
                           "differs": measured_cells.difference(result.tokens, plain.tokens)})
         self.header["seconds"] = round(sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3)
         cache.save(self.key, self.header, self.rows)
+        self.bar.step(self.spec.name)
 
     def run(self) -> Run:
         head, differs = self.header, [row["differs"] for row in self.rows]
@@ -60,11 +64,12 @@ class Cell:
                    {int(k): v for k, v in head["pieces"].items()}, self.cached)
 
 
-def results(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
-    """(spec, its run or the error it ended with), pair by pair."""
+def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
+    """(spec, its run or the error it ended with), pair by pair; a step of ``bar`` is a prompt."""
+    bar.grow(sum(s.requests for s in specs))
     for place in dict.fromkeys((s.pair, s.dtype) for s in specs):
         try:
-            cells = [Cell(s) for s in specs if (s.pair, s.dtype) == place]
+            cells = [Cell(s, bar) for s in specs if (s.pair, s.dtype) == place]
             failed = _measure(*place, [c for c in cells if not c.whole])
         except Exception as error:
             yield from ((s, error) for s in specs if (s.pair, s.dtype) == place)
@@ -136,7 +141,7 @@ def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) 
     turn = i % len(cells)
     results = {}
     try:
-        plain = measured_cells.one(world, text, Setting("autoregressive", None), request=i, **common)
+        plain = measured_cells.one(world, text, PLAIN, request=i, **common)
     except Exception as error:
         failed.update((c.spec, error) for c in cells)
         return

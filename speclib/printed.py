@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from . import theory
 from .errors import SpeclibError
 from .latency import load_latency
 
 SETTINGS = {"method", "gamma", "without", "latency", "alpha", "pair", "task", "max_new_tokens",
-            "metric", "unit", "decimals", "stat", "mean_of", "printed_c", "prompts", "script", "c"}
+            "metric", "unit", "decimals", "stat", "mean_of", "printed_c", "prompts", "script", "c",
+            "tokens"}
 MethodSetting = str | int | float
 
 
@@ -159,8 +160,18 @@ class Paper(_Strict):
     calibration: dict[str, Calibration] = {}
     tables: dict[str, Table] = {}
 
+    def table(self, item: str) -> Table:
+        if item not in self.tables:
+            raise SpeclibError(f"paper {self.key!r} has no {item!r}; it has: "
+                               f"{', '.join(self.tables)}")
+        return self.tables[item]
+
     def printed(self, item: str, row: str, column: str) -> float | None:
-        return self.tables[item].printed(row, column) if item in self.tables else None
+        return self.table(item).printed(row, column)
+
+    def fills(self, item: str, kind: str) -> bool:
+        """Whether an engine fills an item with numbers of ``kind``."""
+        return item in self.facts.get("fill", {}).get(kind, ())
 
     def alpha(self, name: str | float) -> float:
         """The acceptance rate of a calibration entry, solved from its printed cell (six digits)."""
@@ -172,7 +183,11 @@ def _substitute(value, settings: dict):
     if not isinstance(value, str) or "{" not in value:
         return value
     inner = value[1:-1]
-    return settings[inner] if inner in settings else value.format(**settings)
+    try:
+        return settings[inner] if inner in settings else value.format(**settings)
+    except KeyError as error:
+        raise SpeclibError(f"a setting refers to {value!r}, and there is no setting {error}: give "
+                           "it to the cell's row, column or table") from error
 
 
 def _alpha(paper: Paper, name: str) -> float:

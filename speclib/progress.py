@@ -39,12 +39,12 @@ class Progress:
             self._bar.total = self.total
             self._bar.refresh()
 
-    def step(self, what: str = "") -> None:
-        """One step is finished; ``what`` names it."""
-        self.done += 1
+    def step(self, what: str = "", steps: int = 1) -> None:
+        """So many steps are finished; ``what`` names the last."""
+        self.done += steps
         if self._bar is not None:
             self._bar.set_postfix_str(what, refresh=False)
-            self._bar.update()
+            self._bar.update(steps)
         elif self.show:
             now = time.monotonic()
             if now - self._start > QUIET and (now - self._said > EVERY

@@ -38,7 +38,6 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "acceptance_rate": lambda s, *_: s.acceptance_rate,
     "draft_runs": lambda s, _, x: s.draft_runs / s.tokens * x.tokens,
     "target_runs": lambda s, _, x: s.target_runs / s.tokens * x.tokens,
-    "draft_over_verify": lambda s, *_: s.draft_seconds / s.target_seconds,
     "gamma": lambda s, _, x: x.gamma,
     "c": lambda s, _, x: x.c,
 }

@@ -2,37 +2,71 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
-from . import cache, virtual_cells
+from . import cache, machine, virtual_cells
 from .experiment import Run, Spec
 from .latency import load_latency
 from .methods import METHODS
 from .paths import DATA
+from .processes import _no_main as no_main
+from .progress import Progress
 from .trace import Stats, Trace, astuple, total
 
 PATIENCE = 2                # a search stops after so many windows in a row that are slower
 LONGEST = 32                # and at this window
+PAYS = 8                    # cells to compute from which starting worker processes pays
 
 
-def results(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
-    """(spec, its run or the error it ended with), as they finish."""
-    for spec in specs:
-        try:
-            yield spec, run(spec)
-        except Exception as error:
-            yield spec, error
+def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
+    """(spec, its run or the error it ended with), as they finish; on every core if that pays."""
+    bar.grow(len(specs))
+    ordered = sorted(specs, key=lambda s: s.gamma == "best")    # a search finds windows done
+    outcomes = map(attempt, ordered)
+    if sum(not cached(s) for s in specs) >= PAYS and machine.cores() > 1:
+        outcomes = _on_every_core(ordered)
+    for spec, outcome in outcomes:
+        bar.step(spec.name)
+        yield spec, outcome
+
+
+def attempt(spec: Spec) -> tuple[Spec, Run | Exception]:
+    try:
+        return spec, run(spec)
+    except Exception as error:
+        return spec, error
+
+
+def _on_every_core(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
+    """The same from worker processes. They import this module only, never the user's script."""
+    context = multiprocessing.get_context("forkserver")
+    with no_main():
+        pool = context.Pool(machine.cores(), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    try:
+        yield from pool.imap_unordered(attempt, specs)
+    finally:
+        pool.terminate()
+        pool.join()
+
+
+def cached(spec: Spec) -> bool:
+    """Whether a cell is on disk; of a search, whether its first window is."""
+    fixed = _fixed(spec.but(gamma="auto") if spec.gamma == "best" else spec,
+                   load_latency(spec.latency).c)
+    return cache.exists(key_of(fixed))
 
 
 def run(spec: Spec) -> Run:
     """One virtual cell, cached; its baseline is a cell of its own."""
     c = load_latency(spec.latency).c
     if spec.gamma == "best":
-        found, facts = _search(spec, c), {}
-        best = max(found, key=found.get)
-        fixed, facts = spec.but(gamma=best), {"searched": {str(g): v for g, v in found.items()}}
+        found = _search(spec, c)
+        fixed = spec.but(gamma=max(found, key=found.get))
+        facts = {"searched": {str(g): v for g, v in found.items()}}
     else:
         fixed, facts = _fixed(spec, c), {}
     header, stats, cached = _cell(fixed)

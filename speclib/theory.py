@@ -112,7 +112,8 @@ def alpha_from_speedup(speedup: float, gamma: int | str, draft: float, target: f
     def at(alpha):
         window = sd_best(alpha, draft, target) if gamma == "best" else gamma
         return sd_speed(alpha, window, draft, target) * target
-    return _solve(at, speedup, f"a speed-up of {speedup:g} at gamma {gamma}, c {target / draft:.2f}")
+    what = f"a speed-up of {speedup:g} at gamma {gamma}, c {target / draft:.2f}"
+    return _solve(at, speedup, what)
 
 
 def alpha_from_run_ratio(ratio: float, gamma: int) -> float:

@@ -12,7 +12,6 @@ from .tokens import Coins, Sampler
 from .trace import Stats, Trace, stats
 from .virtual import Virtual
 
-
 ROOM = 256                  # tokens a method may draft beyond the last one it commits
 
 
@@ -27,8 +26,14 @@ def run(method, latency: Latency, alpha: float, *, requests: int, tokens: int,
 def trace(method, latency: Latency, alpha: float, *, tokens: int, temperature: float = 0.0,
           seed: int = 0, request: int = 0, **settings) -> Trace:
     """The trace of one request."""
+    world_ = world(latency, alpha, tokens=tokens, seed=seed, request=request)
+    world_.begin((BOS,), sampler=Sampler(temperature), coins=Coins(seed, request), limit=tokens)
+    method(world_, **settings)
+    return world_.end(alpha=alpha, prompt=[BOS], **settings)
+
+
+def world(latency: Latency, alpha: float, *, tokens: int, seed: int = 0,
+          request: int = 0) -> Virtual:
+    """A target and a draft that agree with probability alpha at each of ``tokens`` positions."""
     toy = {"seed": seed * 100_003 + request, "context": tokens + ROOM}
-    world = Virtual({"draft": Toy(alpha, **toy), "target": Toy(None, **toy)}, latency)
-    world.begin((BOS,), sampler=Sampler(temperature), coins=Coins(seed, request), limit=tokens)
-    method(world, **settings)
-    return world.end(alpha=alpha, prompt=[BOS], **settings)
+    return Virtual({"draft": Toy(alpha, **toy), "target": Toy(None, **toy)}, latency)

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
+settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
+settings.load_profile("same every time")
 
 from speclib.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402

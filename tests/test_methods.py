@@ -32,9 +32,9 @@ def toys(alpha: float, seed: int = 0) -> dict:
 
 
 # -- greedy ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(case, decode, alpha):
-    for settings in case.at(*GAMMAS):
+    for settings in case.at(*(GAMMAS if 0 < alpha < 1 else (1, 2, 5, 8))):
         gamma = settings.get("gamma", 8)
         models = toys(alpha, seed=gamma)
         for prompt in range(1, gamma + 2):
@@ -76,11 +76,24 @@ def test_the_cost_ratio_never_changes_the_tokens(case, decode):
 
 @pytest.mark.xfail(strict=True, reason="drafts run past the last position, which fails in the toy "
                                        "and asks too much of a model of learnt positions")
-@pytest.mark.parametrize("name", [n for n in METHODS if n != "autoregressive"])
+@pytest.mark.parametrize("name", ["speculative", "pearl"])
 def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
     expected, _ = decode(METHODS["autoregressive"], models, 15)
-    assert decode(METHODS[name], models, 15, gamma=4)[0] == expected
+    assert decode(METHODS[name], models, 15, gamma=5)[0] == expected
+
+
+@pytest.mark.xfail(strict=True, reason="too few rows, silently: plain decoding then never ends")
+def test_a_toy_refuses_a_text_longer_than_its_context():
+    with pytest.raises(SpeclibError, match="context"):
+        Toy(context=16).rows((BOS,) * 17, 0, Sampler())
+
+
+@pytest.mark.xfail(strict=True, reason="what a Toy draws depends on the length of its context")
+def test_the_toys_overlap_is_alpha_whatever_their_contexts():
+    p = Toy(context=99).rows((0, 1, 2), 2, Sampler(1.0))
+    q = Toy(0.7, context=500).rows((0, 1, 2), 2, Sampler(1.0))
+    assert np.minimum(p, q).sum(1) == pytest.approx([0.7] * 3)
 
 
 # -- sampling -------------------------------------------------------------------------------------
@@ -107,10 +120,10 @@ REQUESTS, LENGTH = 300, 200         # 60,000 transitions between 8 tokens: 56 de
 LIMIT = chi2.isf(1e-3, 56)          # a fresh seed would be a false alarm 1 time in 1,000
 
 
-def chi_square(decode, method, settings) -> float:
+def chi_square(decode, method, settings, requests=REQUESTS) -> float:
     models = {"draft": Markov(TABLES[0]), "target": Markov(TABLES[1])}
     counts = np.zeros((8, 8))
-    for request in range(REQUESTS):
+    for request in range(requests):
         output, _ = decode(method, models, LENGTH, sampler=Sampler(1.0), coins=Coins(1, request),
                            **settings)
         np.add.at(counts, ((0, *output[:-1]), output), 1)
@@ -140,7 +153,7 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
                 extra = (world.coins.choose(rows[len(accepted)], position, "residual"),)
             world.commit(accepted + extra)
 
-    assert chi_square(decode, careless, {"gamma": 3}) > 2 * LIMIT
+    assert chi_square(decode, careless, {"gamma": 3}, REQUESTS // 4) > 2 * LIMIT
 
 
 # -- caches ---------------------------------------------------------------------------------------
@@ -173,20 +186,19 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
             case.method(world, **settings)
             trace = world.end()
             assert world.checked == len(trace.operations) > 0
-            for e in trace.operations:
-                assert len(e.tokens) == (e.fed if e.op == "score" else settings["gamma"])
+            assert all(len(e.tokens) == e.fed for e in trace.operations if e.op == "score")
 
 
 # -- rates ----------------------------------------------------------------------------------------
 def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
     """A toy run's trace; a target pass takes as long as gamma drafts, the first as long as any."""
-    models = {"draft": Toy(alpha, seed=request, context=2000), "target": Toy(seed=request)}
+    models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
     flat = Latency(Curve(((1, 1.0),)), Curve(((1, float(gamma)),)))
     return decode(METHODS[name], models, tokens, gamma=gamma, latency=flat,
                   coins=Coins(2, request), **settings)[1]
 
 
-def counted(decode, name, alpha, gamma, sampler=None, requests=24):
+def counted(decode, name, alpha, gamma, sampler=None, requests=10):
     """Statistics of several requests of 300 tokens."""
     return total(stats(decoded(decode, name, alpha, gamma, 300, request, sampler=sampler))
                  for request in range(requests))
@@ -214,18 +226,19 @@ def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(decode, alp
     assert mean == pytest.approx(alpha * (1 - alpha**gamma) / (1 - alpha))
     error = ((chances @ lengths**2 - mean**2) / s.target_runs) ** 0.5
     assert abs(s.mat - mean) < 4 * error
-    assert s.tokens_per_target_run == pytest.approx(s.mat + 1, abs=gamma * s.requests / s.target_runs)
+    cut = gamma * s.requests / s.target_runs            # the last pass of a request is cut
+    assert s.tokens_per_target_run == pytest.approx(s.mat + 1, abs=cut)
 
 
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
 def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(decode, alpha, gamma):
     """Pre-verify commits 1 and goes on to post-verify with probability alpha; post-verify commits
-    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 5 %, about 4 standard
-    errors of some 1,000 steps or more."""
-    s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=40)
+    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four standard errors
+    or more of 6,000 tokens."""
+    s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
     post = alpha / (1 - alpha**gamma)           # steps in post-verify for each in pre-verify
     expected = (1 + post * (1 - alpha**gamma) / (1 - alpha)) / (1 + post)
-    assert s.tokens / s.rounds == pytest.approx(expected, rel=0.05)
+    assert s.tokens / s.rounds == pytest.approx(expected, rel=0.08)
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 7])
@@ -270,8 +283,7 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
         decode(METHODS["pearl"], toys(0.5), 4, gamma=2, without="preverify")
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if n != "autoregressive"])
-def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(decode, name, monkeypatch):
+def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(case, decode, monkeypatch):
     """The q of each token is the draft's row for its own prefix, bit for bit."""
     draft, seen = Random(4, 1), []
     original = Virtual._result
@@ -284,8 +296,10 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(decode,
 
     monkeypatch.setattr(Virtual, "_result", watch)
     sampler = Sampler(0.7, 3, 0.9)
-    decode(METHODS[name], {"draft": draft, "target": Random(4, 2)}, 12, gamma=3, sampler=sampler)
-    assert seen and all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
+    for settings in case.at(3):
+        decode(case.method, {"draft": draft, "target": Random(4, 2)}, 12, sampler=sampler, **settings)
+    assert seen or case.name == "autoregressive"
+    assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 
 

@@ -51,12 +51,9 @@ def test_banned_tokens_get_no_mass_whatever_the_sampler():
         assert sampler(logits).sum() == pytest.approx(1, abs=1e-15)
 
 
-@pytest.mark.xfail(strict=True, reason="logits / temperature overflows: rows of NaN")
 @pytest.mark.parametrize("temperature", [1e-40, 1e-310])
 def test_a_temperature_near_zero_is_still_a_distribution(temperature):
-    with np.errstate(all="ignore"):
-        row = Sampler(temperature)(np.array([[1.0, 20.0, 3.0]], np.float32))[0]
-    assert row.tolist() == [0, 1, 0]
+    assert Sampler(temperature)(np.array([[1.0, 20.0, 3.0]], np.float32)).tolist() == [[0, 1, 0]]
 
 
 @pytest.mark.parametrize("settings, value", [

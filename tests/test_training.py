@@ -12,7 +12,17 @@ pytest.importorskip("transformers")
 
 from speclib import prompts  # noqa: E402
 from speclib.models.training import (  # noqa: E402
-    arithmetic, cards, code, corpus, distil, export, fit, measure, reasoning, rows, tokenizer,
+    arithmetic,
+    cards,
+    code,
+    corpus,
+    distil,
+    export,
+    fit,
+    measure,
+    reasoning,
+    rows,
+    tokenizer,
 )  # fmt: skip
 from speclib.models.training.folders import PROMPTS  # noqa: E402
 

@@ -336,10 +336,9 @@ def test_a_prefill_entry_replaces_the_first_pass_of_a_text_only(decode):
     assert [e.dur for e in trace.operations] == [8, 7, 2, 1]
 
 
-def test_a_cost_ratio_leaves_the_first_pass_free(decode):
-    """What-ifs compare decoding speeds; they say nothing of prefill."""
+def test_a_cost_ratio_charges_every_pass_alike_the_first_too(decode):
     _, trace = decode(METHODS["autoregressive"], agree(), 5, latency=Latency.ratio(4, 2.0))
-    assert starts(trace) == [0, 2, 4, 6, 8] and Latency.ratio(4, 2.0).c == 4
+    assert starts(trace) == [2, 4, 6, 8, 10] and Latency.ratio(4, 2.0).c == 4
 
 
 @given(st.lists(st.tuples(st.integers(1, 500), st.floats(0, 10)), min_size=1, max_size=6,

@@ -1,0 +1,170 @@
+"""Ledger rows and verdicts of one table, from its print and its runs. Runs nothing that is slow."""
+
+from __future__ import annotations
+
+from math import isnan
+from statistics import fmean
+
+from . import claims, items, quantities
+from .experiment import Run, Spec
+from .latency import load_latency
+from .ledger import LedgerRow
+from .pairs import load_pair
+from .printed import Table
+
+DTYPES = {"auto": "float32"}
+
+
+def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception]) -> None:
+    """Completes ``filled``: printed rows, one row per cell run, drawn items, means, verdicts."""
+    table = filled.table
+    _paper(filled)
+    for cell in cells:
+        if cell.spec in runs:
+            _cell(filled, cell, runs[cell.spec])
+        elif cell.spec in errors:
+            filled.errors[f"{table.item}, {cell.row}, {cell.column}: {cell.spec.name}"] = str(
+                errors[cell.spec])
+            add(filled, cell.row, cell.column, cell.metric, cell.unit, cell.kind,
+                 _setup(cell.spec, None), None, note=f"failed: {errors[cell.spec]}")
+    if table.paper.fills(table.item, "virtual"):
+        items.draw(filled)
+    _means(filled)
+    _verdicts(filled)
+
+
+def add(filled, row, column, metric, unit, kind, setup, value, low=None, high=None, n=None,
+        source="", note="", show=True) -> None:
+    """Adds a row; a value that is undefined (a run length without a rejection) is empty."""
+    if value is not None and isnan(value):
+        value, note = None, "; ".join(filter(None, ["undefined", note]))
+    filled.rows.append(LedgerRow(filled.table.paper.key, filled.table.item, row, column, metric,
+                                 unit, kind, setup, value, low, high, n, source, note))
+    if show and value is not None:
+        filled.values.setdefault(kind, {})[row, column] = value
+
+
+# -- paper ---------------------------------------------------------------------------------------
+def _paper(filled) -> None:
+    table = filled.table
+    source = f"arXiv:{table.paper.arxiv}" if not table.item.startswith(("blog", "theorem")) \
+        else table.paper.facts.get("blog", "the authors' project page")
+    for row, column, value in table.cells:
+        s = table.setting(row, column)
+        note = _errata(table, row, column, False)
+        if table.from_formula:
+            note = "; ".join(filter(None, [f"from the formula {table.formula}", note]))
+        add(filled, row, column, s["metric"], s["unit"], "paper", "", float(value), source=source,
+             note=note)
+    for row, column, value in table.beside.cells if table.beside else ():
+        add(filled, row, column, table.beside.metric, table.beside.unit, "paper", "", float(value),
+             source=source, note=_errata(table, row, column, True), show=False)
+    for what, cells in (("lost", table.lost), ("not printed", table.absent)):
+        for row, column in cells:
+            add(filled, row, column, table.metric, table.unit, "paper", "", None, source=source,
+                 note=what)
+
+
+def _errata(table: Table, row: str, column: str, beside: bool) -> str:
+    return "; ".join(f"{e.kind}: {' '.join(e.note.split())}" for e in table.errata
+                     if e.beside == beside and any(r in (row, "*") and c in (column, "*")
+                                                   for r, c in e.cells))
+
+
+# -- runs ----------------------------------------------------------------------------------------
+def _cell(filled, cell, run: Run) -> None:
+    value = quantities.value(cell.stat, run, cell.tokens)
+    printed = filled.table.printed(cell.row, cell.column)
+    low, high = quantities.interval(cell.stat, run, cell.tokens)
+    note = _note(cell, run)
+    if cell.kind == "virtual" and printed:
+        note += f"; {100 * (value / printed - 1):+.1f} % against print"
+    filled.runs[cell.row, cell.column, cell.kind] = run
+    common = {"kind": cell.kind, "setup": _setup(cell.spec, run), "n": len(run.stats),
+              "source": f"measured {run.created}" if cell.kind == "measured"
+              else f"data/latency/{cell.spec.latency}.toml"}
+    add(filled, cell.row, cell.column, cell.metric, cell.unit, value=value, low=low, high=high,
+         note=note, **common)
+    if cell.kind == "measured" and cell.stat == "speedup":
+        e2e = quantities.interval("speedup_e2e", run)
+        add(filled, cell.row, cell.column, "speedup_e2e", cell.unit, low=e2e[0], high=e2e[1],
+             value=quantities.value("speedup_e2e", run), note="prefill included", show=False,
+             **common)
+
+
+def _note(cell, run: Run) -> str:
+    parts = ["calibration"] if cell.calibrates else []
+    if cell.spec.kind == "virtual" and cell.spec.method != "autoregressive":
+        parts.append(f"alpha {cell.spec.alpha:g}")
+    if run.gamma is not None:
+        tried = run.facts.get("searched")
+        parts.append(f"gamma {run.gamma}" + (f", best of {min(map(int, tried))}.."
+                                             f"{max(map(int, tried))}" if tried else ""))
+    if cell.tokens and cell.stat.endswith("_runs"):
+        parts.append(f"scaled to {cell.tokens} tokens")
+    if cell.stat in ("mat", "accepted_per_target_pass"):
+        parts.append("accepted drafts per target pass, no bonus")
+    if cell.stat in ("run_length", "run_tokens"):
+        parts.append("per run between rejections, over several passes")
+    if cell.kind == "measured":
+        same = run.facts["differs"].count(None)
+        slower = ", ".join(f"{k} x{v:.2f}" for k, v in sorted(run.facts["contention"].items()))
+        dilated = load_pair(cell.spec.pair)
+        parts += [*(["dilated"] if dilated.target.shape else []), f"c {run.c:.2f}",
+                  f"output of plain decoding: {same} of {len(run.stats)}",
+                  f"both busy over alone: {slower}", f"load {run.facts['load']:g}"]
+    return "; ".join(parts)
+
+
+def _setup(spec: Spec, run: Run | None) -> str:
+    if spec.kind == "virtual":
+        return spec.latency
+    from . import machine
+    threads = load_pair(spec.pair).place.threads
+    return (f"{spec.pair}@{run.machine if run else machine.name()}/"
+            f"{DTYPES.get(spec.dtype, spec.dtype)}/{threads}")
+
+
+def _means(filled) -> None:
+    """Columns that are the mean of the others, for every kind but paper."""
+    table = filled.table
+    columns = [c for c in table.column_labels if table.column.get(c, {}).get("mean_of")]
+    for kind in [k for k in filled.values if k != "paper"]:
+        for row in table.row_labels:
+            others = [filled.values[kind][row, c] for c in table.column_labels
+                      if (row, c) in filled.values[kind]]
+            setups = {r.setup for r in filled.rows if (r.row, r.kind) == (row, kind)}
+            for column in columns if others else ():
+                s = table.setting(row, column)
+                add(filled, row, column, s["metric"], s["unit"], kind, setups.pop(), fmean(others),
+                     n=len(others), note="mean of the other columns")
+
+
+# -- verdicts ------------------------------------------------------------------------------------
+def _verdicts(filled) -> None:
+    for kind in filled.kinds:
+        numbers = _numbers(filled, kind)
+        filled.claims += [claims.judge(claim, filled.table, numbers)
+                          for claim in filled.table.claims if kind in claim.kinds]
+
+
+def _numbers(filled, kind: str) -> claims.Numbers:
+    table, values = filled.table, filled.values.get(kind, {})
+    spans = {(r.row, r.column): (r.low, r.high) for r in filled.rows
+             if r.kind == kind and r.low is not None and r.metric != "speedup_e2e"}
+
+    def cell(item, row, column):
+        if item != table.item:
+            return table.paper.printed(item, row, column) if kind == "paper" else None
+        return values.get((row, column))
+
+    def c(row, column):
+        if kind == "measured":
+            return next((run.c for (r, col, k), run in filled.runs.items() if k == kind
+                         and row in (r, "*") and column in (col, "*")), None)
+        s = table.setting(row, column)
+        if kind == "paper" and "printed_c" in s:
+            return s["printed_c"]
+        return load_latency(s["latency"]).c if "latency" in s else s.get("c")
+
+    return claims.Numbers(kind, cell, c, lambda item, *at: spans.get(at))

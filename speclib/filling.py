@@ -1,0 +1,152 @@
+"""Filling a table: what to run for each cell, and the rows that paper, clock and machine give.
+
+Kinds stay apart: a cell has one row per kind, never a blend. Knows no file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import NamedTuple
+
+import pandas as pd
+
+from . import items
+from .assembling import assemble
+from .experiment import CellsFailed, Profile, Run, Spec, run_all
+from .ledger import ClaimRow, LedgerRow
+from .printed import Paper, Table
+from .progress import Progress
+
+KINDS = ("paper", "virtual", "measured")
+RUN = KINDS[1:]
+COMPARABLE = ("x", "tokens", "runs")    # units in which another machine's value can meet print
+
+
+class Wanted(NamedTuple):
+    """A cell to run: where it stands, what to run, which statistic to read.
+
+    ``tokens``: what counts are scaled to; ``calibrates``: the printed cell set this run's alpha.
+    """
+
+    row: str
+    column: str
+    kind: str
+    spec: Spec
+    stat: str
+    metric: str
+    unit: str
+    tokens: int = 0
+    calibrates: bool = False
+
+
+@dataclass
+class Filled:
+    """A table with everything known of it. ``values``: kind -> (row, column) -> number;
+    ``runs``: (row, column, kind) -> Run; ``figure``: what a drawn item shows (see ``items``);
+    ``errors``: cells that failed, by name."""
+
+    table: Table
+    profile: Profile
+    rows: list[LedgerRow] = field(default_factory=list)
+    claims: list[ClaimRow] = field(default_factory=list)
+    values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
+    runs: dict[tuple[str, str, str], Run] = field(default_factory=dict)
+    figure: object = None
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(k for k in KINDS if self.values.get(k))
+
+    def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
+        """Relative error against print; None where either number is missing."""
+        printed, ours = (self.values.get(k, {}).get((row, column)) for k in ("paper", kind))
+        return None if not printed or ours is None else ours / printed - 1
+
+    def frame(self) -> pd.DataFrame:
+        """Rows and columns as printed; under each column one per kind, and the errors of virtual
+        (``error``) and, where units allow, measured (``error measured``) against print."""
+        data = {}
+        for column in self.table.column_labels:
+            for kind in self.kinds:
+                data[column, kind] = [self.values[kind].get((r, column)) for r in self._labels]
+                if kind != "paper" and "paper" in self.kinds and (
+                        kind == "virtual" or self.table.unit in COMPARABLE):
+                    name = "error" if kind == "virtual" else f"error {kind}"
+                    data[column, name] = [self.error(r, column, kind) for r in self._labels]
+        index = pd.Index(self._labels, name=self.table.rows)
+        frame = pd.DataFrame(list(data.values()), columns=index, dtype=float).T
+        frame.columns = pd.MultiIndex.from_tuples(data, names=[self.table.columns_are, "kind"])
+        return frame.dropna(axis=1, how="all")
+
+    @property
+    def _labels(self) -> list[str]:
+        extra = [r for cells in self.values.values() for r, _ in cells]
+        return list(dict.fromkeys([*self.table.row_labels, *extra]))
+
+
+def wanted(table: Table, profile: Profile, kinds: Iterable[str] = RUN) -> list[Wanted]:
+    """The cells to run for ``table``, of those ``kinds`` that paper.toml's [fill] gives it."""
+    kinds = [k for k in kinds if table.paper.fills(table.item, k)]
+    found = []
+    for row, column in _places(table):
+        s = table.setting(row, column)
+        if "method" not in s or "mean_of" in s or "script" in s or s.get("stat") in items.DRAWN:
+            continue
+        needs = {"virtual": ("latency", "alpha"), "measured": ("pair", "task")}
+        found += [_wanted(table, row, column, s, kind, profile) for kind in kinds
+                  if all(n in s for n in needs[kind])]
+    return found
+
+
+def _places(table: Table) -> Iterable[tuple[str, str]]:
+    """Printed cells, and those in rows or columns that print none: the engine's own."""
+    rows, columns = {r for r, _, _ in table.cells}, {c for _, c, _ in table.cells}
+    for row in table.row_labels:
+        for column in table.column_labels:
+            if table.printed(row, column) is not None or row not in rows or column not in columns:
+                yield row, column
+
+
+def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Profile) -> Wanted:
+    stat = s.get("stat") or s["metric"]
+    gamma = None if s["method"] == "autoregressive" else s["gamma"]
+    settings = (("without", s["without"]),) if "without" in s else ()
+    common = {"kind": kind, "method": s["method"], "gamma": gamma, "settings": settings}
+    longest = int(s.get("max_new_tokens", profile.virtual_tokens))
+    if kind == "virtual":
+        tokens = min(longest, profile.virtual_tokens)
+        spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
+                    tokens=tokens, requests=ceil(profile.virtual_tokens / tokens))
+    else:
+        spec = Spec(**common, pair=s["pair"], task=s["task"], tokens=min(longest, profile.tokens),
+                    requests=profile.prompts, sweep=profile.sweep_prompts)
+    how = table.paper.calibration.get(s.get("alpha"))
+    sets = how is not None and (table.item, row, column) in (how.cell, how.over)
+    return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],
+                  int(s.get("prompts", 0)) * longest, sets and kind == "virtual")
+
+
+def fill(table: Table, profile: Profile, progress: Progress | None = None,
+         kinds: Iterable[str] = RUN) -> Filled:
+    """Everything known of one table, from the cache where it has it."""
+    return fill_all(table.paper, profile, [table.item], progress, kinds)[table.item]
+
+
+def fill_all(paper: Paper, profile: Profile, only: Iterable[str] | None = None,
+             progress: Progress | None = None, kinds: Iterable[str] = RUN) -> dict[str, Filled]:
+    """All tables of a paper (or ``only`` some), their cells run together: item -> Filled.
+
+    A cell that fails leaves the rest standing and is named in its table's ``errors``."""
+    chosen = {item: paper.table(item) for item in (only or paper.tables)}
+    cells = {item: wanted(table, profile, kinds) for item, table in chosen.items()}
+    try:
+        runs, errors = run_all([w.spec for ws in cells.values() for w in ws], progress), {}
+    except CellsFailed as failure:
+        runs, errors = failure.runs, failure.errors
+    filled = {item: Filled(table, profile) for item, table in chosen.items()}
+    for item, one in filled.items():
+        assemble(one, cells[item], runs, errors)
+    return filled

@@ -1,0 +1,150 @@
+"""A filled table as a grid of texts: what HTML and Markdown both show, decided once.
+
+A cell has one entry per source: paper, virtual, measured, and other machines' measurements. Reads
+ledger rows; knows no markup, paper file or clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from typing import NamedTuple
+
+ORDER = ("paper", "virtual", "emulated", "measured")
+SCALES = {("s", "ms"): 1000.0}                  # unit of the data -> unit of the print
+COMPARABLE = ("x", "tokens", "runs")            # measured values that another machine's can meet
+MISSING = "–"
+
+
+class Source(NamedTuple):
+    """A sub-column: a kind, and the machine where it was not this one."""
+
+    kind: str
+    machine: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind} @ {self.machine}" if self.machine else self.kind
+
+
+class Entry(NamedTuple):
+    """One number as text. ``error``: relative, against print; ``spread``: its 95 % interval and
+    n; ``note``: the ledger's; ``mark``: "c" calibration, "†" erratum, "" none."""
+
+    text: str
+    error: str = ""
+    spread: str = ""
+    note: str = ""
+    mark: str = ""
+
+
+class Grid(NamedTuple):
+    """``cells``: (row, column) -> source -> Entry. ``unit`` is the one the numbers are shown in."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    sources: tuple[Source, ...]
+    cells: dict[tuple[str, str], dict[Source, Entry]]
+    unit: str
+
+    def entry(self, row: str, column: str, source: Source) -> Entry:
+        return self.cells.get((row, column), {}).get(source, Entry(MISSING))
+
+    def columns_of(self, column: str) -> tuple[Source, ...]:
+        """The sources that have anything in ``column``; print alone if none has."""
+        used = {s for (_, c), entries in self.cells.items() if c == column for s in entries}
+        return tuple(s for s in self.sources if s in used) or self.sources[:1]
+
+
+def grid(filled, others: Iterable = ()) -> Grid:
+    """The grid of a ``papers.Filled``; ``others``: ledger rows of other machines."""
+    table = filled.table
+    here, there = _shown(table, filled.rows), _shown(table, others)
+    found = [(Source(r.kind), r) for r in here]
+    found += [(Source(r.kind, r.setup.partition("@")[2].split("/")[0]), r) for r in there]
+    printed = {(r.row, r.column): r.value for s, r in found if s.kind == "paper"}
+    cells: dict[tuple[str, str], dict[Source, Entry]] = {}
+    for source, row in found:
+        if row.row != "*" and row.column != "*":
+            entry = _entry(table, row, printed.get((row.row, row.column)))
+            cells.setdefault((row.row, row.column), {})[source] = entry
+    sources = sorted({s for s, _ in found}, key=lambda s: (ORDER.index(s.kind), s.machine))
+    return Grid(_labels(table.row_labels, (r for r, _ in cells)),
+                _labels(table.column_labels, (c for _, c in cells)), tuple(sources), cells,
+                table.printed_unit or table.unit)
+
+
+def _labels(printed: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
+    found = list(found)
+    return tuple(label for label in dict.fromkeys([*printed, *found]) if label in set(found))
+
+
+def _shown(table, rows: Iterable) -> list:
+    """The rows a cell shows: not numbers in brackets, nor a speed-up's second definition."""
+    beside = table.beside.metric if table.beside else None
+    return [r for r in rows if r.item == table.item and r.metric not in (beside, "speedup_e2e")]
+
+
+def _entry(table, row, printed: float | None) -> Entry:
+    failed = row.note.startswith("failed")
+    if row.value is None:
+        text = "failed" if failed else "lost" if "lost" in row.note else MISSING
+        return Entry(text, note=row.note if failed else "")
+    s = table.setting(row.row, row.column)
+    scale = SCALES.get((row.unit, table.printed_unit), 1.0)
+    text = number(row.value * scale, digits(row, s["decimals"]))
+    if row.kind == "paper":
+        errata = _errata(table, row)
+        return Entry(text, note=errata, mark="†" if errata else "")
+    comparable = row.kind != "measured" or row.unit in COMPARABLE
+    error = percent(row.value / printed - 1) if printed and comparable else ""
+    mark = "c" if row.note.startswith("calibration") else ""
+    return Entry(text, error, spread(row, scale, s["decimals"]), row.note, mark)
+
+
+def _errata(table, row) -> str:
+    return "; ".join(" ".join(e.note.split()) for e in table.errata if not e.beside and any(
+        r in (row.row, "*") and c in (row.column, "*") for r, c in e.cells))
+
+
+def digits(row, printed: int) -> int:
+    """As many decimals as the print has; two where the print rounds a ratio to a whole number."""
+    whole = isfinite(row.value) and row.value == round(row.value)
+    return printed if printed or row.kind == "paper" or row.unit != "x" or whole else 2
+
+
+def number(value: float, decimals: int) -> str:
+    return MISSING if not isfinite(value) else f"{value:.{decimals}f}"
+
+
+def percent(share: float) -> str:
+    """Signed, whole percents from ten on; a true minus sign."""
+    if not isfinite(share):
+        return ""
+    text = f"{100 * share:+.1f}" if abs(share) < 0.0995 else f"{100 * share:+.0f}"
+    return (text if float(text) else "0").replace("-", "\N{MINUS SIGN}") + " %"
+
+
+def spread(row, scale: float, decimals: int) -> str:
+    """The interval and its n, as ``1.91 .. 1.98 (n 20)``; empty where there is none."""
+    if row.low is None or row.high is None:
+        return ""
+    places = digits(row, decimals)
+    return f"{number(row.low * scale, places)} .. {number(row.high * scale, places)} (n {row.n})"
+
+
+def sources_of(filled, others: Iterable = ()) -> dict[str, list[str]]:
+    """Kind -> where its numbers come from, as lines: files, machine, how many, when."""
+    lines: dict[str, dict[str, None]] = {}
+    for row in [*filled.rows, *(r for r in others if r.item == filled.table.item)]:
+        if row.value is None:
+            continue
+        if row.kind == "paper":
+            line = row.source
+        elif row.kind == "measured":
+            where, _, rest = row.setup.partition("@")
+            line = f"{rest}, n = {row.n}, {row.source}" if rest else where
+        else:
+            line = row.source or row.setup
+        lines.setdefault(row.kind, {})[line] = None
+    return {kind: list(found) for kind, found in lines.items()}
