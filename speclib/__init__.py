@@ -13,7 +13,8 @@ _LAZY = {
     "load_pair": "pairs", "pair": "pairs", "Pair": "pairs",
     "Processes": "processes", "Virtual": "virtual", "DeviceLost": "world",
     "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "trace",
-    "timeline": "views.timeline", "explorer": "views.explorer", "simulate": "whatif", "compare": "whatif", "steps": "views.steps",
+    "simulate": "whatif", "compare": "whatif",
+    "timeline": "views.timeline", "explorer": "views.explorer", "steps": "views.steps",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]
 

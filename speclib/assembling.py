@@ -75,18 +75,20 @@ def _errata(table: Table, row: str, column: str, beside: bool) -> str:
 def _cell(filled, cell, run: Run) -> None:
     value = quantities.value(cell.stat, run, cell.tokens)
     printed = filled.table.printed(cell.row, cell.column)
-    low, high = quantities.interval(cell.stat, run, cell.tokens)
+    place = cell.row, cell.column, cell.kind
+    filled.samples[place] = quantities.samples(cell.stat, run, cell.tokens)
+    low, high = quantities.interval(filled.samples[place])
     note = _note(cell, run)
     if cell.kind == "virtual" and printed:
         note += f"; {100 * (value / printed - 1):+.1f} % against print"
-    filled.runs[cell.row, cell.column, cell.kind] = run
+    filled.runs[place] = run
     common = {"kind": cell.kind, "setup": _setup(cell.spec, run), "n": len(run.stats),
               "source": f"measured {run.created}" if cell.kind == "measured"
               else f"data/latency/{cell.spec.latency}.toml"}
     add(filled, cell.row, cell.column, cell.metric, cell.unit, value=value, low=low, high=high,
          note=note, **common)
     if cell.kind == "measured" and cell.stat == "speedup":
-        e2e = quantities.interval("speedup_e2e", run)
+        e2e = quantities.interval(quantities.samples("speedup_e2e", run))
         add(filled, cell.row, cell.column, "speedup_e2e", cell.unit, low=e2e[0], high=e2e[1],
              value=quantities.value("speedup_e2e", run), note="prefill included", show=False,
              **common)
@@ -102,7 +104,7 @@ def _note(cell, run: Run) -> str:
                                              f"{max(map(int, tried))}" if tried else ""))
     if cell.tokens and cell.stat.endswith("_runs"):
         parts.append(f"scaled to {cell.tokens} tokens")
-    if cell.stat in ("mat", "accepted_per_target_pass"):
+    if cell.stat == "mat":
         parts.append("accepted drafts per target pass, no bonus")
     if cell.stat in ("run_length", "run_tokens"):
         parts.append("per run between rejections, over several passes")
@@ -150,8 +152,6 @@ def _verdicts(filled) -> None:
 
 def _numbers(filled, kind: str) -> claims.Numbers:
     table, values = filled.table, filled.values.get(kind, {})
-    spans = {(r.row, r.column): (r.low, r.high) for r in filled.rows
-             if r.kind == kind and r.low is not None and r.metric != "speedup_e2e"}
 
     def cell(item, row, column):
         if item != table.item:
@@ -167,4 +167,7 @@ def _numbers(filled, kind: str) -> claims.Numbers:
             return s["printed_c"]
         return load_latency(s["latency"]).c if "latency" in s else s.get("c")
 
-    return claims.Numbers(kind, cell, c, lambda item, *at: spans.get(at))
+    def samples(item, row, column):
+        return filled.samples.get((row, column, kind)) if item == table.item else None
+
+    return claims.Numbers(kind, cell, c, samples)

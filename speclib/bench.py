@@ -34,6 +34,8 @@ class Idle:
     def reset(self) -> None:
         self.prefix = Prefix()
 
+    def cut(self, length) -> None: ...
+
     def rows(self, text, last, sampler):
         return None
 

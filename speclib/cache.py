@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import json
 import os
 import tempfile
@@ -67,6 +68,19 @@ def code(roots: tuple[str, ...], package: Path = PACKAGE) -> str:
     """A hash of what the closure of ``roots`` does: its sources without comments, docstrings."""
     return digest(*(item for name, path in sorted(closure(roots, package).items())
                     for item in (name, _meaning(path))))
+
+
+def code_of(method, *roots: str) -> str:
+    """A hash of the code of a cell: ``method``, and the modules ``roots`` that run it. A method
+    defined elsewhere (a notebook) counts with its own source alone."""
+    if foreign(method):
+        return digest(inspect.getsource(method), code(roots))
+    return code((method.__module__, *roots))
+
+
+def foreign(method) -> bool:
+    """Whether a method lives outside the package: other processes cannot import it."""
+    return method.__module__.split(".")[0] != "speclib"
 
 
 @cache
@@ -135,7 +149,7 @@ def load(key: str) -> tuple[dict, list[dict]] | None:
         if header.pop("key") != key or check != _check(header, body):
             return None
         return header, [json.loads(line) for line in body]
-    except (OSError, ValueError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -119,8 +119,8 @@ class CellsFailed(SpeclibError):
     def __init__(self, runs: dict[Spec, Run], errors: dict[Spec, Exception]):
         self.runs, self.errors = runs, errors
         lines = [f"  {spec.name}: {error}" for spec, error in errors.items()]
-        super().__init__(f"{len(errors)} cells failed ({len(runs)} are kept; run again to retry):\n"
-                         + "\n".join(lines))
+        super().__init__(f"{len(errors)} of {len(runs) + len(errors)} cells failed; the others are "
+                         "kept. Run again to retry:\n" + "\n".join(lines))
 
 
 def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spec, Run]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from . import items
@@ -44,8 +45,9 @@ class Wanted(NamedTuple):
 @dataclass
 class Filled:
     """A table with everything known of it. ``values``: kind -> (row, column) -> number;
-    ``runs``: (row, column, kind) -> Run; ``figure``: what a drawn item shows (see ``items``);
-    ``errors``: cells that failed, by name."""
+    ``runs``: (row, column, kind) -> Run; ``samples``: the same -> bootstrap resamples, comparable
+    one by one; ``figure``: what a drawn item shows (see ``items``); ``errors``: cells that failed,
+    by name."""
 
     table: Table
     profile: Profile
@@ -53,6 +55,7 @@ class Filled:
     claims: list[ClaimRow] = field(default_factory=list)
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
     runs: dict[tuple[str, str, str], Run] = field(default_factory=dict)
+    samples: dict[tuple[str, str, str], np.ndarray | None] = field(default_factory=dict)
     figure: object = None
     errors: dict[str, str] = field(default_factory=dict)
 
@@ -124,7 +127,7 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
         spec = Spec(**common, pair=s["pair"], task=s["task"], tokens=min(longest, profile.tokens),
                     requests=profile.prompts, sweep=profile.sweep_prompts)
     how = table.paper.calibration.get(s.get("alpha"))
-    sets = how is not None and (table.item, row, column) in (how.cell, how.over)
+    sets = how is not None and how.rests_on(table.item, row, column)
     return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],
                   int(s.get("prompts", 0)) * longest, sets and kind == "virtual")
 

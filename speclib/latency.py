@@ -46,7 +46,7 @@ class Latency:
 
     @classmethod
     def ratio(cls, c: float, target: float = 1.0) -> Latency:
-        """The same seconds for every pass, prefill too, with t_target / t_draft = c: for what-ifs."""
+        """The same seconds for every pass, prefill too; t_target / t_draft = c. For what-ifs."""
         if not c > 0:
             raise SpeclibError(f"c is {c}: the cost ratio t_target / t_draft must be above 0")
         return cls(Curve(((1, target / c),)), Curve(((1, target),)), f"c={c:g}")
@@ -56,8 +56,10 @@ class Latency:
         return self.target(1) / self.draft(1)
 
     def seconds(self, device: str, op, kept: int, fed: int) -> float:
-        curve = self.draft if device == "draft" else self.target
+        curve = self.draft if device.startswith("draft") else self.target
         later = op.forwards - 1
+        if later < 0:
+            return 0.0
         return curve(fed - later, kept) + later * curve(1)
 
 
@@ -68,11 +70,23 @@ def load_latency(name: str) -> Latency:
         known = sorted(str(p.relative_to(DATA / "latency").with_suffix(""))
                        for p in (DATA / "latency").rglob("*.toml"))
         raise SpeclibError(f"no latency file {name!r}; known: {', '.join(known)}")
-    raw = tomllib.loads(path.read_text())
     try:
-        curves = [Curve(tuple((int(n), float(s)) for n, s in raw[part]["forward"]),
-                        raw[part].get("prefill")) for part in ("draft", "target")]
-    except (KeyError, TypeError, ValueError) as error:
-        raise SpeclibError(f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...]; "
-                           f"found {error!r}") from error
-    return Latency(*curves, name)
+        raw = tomllib.loads(path.read_text("utf-8"))
+        return Latency(*(_curve(raw[part]) for part in ("draft", "target")), name)
+    except (KeyError, TypeError, ValueError) as error:      # broken TOML is a ValueError
+        raise SpeclibError(f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...], "
+                           f"tokens rising, seconds above 0, and may have prefill: {error!r}"
+                           ) from error
+
+
+def _curve(raw: dict) -> Curve:
+    """A part of a latency file, checked; ``printed`` is the paper's own figure, for readers."""
+    unknown = raw.keys() - {"forward", "prefill", "printed"}
+    points = tuple((int(n), float(s)) for n, s in raw["forward"])
+    prefill = raw.get("prefill")
+    counts = [n for n, _ in points]
+    if unknown or not points or counts != sorted(set(counts)):
+        raise ValueError(f"unknown keys {sorted(unknown)}" if unknown else f"forward {points}")
+    if min(s for _, s in points) <= 0 or (prefill is not None and prefill < 0):
+        raise ValueError(f"seconds in {points}, prefill {prefill}")
+    return Curve(points, prefill)

@@ -23,6 +23,7 @@ from .processes import Processes
 from .progress import Progress
 from .trace import Stats, astuple, total
 
+CODE = ("speclib.measured_cells", "speclib.processes", "speclib.models.hf", "speclib.models.toy")
 PLAIN = Setting("autoregressive", None)
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
 
@@ -82,6 +83,7 @@ def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:
     failed: dict[Spec, Exception] = {}
     if not cells:
         return failed
+    cells[0].bar.step(f"starting {pair}", 0)
     with Processes(load_pair(pair), dtype=dtype) as world:
         facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2)}
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
@@ -89,7 +91,10 @@ def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:
             texts = [p.input for p in load_prompts(*conditions[:2])]
             common = dict(zip(("tokens", "temperature", "seed"), conditions[2:], strict=True))
             for cell in group:
-                _prepare(cell, world, texts, facts, common)
+                try:
+                    _prepare(cell, world, texts, facts, common)
+                except Exception as error:
+                    failed[cell.spec] = error
             for i, text in enumerate(texts):
                 _prompt(world, text, i, [c for c in group if c.spec not in failed], common, failed)
     return failed
@@ -116,7 +121,7 @@ def _prepare(cell: Cell, world, texts, facts: dict, common: dict) -> None:
     searched = {}
     if cell.spec.gamma == "best":
         windows = sorted({max(1, round(world.ratio * share)) for share in WINDOWS})
-        searched = {g: _speed(cell.spec, g, world, texts, common) for g in windows}
+        searched = {g: _speed(cell, g, world, texts, common) for g in windows}
         gamma = max(searched, key=searched.get)
     else:
         gamma = None if cell.spec.gamma is None else draft_length(cell.spec.gamma, world)
@@ -126,8 +131,10 @@ def _prepare(cell: Cell, world, texts, facts: dict, common: dict) -> None:
                    "created": f"{datetime.now():%Y-%m-%d %H:%M}"}
 
 
-def _speed(spec: Spec, gamma: int, world, texts, common: dict) -> float:
+def _speed(cell: Cell, gamma: int, world, texts, common: dict) -> float:
     """Tokens per second at a window, on the first prompts."""
+    spec = cell.spec
+    cell.bar.step(f"trying gamma {gamma} of {spec.name}", 0)
     setting = Setting(spec.method, gamma, spec.settings)
     return total(measured_cells.one(world, text, setting, request=i, **common).stats
                  for i, text in enumerate(texts[:spec.sweep])).decode_speed
@@ -158,9 +165,7 @@ def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) 
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its data and this machine."""
-    roots = (METHODS[spec.method].__module__, "speclib.measured_cells", "speclib.processes",
-             "speclib.models.hf", "speclib.models.dilate", "speclib.models.toy")
-    path = None if spec.task == "toy" else prompts.locate(spec.task, None)[0]
-    files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *filter(None, [path])]
-    return cache.digest(spec.model_dump_json(), cache.code(roots), cache.data(*files),
-                        machine.environment())
+    path = [] if spec.task == "toy" else [prompts.locate(spec.task, None)[0]]
+    files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
+    return cache.digest(spec.model_dump_json(), cache.code_of(METHODS[spec.method], *CODE),
+                        cache.data(*files), machine.environment())

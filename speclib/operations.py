@@ -66,7 +66,7 @@ class Propose(NamedTuple):
             row = model.rows(text, 0, request.sampler)[0]
             text.append(request.coins.choose(row, len(text), "draft", self.index))
             rows.append(row)
-        return tuple(text[len(self.text):]), np.stack(rows)
+        return tuple(text[len(self.text):]), np.stack(rows) if rows else np.empty((0, model.vocab))
 
 
 class Score(NamedTuple):

@@ -10,13 +10,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from . import theory
+from .calibration import Calibration
 from .errors import SpeclibError
-from .latency import load_latency
 
-SETTINGS = {"method", "gamma", "without", "latency", "alpha", "pair", "task", "max_new_tokens",
-            "metric", "unit", "decimals", "stat", "mean_of", "printed_c", "prompts", "script", "c",
-            "tokens"}
+SETTINGS = set("method gamma without latency alpha pair task max_new_tokens metric unit decimals "
+               "stat mean_of printed_c prompts script c tokens".split())
 MethodSetting = str | int | float
 
 
@@ -78,16 +76,6 @@ class Beside(_Strict):
     unit: str
     decimals: int
     cells: tuple[tuple[str, str, float], ...]
-
-
-class Calibration(_Strict):
-    """From which printed cell an acceptance rate is solved, and how."""
-
-    solve: Literal["mat", "run-ratio", "speedup"]
-    cell: tuple[str, str, str]
-    gamma: int | Literal["best"]
-    latency: str
-    over: tuple[str, str, str] | None = None
 
 
 class Table(_Strict):
@@ -175,7 +163,13 @@ class Paper(_Strict):
 
     def alpha(self, name: str | float) -> float:
         """The acceptance rate of a calibration entry, solved from its printed cell (six digits)."""
-        return _alpha(self, name) if isinstance(name, str) else float(name)
+        if not isinstance(name, str):
+            return float(name)
+        file = f"data/papers/{self.key}/calibration.toml"
+        if name not in self.calibration:
+            raise SpeclibError(f"{file} has no entry {name!r}; it has: "
+                               f"{', '.join(self.calibration)}")
+        return self.calibration[name].alpha(self.printed, f"{file}, entry {name!r}")
 
 
 def _substitute(value, settings: dict):
@@ -188,19 +182,3 @@ def _substitute(value, settings: dict):
     except KeyError as error:
         raise SpeclibError(f"a setting refers to {value!r}, and there is no setting {error}: give "
                            "it to the cell's row, column or table") from error
-
-
-def _alpha(paper: Paper, name: str) -> float:
-    if name not in paper.calibration:
-        raise SpeclibError(f"no calibration {name!r} in data/papers/{paper.key}/calibration.toml; "
-                           f"known: {', '.join(paper.calibration)}")
-    how = paper.calibration[name]
-    value, latency = paper.printed(*how.cell), load_latency(how.latency)
-    if value is None:
-        raise SpeclibError(f"calibration {name!r} names the cell {list(how.cell)}, which is not "
-                           "printed: correct data/papers/" + paper.key + "/calibration.toml")
-    if how.solve == "mat":
-        return theory.alpha_from_accepted(value, how.gamma)
-    if how.solve == "run-ratio":
-        return theory.alpha_from_run_ratio(value / paper.printed(*how.over), how.gamma)
-    return theory.alpha_from_speedup(value, how.gamma, latency.draft(1), latency.target(1))

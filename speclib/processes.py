@@ -78,7 +78,7 @@ class Processes(World):
                  start_timeout: float = 300.0):
         super().__init__(("draft", "target"), "after-op")
         _ = pair.tokenizer                      # two vocabularies fail here, not in a worker
-        self.pair, self.dtype = pair, dtype
+        self.pair, self.dtype, self.context = pair, dtype, pair.context
         self.timeout, self.start_timeout = timeout, start_timeout
         self._workers: dict[str, Worker] = {}
         self._zero()

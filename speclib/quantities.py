@@ -30,7 +30,6 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "speedup_e2e": lambda s, plain, _: s.decode_speed_e2e / plain.decode_speed_e2e,
     "decode_speed": lambda s, *_: s.decode_speed,
     "mat": lambda s, *_: s.mat,
-    "accepted_per_target_pass": lambda s, *_: s.mat,
     "run_length": lambda s, *_: s.run_length,
     # a run's tokens: the accepted drafts and the token that replaces the rejected one
     "run_tokens": lambda s, *_: (s.accepted + s.rejected) / s.rejected if s.rejected
@@ -48,21 +47,30 @@ def value(name: str, run, tokens: int = 0) -> float:
     return _of(name)(total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens))
 
 
-def interval(name: str, run, tokens: int = 0) -> tuple[float | None, float | None]:
-    """95 % bootstrap over requests, method and plain decoding resampled together; seeded.
+def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
+    """The statistic in ``RESAMPLES`` bootstrap resamples of the requests, seeded.
 
-    (None, None) where there is nothing to resample: one request, or a setting instead of a count.
+    A method and plain decoding are resampled together; and so are two runs of as many requests,
+    since the same requests are drawn for both: their samples may be compared one by one. None
+    where there is nothing to resample: one request, or a setting instead of a count.
     """
     n = len(run.stats)
     if n < 2 or name in ("gamma", "c"):
-        return None, None
+        return None
     counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     sums = [counts @ np.array([astuple(s) for s in stats]) for stats in (run.stats, run.baseline)]
     context, quantity = Context(run.gamma, run.c, tokens), _of(name)
-    found = [quantity(Stats(*a), Stats(*b), context)
-             for a, b in zip(*(s.tolist() for s in sums), strict=True)]
-    low, high = np.nanpercentile(found, [2.5, 97.5]) if not np.all(np.isnan(found)) else (None,) * 2
-    return (None, None) if low is None else (float(low), float(high))
+    found = np.array([quantity(Stats(*a), Stats(*b), context)
+                      for a, b in zip(*(s.tolist() for s in sums), strict=True)])
+    return None if np.isnan(found).all() else found
+
+
+def interval(found: np.ndarray | None) -> tuple[float, float] | tuple[None, None]:
+    """The middle 95 % of samples."""
+    if found is None:
+        return None, None
+    low, high = np.nanpercentile(found, [2.5, 97.5])
+    return float(low), float(high)
 
 
 def _of(name: str):

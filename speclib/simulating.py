@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
-from . import cache, machine, virtual_cells
+from . import cache, machine, paths, virtual_cells
 from .experiment import Run, Spec
 from .latency import load_latency
 from .methods import METHODS
@@ -27,7 +27,8 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
     bar.grow(len(specs))
     ordered = sorted(specs, key=lambda s: s.gamma == "best")    # a search finds windows done
     outcomes = map(attempt, ordered)
-    if sum(not cached(s) for s in specs) >= PAYS and machine.cores() > 1:
+    here = machine.cores() == 1 or any(cache.foreign(METHODS[s.method]) for s in specs)
+    if not here and sum(not cached(s) for s in specs) >= PAYS:
         outcomes = _on_every_core(ordered)
     for spec, outcome in outcomes:
         bar.step(spec.name)
@@ -45,12 +46,18 @@ def _on_every_core(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
     """The same from worker processes. They import this module only, never the user's script."""
     context = multiprocessing.get_context("forkserver")
     with no_main():
-        pool = context.Pool(machine.cores(), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+        pool = context.Pool(machine.cores(), _settle, (paths.CACHE,))
     try:
         yield from pool.imap_unordered(attempt, specs)
     finally:
         pool.terminate()
         pool.join()
+
+
+def _settle(cache_folder) -> None:
+    """A worker's start: interrupts are the parent's business, and so is where the cache lies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    paths.CACHE = cache_folder
 
 
 def cached(spec: Spec) -> bool:
@@ -137,6 +144,6 @@ def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
-    roots = METHODS[spec.method].__module__, "speclib.virtual_cells"
-    return cache.digest(spec.model_dump_json(exclude={"sweep"}), cache.code(roots),
+    return cache.digest(spec.model_dump_json(exclude={"sweep"}),
+                        cache.code_of(METHODS[spec.method], "speclib.virtual_cells"),
                         cache.data(DATA / "latency" / f"{spec.latency}.toml"))

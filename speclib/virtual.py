@@ -25,6 +25,7 @@ class Virtual(World):
     def __init__(self, models: dict, latency: Latency, *, cancel: str = "immediate"):
         super().__init__(tuple(models), cancel)
         self.models, self.latency = models, latency
+        self.context = min(getattr(m, "context", self.context) for m in models.values())
         self._now, self._heap, self._sequence = 0.0, [], count()
 
     @property
@@ -61,5 +62,5 @@ class Virtual(World):
     def _abort(self, future: Future) -> None:
         """The device is free now; of an aborted pass nothing stays in the KV cache."""
         kept = next(done.kept for _, _, f, done in self._heap if f is future)
-        self.models[future.device].prefix.cut(kept)
+        self.models[future.device].cut(kept)
         self._finish(future, None, self._now, kept, 0, error=SpeclibError("cancelled"))

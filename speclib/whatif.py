@@ -7,6 +7,7 @@ independently with probability alpha, and says another of them otherwise. Kind: 
 from __future__ import annotations
 
 from functools import cache
+from inspect import signature
 
 from .decoding import Result, draft_length
 from .errors import SpeclibError
@@ -47,7 +48,7 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     models = {"draft": Toy(alpha, len(vocab), seed, ids),
               "target": Toy(None, len(vocab), seed, ids)}
     world = Virtual(models, Latency.ratio(c, target))
-    if method != "autoregressive":
+    if "gamma" in signature(METHODS[method]).parameters:
         settings["gamma"] = draft_length(gamma, world)
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
     METHODS[method](world, **settings)

@@ -13,9 +13,8 @@ neither time nor hardware. A world runs it:
     commit    the only way to emit tokens: cuts at EOS and at the limit exactly as plain decoding
               would, stamps the time; ``going`` then ends the method's loop
 
-Subclasses provide ``now``, ``_start`` (an idle device begins an operation), ``_step`` (something
-finishes), ``_abort`` and ``ratio``. Everything that must not differ between clocks is here:
-queues, commits, outcomes, the trace.
+Subclasses provide ``now``, ``ratio``, ``_start`` (an idle device begins an operation), ``_step``
+(something finishes) and ``_abort``. What must not differ between clocks is here.
 """
 
 from __future__ import annotations
@@ -23,44 +22,16 @@ from __future__ import annotations
 from collections import deque
 from itertools import count
 
+from .devices import Device, DeviceLost, Future
 from .errors import SpeclibError
-from .operations import Propose, Request, Score
+from .operations import Request
 from .tokens import Coins, Drafted, Sampler
 from .trace import Event, Trace
 
 
-class DeviceLost(SpeclibError):
-    """A device died, hung or failed; its message names the device and the cause."""
-
-
-class Future:
-    """One submitted operation; once ``done``, ``value`` is its result or ``error`` why not."""
-
-    __slots__ = ("op", "device", "id", "round", "start", "done", "cancelled", "value", "error")
-
-    def __init__(self, op, device: str, id: int, round: int):
-        self.op, self.device, self.id, self.round = op, device, id, round
-        self.start, self.value, self.error = 0.0, None, None
-        self.done = self.cancelled = False
-
-
-class Device:
-    """A named place where one model runs. Submits; knows nothing of when or where."""
-
-    def __init__(self, world: World, name: str):
-        self.world, self.name = world, name
-
-    def propose(self, text, n: int, index: int = 0) -> Future:
-        """Future of ``n`` Drafted tokens after ``text``."""
-        return self.world.submit(self.name, Propose(tuple(text), n, index))
-
-    def score(self, text, last: int = 0) -> Future:
-        """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
-        return self.world.submit(self.name, Score(tuple(text), last))
-
-
 class World:
     kind = "abstract"           # "virtual", "emulated" or "measured"
+    context = 1 << 30           # the longest text, in tokens, that every model accepts
     runs = count()
 
     def __init__(self, names: tuple[str, ...], cancel: str = "after-op"):
@@ -77,31 +48,39 @@ class World:
     def begin(self, prompt, *, sampler: Sampler, coins: Coins, limit: int,
               eos: frozenset = frozenset(), on_commit=None) -> None:
         """Starts a request: empty KV caches, clock at zero, ``prompt`` as the text."""
+        self._drain()
         self.request = Request(next(World.runs), coins, sampler)
         self.coins, self.text, self.round = coins, tuple(prompt), 0
         self._prompt, self._limit, self._eos = len(self.text), limit, eos
         self._on_commit, self._ids, self.going = on_commit, count(), True
-        self._events, self._outcomes = [], {}
+        self._events, self._outcomes, self._marked = [], {}, []
         self._zero()
 
     def end(self, **meta) -> Trace:
         """Ends the request: drops what is still queued, waits for what runs, returns the trace."""
-        for queue in self._queue.values():
-            queue.clear()
-        self.cancel(*filter(None, self._running.values()))
-        while any(self._running.values()):
-            self._step()
+        self._drain()
         events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) for e in self._events]
         return Trace(events, {"devices": list(self.devices), "clock": self.kind,
                               "cancel": self.cancel_policy, **meta})
 
+    def _drain(self) -> None:
+        """Leaves every device idle."""
+        self.cancel(*(f for queue in self._queue.values() for f in queue),
+                    *filter(None, self._running.values()))
+        while any(self._running.values()):
+            self._step()
+
     def commit(self, tokens) -> None:
-        """Emits ``tokens`` (one call per iteration; none is allowed) and ends the round."""
+        """Emits ``tokens`` (one call per iteration; none is allowed) and ends the round. What lies
+        beyond EOS or the limit is not emitted, and its drafts count as never tested."""
         tokens = tuple(tokens)[: self._limit - (len(self.text) - self._prompt)]
         stop = next((i for i, t in enumerate(tokens) if t in self._eos), None)
-        tokens = tokens if stop is None else tokens[: stop + 1]
+        tokens = () if not self.going else tokens if stop is None else tokens[: stop + 1]
         self.text += tokens
-        self.going = stop is None and len(self.text) - self._prompt < self._limit
+        self.going &= stop is None and len(self.text) - self._prompt < self._limit
+        for drafted in self._marked[len(tokens):]:
+            self._outcomes[drafted.op][drafted.index] = "wasted"
+        self._marked.clear()
         self._events.append(Event(self.now, 0.0, "controller", "commit", next(self._ids),
                                   self.round, tokens, (), self.kind))
         self.round += 1
@@ -109,9 +88,9 @@ class World:
             self._on_commit(tokens)
 
     def mark(self, drafted: Drafted, outcome: str) -> None:
-        """A method's verdict on a drafted token, for the trace."""
-        if drafted.op >= 0:
-            self._outcomes[drafted.op][drafted.index] = outcome
+        """A method's verdict on a drafted token, in the order of the text, before its commit."""
+        self._marked.append(drafted)
+        self._outcomes[drafted.op][drafted.index] = outcome
 
     # -- operations -------------------------------------------------------------------------
     def submit(self, device: str, op) -> Future:
@@ -142,13 +121,13 @@ class World:
             self._step()
 
     def cancel(self, *futures: Future) -> None:
-        for future in futures:
-            if future.done or future.cancelled:
-                continue
+        live = [f for f in dict.fromkeys(futures) if not (f.done or f.cancelled)]
+        waiting = [f for f in live if self._running[f.device] is not f]
+        for future in waiting:              # first these: an aborted device starts its next one
+            self._queue[future.device].remove(future)
+        for future in live:
             future.cancelled = True
-            if future in self._queue[future.device]:
-                self._queue[future.device].remove(future)
-            elif self.cancel_policy == "immediate":
+            if future not in waiting and self.cancel_policy == "immediate":
                 self._abort(future)
 
     def _launch(self, future: Future) -> None:
@@ -202,3 +181,6 @@ class World:
 
     def __exit__(self, *exc):
         self.close()
+
+
+__all__ = ["Device", "DeviceLost", "Future", "World"]

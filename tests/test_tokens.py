@@ -44,6 +44,13 @@ def test_greedy_is_one_hot_at_the_first_of_the_largest_logits():
     assert rows.tolist() == [[0, 1, 0], [1, 0, 0]] and rows.dtype == np.float32
 
 
+@pytest.mark.parametrize("top_p, kept", [(0.5, [0, 1, 0]), (0.501, [1 / 3, 2 / 3, 0]),
+                                         (0.75, [1 / 3, 2 / 3, 0]), (1e-9, [0, 1, 0])])
+def test_a_nucleus_is_the_fewest_tokens_that_reach_top_p(top_p, kept):
+    logits = np.log(np.array([[0.25, 0.5, 0.25]]))
+    np.testing.assert_allclose(Sampler(1.0, 0, top_p)(logits), [kept], atol=1e-15)
+
+
 def test_banned_tokens_get_no_mass_whatever_the_sampler():
     logits = np.array([[1.0, -np.inf, 0.5, -np.inf]])
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)):

@@ -15,5 +15,5 @@ def speculative(world, gamma: int):
     """
     while world.going:
         draft = world.wait(world.draft.propose(world.text, gamma))
-        rows = world.wait(world.target.score(world.text + ids(draft), last=gamma))
+        rows = world.wait(world.target.score(world.text + ids(draft), last=len(draft)))
         world.commit(verify(world, draft, rows).tokens)

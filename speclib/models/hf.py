@@ -32,13 +32,18 @@ class HFModel:
     def reset(self) -> None:
         self.prefix, self.cache = Prefix(), DynamicCache(config=self.network.config)
 
+    def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the cache."""
+        if length < len(self.prefix.fed):
+            self.cache.crop(length - len(self.prefix.fed))  # negative: so many tokens are removed
+            self.prefix.cut(length)
+
     @torch.inference_mode()
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
         """Distributions [last + 1, V] (float32) after text[:-last] ... text."""
-        kept, held = self.prefix.keep(text, last), len(self.prefix.fed)
+        kept = self.prefix.keep(text, last)
         try:
-            if held > kept:
-                self.cache.crop(-(held - kept))     # a negative count removes that many tokens
+            self.cut(kept)
             fed = torch.tensor([text[kept:]], device=self.network.device)
             logits = self.network(input_ids=fed, past_key_values=self.cache, use_cache=True,
                                   logits_to_keep=last + 1).logits[0, :, :self.vocab]

@@ -17,7 +17,25 @@ from ..tokens import Sampler
 BOS = 0                     # a toy prompt is this one token; no toy ever writes it
 
 
-class Toy:
+class _Uncached:
+    """What toys share: a prefix counted as if there were a KV cache behind it."""
+
+    context = 1 << 14
+
+    def reset(self) -> None:
+        self.prefix = Prefix()
+
+    def cut(self, length: int) -> None:
+        self.prefix.cut(length)
+
+    def _feed(self, text, last: int) -> None:
+        if len(text) > self.context:
+            raise SpeclibError(f"a text of {len(text)} tokens does not fit this toy's context of "
+                               f"{self.context}: ask for fewer tokens, or build it with more")
+        self.prefix.move(text, self.prefix.keep(text, last))
+
+
+class Toy(_Uncached):
     """A target (``alpha=None``) or draft of the script of ``seed``, or of ``words``.
 
     Token ids are 1 .. vocab-1. With ``words``, position i of the text wants words[i - 1]
@@ -39,15 +57,12 @@ class Toy:
         agree = random.random(context)
         wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (vocab - 1) + 1
         self._says = script if alpha is None else np.where(agree < alpha, script, wrong)
-        self._weights = random.random((64, vocab)) + 0.1
+        self._weights = np.random.default_rng([seed, vocab]).random((64, vocab)) + 0.1
         self._eye = np.eye(vocab)
         self.reset()
 
-    def reset(self) -> None:
-        self.prefix = Prefix()
-
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
-        self.prefix.move(text, self.prefix.keep(text, last))
+        self._feed(text, last)
         first = len(text) - last - 1
         if sampler.greedy:
             return self._eye[self._says[first:first + last + 1]]
@@ -63,24 +78,19 @@ class Toy:
         return rows
 
 
-class Random:
+class Random(_Uncached):
     """An unrelated distribution for every text, cached; ``seed`` tells models apart.
 
     Texts of ``horizon`` tokens or more are followed by token 0, surely: an enumerator need not walk
     the tokens that a method drafts beyond the end of the output.
     """
 
-    context = 1 << 14
-
     def __init__(self, vocab: int = 3, seed: int = 0, horizon: int | None = None):
         self.vocab, self.seed, self.horizon, self._cache = vocab, seed, horizon, {}
         self.reset()
 
-    def reset(self) -> None:
-        self.prefix = Prefix()
-
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
-        self.prefix.move(text, self.prefix.keep(text, last))
+        self._feed(text, last)
         text = tuple(text)
         return np.stack([self._row(text[:n], sampler)
                          for n in range(len(text) - last, len(text) + 1)])
@@ -96,20 +106,15 @@ class Random:
         return self._cache[key]
 
 
-class Scripted:
+class Scripted(_Uncached):
     """Says what a printed example says: ``lines`` maps a text (ids) to the id that follows it."""
-
-    context = 1 << 14
 
     def __init__(self, lines: dict[tuple[int, ...], int], vocab: int):
         self.lines, self.vocab = lines, vocab
         self.reset()
 
-    def reset(self) -> None:
-        self.prefix = Prefix()
-
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
-        self.prefix.move(text, self.prefix.keep(text, last))
+        self._feed(text, last)
         text, rows = tuple(text), np.zeros((last + 1, self.vocab))
         for row, n in zip(rows, range(len(text) - last, len(text) + 1), strict=True):
             row[self.lines.get(text[:n], BOS)] = 1

@@ -12,8 +12,6 @@ from math import ceil
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .grid import ORDER
-
 COLOURS = {"paper": "#8b919c", "virtual": "#2f80d0", "emulated": "#1f9e77", "measured": "#d9722b"}
 PALETTE = ("#a6aab2", "#e0a33e", "#7aa6a1", "#c58fb5", "#8fb36b", "#5a56c9")
 INK, LINE = "#7d838e", "rgba(128,132,142,0.25)"
@@ -24,7 +22,8 @@ TALL = 250                      # pixels of one
 def chart(filled) -> go.Figure | None:
     """The figure that fits the table; None where a table says it all."""
     draw = _special().get(filled.table.item) or _by_rows().get(filled.table.rows)
-    if draw is None or not any(filled.values.values()):
+    alone = len(filled.kinds) < 2 and draw is pairs         # bars of one kind compare nothing
+    if draw is None or alone or not any(filled.values.values()):
         return None
     return draw(filled)
 
@@ -41,15 +40,16 @@ def _special() -> dict[str, Callable]:
 def sweep(filled) -> go.Figure:
     """A line per kind over the windows, one panel per column; a star on each line's highest."""
     columns = filled.table.column_labels
-    figure = _panels(columns)
+    across = 2 if len(columns) == 4 else ACROSS
+    figure = _panels(columns, across)
     for i, column in enumerate(columns):
         for kind in filled.kinds:
             points = [(int(r), filled.values[kind][r, column]) for r in filled.table.row_labels
                       if (r, column) in filled.values[kind]]
             if points:
                 _line(figure, i, kind, points, first=i == 0)
-    figure.update_xaxes(title_text="γ", dtick=1)
-    return _finish(figure, filled, len(columns))
+    figure.update_xaxes(dtick=1)
+    return _finish(figure, filled, len(columns), across, below="γ")
 
 
 def _line(figure, i: int, kind: str, points: list[tuple[float, float]], first: bool) -> None:
@@ -66,18 +66,30 @@ def _line(figure, i: int, kind: str, points: list[tuple[float, float]], first: b
 def bars(filled) -> go.Figure:
     """A panel per kind, one group per column, one bar per method: shapes to compare."""
     kinds, table = filled.kinds, filled.table
-    figure = _panels(kinds, across=1 if len(table.column_labels) > 4 else ACROSS, shared=True)
+    across = 1 if len(table.column_labels) > 4 else ACROSS
+    figure = _panels(kinds, across, shared=True)
+    spans = {(r.kind, r.row, r.column): (r.low, r.high) for r in filled.rows
+             if r.low is not None and r.metric == table.metric}
     for i, kind in enumerate(kinds):
         for j, method in enumerate(table.row_labels):
             values = [filled.values[kind].get((method, c)) for c in table.column_labels]
             if any(v is not None for v in values):
+                ends = [spans.get((kind, method, c)) for c in table.column_labels]
                 _add(figure, i, go.Bar(
-                    x=list(table.column_labels), y=values, name=method, legendgroup=method,
-                    showlegend=i == 0 or not _has(filled, kinds[:i], method),
+                    x=_labels(table.column_labels), y=values, name=method, legendgroup=method,
+                    showlegend=not _has(filled, kinds[:i], method), error_y=_errors(values, ends),
                     marker_color=_method_colour(table.row_labels, j),
                     hovertemplate=f"{method}, %{{x}}: %{{y:.2f}} [{kind}]<extra></extra>"))
-    across = 1 if len(table.column_labels) > 4 else ACROSS
     return _finish(figure, filled, len(kinds), across)
+
+
+def _errors(values: list, spans: list) -> dict | None:
+    """95 % intervals as plotly's distances above and below; None where no cell has one."""
+    if not any(span and span[0] < span[1] for span in spans):
+        return None
+    both = [(s[1] - v, v - s[0]) if s else (0, 0) for v, s in zip(values, spans, strict=True)]
+    return {"array": [b[0] for b in both], "arrayminus": [b[1] for b in both], "color": INK,
+            "thickness": 1.2, "width": 3}
 
 
 def _has(filled, kinds, row: str) -> bool:
@@ -100,7 +112,7 @@ def pairs(filled) -> go.Figure:
         for kind in filled.kinds:
             values = [filled.values[kind].get((panel, x) if by_row else (x, panel)) for x in labels]
             _add(figure, i, go.Bar(
-                x=list(labels), y=values, name=kind, legendgroup=kind, showlegend=i == 0,
+                x=_labels(labels), y=values, name=kind, legendgroup=kind, showlegend=i == 0,
                 marker_color=COLOURS[kind],
                 hovertemplate=f"%{{x}}: %{{y}} [{kind}]<extra></extra>"))
     return _finish(figure, filled, len(panels), 2)
@@ -115,8 +127,7 @@ def curve(filled) -> go.Figure:
             xs, ys = zip(*points, strict=True) if points else ((), ())
             _add(figure, i, go.Scatter(x=xs, y=ys, name=_formula(filled, kind), showlegend=i == 0,
                                        mode="lines+markers", line_color=COLOURS[kind]))
-    figure.update_xaxes(title_text=filled.table.rows)
-    return _finish(figure, filled, 1)
+    return _finish(figure, filled, 1, below=filled.table.rows)
 
 
 def _formula(filled, kind: str) -> str:
@@ -133,10 +144,10 @@ def series(filled) -> go.Figure:
                                marker_color=COLOURS[kind]))
     window = getattr(filled.figure, "gamma", None)
     if window is not None:
-        figure.add_hline(window, line={"dash": "dot", "color": INK},
-                         annotation_text=f"fixed window γ = {window}")
-    figure.update_xaxes(title_text=filled.table.rows)
-    return _finish(figure, filled, 1)
+        ends = [0.5, max(int(r) for r, _ in next(iter(filled.values.values()))) + 0.5]
+        _add(figure, 0, go.Scatter(x=ends, y=[window, window], name=f"fixed window γ = {window}",
+                                   mode="lines", line={"dash": "dot", "color": "#d64545"}))
+    return _finish(figure, filled, 1, below=filled.table.rows)
 
 
 # -- what all share ------------------------------------------------------------------------------
@@ -150,12 +161,18 @@ def _panels(titles, across: int = ACROSS, shared: bool = False) -> go.Figure:
     return figure
 
 
+def _labels(names) -> list[str]:
+    """Long names on two lines, so that none is turned."""
+    return [n.replace(" ", "<br>", 1) if len(n) > 12 else n for n in names]
+
+
 def _add(figure, i: int, trace) -> None:
     figure.add_trace(trace, row=i // figure._speclib_across + 1, col=i % figure._speclib_across + 1)
 
 
-def _finish(figure: go.Figure, filled, panels: int, across: int = ACROSS) -> go.Figure:
-    """The look, the unit on the outer axes, the size; every chart ends here."""
+def _finish(figure: go.Figure, filled, panels: int, across: int = ACROSS,
+            below: str = "") -> go.Figure:
+    """The look, the unit on the outer axes, ``below`` under them; every chart ends here."""
     lines = ceil(panels / min(panels, across))
     axis = {"gridcolor": LINE, "zerolinecolor": LINE, "linecolor": LINE, "tickfont_size": 11}
     figure.update_layout(
@@ -163,11 +180,9 @@ def _finish(figure: go.Figure, filled, panels: int, across: int = ACROSS) -> go.
         font={"color": INK, "size": 12, "family": "system-ui, sans-serif"},
         height=TALL * lines + 90, margin={"l": 56, "r": 16, "t": 64, "b": 56}, bargap=0.25,
         legend={"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0})
-    figure.update_xaxes(**axis)
+    figure.update_xaxes(**axis, tickangle=0)
+    figure.update_xaxes(title_text=below, row=lines)
     figure.update_yaxes(**axis, rangemode="tozero")
     figure.update_yaxes(title_text=filled.table.printed_unit or filled.table.unit, col=1)
     figure.update_annotations(font_size=12)
     return figure
-
-
-__all__ = ["COLOURS", "ORDER", "chart"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .grid import MISSING, ORDER, Grid, grid, sources_of
+from .grid import MISSING, ORDER, Grid, counts, grid, sources_of
 from .tables import LONG, SIGNS, places
 
 KINDS = """Every number has a kind. `paper`: printed there. `virtual`: the method's real code on a
@@ -129,18 +129,6 @@ def _sources(filled, others: Iterable) -> str:
 
 
 # -- summary -------------------------------------------------------------------------------------
-def counts(filled: dict) -> dict[str, dict[str, int]]:
-    """Kind -> cells filled, claims by verdict."""
-    found = {}
-    for kind in ORDER:
-        claims = [c for f in filled.values() for c in f.claims if c.kind == kind]
-        cells = sum(len(f.values.get(kind, {})) for f in filled.values())
-        if cells:
-            found[kind] = {"cells": cells} | {
-                h: sum(c.holds == h for c in claims) for h in ("yes", "no", "n/a")}
-    return found
-
-
 def summary_md(filled: dict) -> str:
     rows = [[f"`{kind}`", *map(str, c.values())] for kind, c in counts(filled).items()]
     return pipes(["kind", "cells", "claims that hold", "do not hold", "not judged"], rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from .grid import MISSING, ORDER, Entry, Grid, Source, grid, sources_of
+from .grid import MISSING, ORDER, Entry, Grid, Source, counts, grid, sources_of
 
 STYLE = f"<style>{(Path(__file__).parent / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24                       # tables with more rows than this are folded
@@ -118,6 +118,34 @@ def _verdict(row) -> str:
     value = f" <span class=value>{escape(row.value)}</span>" if row.value else ""
     return (f'<td class=text><span class="verdict {row.holds.replace("/", "")}">{sign} {words}'
             f"</span>{value}{note}</td>")
+
+
+def verdicts_html(filled: dict, holds: str, kinds: Iterable[str]) -> str:
+    """The claims of all items with one verdict, folded: what a reader should know first."""
+    found = [(f, c) for f in filled.values() for c in f.claims if c.holds == holds
+             and c.kind in kinds]
+    if not found:
+        return ""
+    texts = {(f.table.item, c.id): c.text for f, _ in found for c in f.table.claims}
+    body = "".join(
+        f"<tr><th scope=row>{c.item}</th><td class=text>{escape(texts[c.item, c.claim])}</td>"
+        f"<td class=text>{escape(c.expected)}</td>{_verdict(c)}"
+        f"<td data-kind={c.kind}>{c.kind}</td></tr>" for _, c in found)
+    words = {"yes": "that hold", "no": "that do not hold", "n/a": "that could not be judged"}
+    return (f"<details><summary>{len(found)} verdicts on claims {words[holds]}</summary>"
+            '<div class="scroll" tabindex=0><table class="claims"><thead><tr><th>item</th>'
+            "<th>claim</th><th>expected</th><th>found</th><th>kind</th></tr></thead>"
+            f"<tbody>{body}</tbody></table></div></details>")
+
+
+def summary_html(filled: dict) -> str:
+    """Per kind: cells filled, claims by verdict."""
+    body = "".join(f"<tr><th scope=row data-kind={kind}>{kind}</th>"
+                   + "".join(f"<td>{n}</td>" for n in c.values()) + "</tr>"
+                   for kind, c in counts(filled).items())
+    return (f'{STYLE}<div class="speclib"><div class="scroll"><table><thead><tr><th>kind</th>'
+            "<th>cells</th><th>claims that hold</th><th>do not hold</th><th>not judged</th></tr>"
+            f"</thead><tbody>{body}</tbody></table></div></div>")
 
 
 # -- errata and sources --------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from speclib.models.training import tokenizer as bpe
 from speclib.models.training.folders import MODELS
 
 TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
-ANSWERS = 6000  # prompts the target answers for the draft
+ANSWERS = 3000  # prompts the target answers for the draft
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -31,8 +31,10 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (0: all)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-compile", action="store_true", help="where there is no C++ compiler")
-    parser.add_argument("--target-steps", type=int, default=6000)
+    parser.add_argument("--target-steps", type=int, default=2800)
     parser.add_argument("--target-minutes", type=float, default=42)
+    parser.add_argument("--copying-steps", type=int, default=1000, help="target, second pass")
+    parser.add_argument("--copying-minutes", type=float, default=13)
     parser.add_argument("--text-steps", type=int, default=2500, help="draft, on the training text")
     parser.add_argument("--text-minutes", type=float, default=8)
     parser.add_argument("--draft-steps", type=int, default=3500, help="draft, on target output")
@@ -58,10 +60,14 @@ def make_target(given: argparse.Namespace, command: str) -> None:
     todo = plan(given, given.target_steps, given.target_minutes)
     stream = rows.documents(bpe.Writer(tokenizer), given.seed + 1)
     model = fit.build(fit.TARGET, given.seed)
-    run = fit.fit(model, rows.batches(stream, todo.batch, todo.length), todo,
-                  keep=keep_in("target"))
+    runs = {"First pass": fit.fit(model, rows.batches(stream, todo.batch, todo.length), todo,
+                                  keep=keep_in("target"))}
+    again = plan(given, given.copying_steps, given.copying_minutes, rate=1e-3)
+    stream = rows.documents(bpe.Writer(tokenizer), given.seed + 5, corpus.COPYING)
+    runs["Second pass, more copying"] = fit.fit(
+        model, rows.batches(stream, again.batch, again.length), again, keep=keep_in("target"))
     fit.save(model, MODELS / "target")
-    cards.write("target", "zoo/target", fit.TARGET, bpe.VOCABULARY, {"Training": run}, command)
+    cards.write("target", "zoo/target", fit.TARGET, bpe.VOCABULARY, runs, command)
 
 
 def make_draft(given: argparse.Namespace, command: str) -> None:

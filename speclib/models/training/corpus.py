@@ -28,6 +28,9 @@ SHIPPED_ONLY = {"mgsm_en": partial(arithmetic.task, language="en")}
 # arithmetic, code and translation have the largest space of questions.
 WEIGHT = {"humaneval": 4, "gsm8k": 3, "translation": 3, "coding": 2, "summarization": 2, "rag": 2,
           "reasoning": 2, "math": 2, "extraction": 2}
+# The second pass: what has to be copied from far back in the prompt is learnt last.
+COPYING = {"translation": 10, "rag": 6, "summarization": 6, "extraction": 4, "reasoning": 4,
+           "stem": 2, "writing": 4, "roleplay": 2, "humaneval": 4, "gsm8k": 3, "math": 2}
 CATEGORIES = (*GENERATORS, *SHIPPED_ONLY)
 SHIPPED_SEED, SHIPPED = 20_000, 12
 
@@ -48,11 +51,11 @@ def held_out() -> set[str]:
     return {task.key for name in CATEGORIES for task in shipped(name)}
 
 
-def tasks(seed: int, categories: list[str] | None = None) -> Iterator[Task]:
+def tasks(seed: int, weight: dict[str, int] = WEIGHT) -> Iterator[Task]:
     """An endless seeded stream of training tasks, never one of the shipped ones."""
     rng, held = random.Random(seed), held_out()
-    names = categories or list(GENERATORS)
-    weights = [WEIGHT.get(name, 1) for name in names]
+    names = list(GENERATORS)
+    weights = [weight.get(name, 1) for name in names]
     while True:
         task = GENERATORS[rng.choices(names, weights)[0]](rng)
         if task.key not in held:

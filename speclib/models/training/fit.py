@@ -46,7 +46,7 @@ class Plan:
 
 
 TARGET = Shape(layers=6, width=256, heads=4, ffn=688)
-DRAFT = Shape(layers=2, width=192, heads=3, ffn=512)
+DRAFT = Shape(layers=3, width=192, heads=3, ffn=512)
 
 
 def build(shape: Shape, seed: int) -> LlamaForCausalLM:

@@ -18,9 +18,9 @@ LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated one
 LIBRARY_CHARACTERS = 1_500_000
 
 
-def documents(writer: Writer, seed: int) -> Iterator[tuple[list[int], list[float]]]:
+def documents(writer: Writer, seed: int, weight: dict[str, int] = corpus.WEIGHT) -> Iterator:
     """An endless stream of (ids, weights): tasks, and now and then a piece of real code."""
-    rng, tasks = random.Random(seed + 1), corpus.tasks(seed)
+    rng, tasks = random.Random(seed + 1), corpus.tasks(seed, weight)
     pieces = code.library(rng, LIBRARY_CHARACTERS)
     while True:
         if rng.random() < LIBRARY_SHARE:

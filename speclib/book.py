@@ -1,0 +1,135 @@
+"""A paper opened for reading: its tables filled once, each shown as table, chart or timeline.
+
+    pearl = Book("pearl", quick=True)
+    pearl.show("table-5")           # claim, numbers by kind, verdicts, errata
+    pearl.chart("table-5")
+
+What notebooks under ``notebooks/reproduce`` call. Everything comes from the cache of cells where
+that has it; what is missing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+from . import machine, paths
+from .errors import SpeclibError
+from .experiment import FULL, QUICK
+from .ledger import LedgerRow, read_ledger
+from .papers import Filled, fill_all, load_paper
+from .trace import Trace
+
+
+class Page:
+    """Something to look at: HTML in notebooks, Markdown wherever only text is shown."""
+
+    def __init__(self, html: str, markdown: str):
+        self.html, self.markdown = html, markdown
+
+    def _repr_mimebundle_(self, **_) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.markdown}
+
+    def __repr__(self) -> str:
+        return self.markdown
+
+
+def kinds(measured: bool = True) -> tuple[str, ...]:
+    """The kinds of number this installation can produce: without torch, virtual ones only."""
+    return ("virtual", "measured") if measured and find_spec("torch") else ("virtual",)
+
+
+class Book:
+    """A paper and its filled tables. ``quick``: fewer requests and prompts; ``measured=False``:
+    no real models (also without torch). Raises SpeclibError for an unknown paper or item."""
+
+    def __init__(self, paper: str, *, quick: bool = False, measured: bool = True):
+        self.paper, self.profile = load_paper(paper), QUICK if quick else FULL
+        self.kinds = kinds(measured)
+
+    @cached_property
+    def filled(self) -> dict[str, Filled]:
+        """Item -> its table with everything known of it."""
+        return fill_all(self.paper, self.profile, kinds=self.kinds)
+
+    @cached_property
+    def others(self) -> list[LedgerRow]:
+        """What other machines measured, from the merged ledger."""
+        path = paths.REPORTS / "ledger.csv"
+        rows = read_ledger(path) if path.exists() else []
+        return [r for r in rows if r.paper == self.paper.key and of_another_machine(r)]
+
+    def item(self, name: str) -> Filled:
+        if name not in self.filled:
+            raise SpeclibError(f"{self.paper.key} has no {name!r}; it has: "
+                               f"{', '.join(self.filled)}")
+        return self.filled[name]
+
+    def show(self, name: str) -> Page:
+        """What the item claims, its numbers side by side, verdicts with reasons, errata."""
+        from .views.markdown import section_md
+        from .views.tables import section_html
+        filled = self.item(name)
+        return Page(section_html(filled, self.others), section_md(filled, self.others))
+
+    def chart(self, name: str):
+        """A plotly figure; None where the table says it all."""
+        from .views.charts import chart
+        return chart(self.item(name))
+
+    def timeline(self, name: str, column: str | None = None, *, tokens: int = 24):
+        """The item's own timeline (printed steps replayed), or the runs behind ``column`` of a
+        table: one request by each method, measured if it was, on one axis; its first ``tokens``."""
+        from .views.timeline import timeline
+        filled = self.item(name)
+        if column is None and hasattr(filled.figure, "trace"):
+            return timeline(filled.figure)
+        runs = _runs(filled, column)
+        return timeline(*runs.values(), labels=list(runs), until=_until(runs.values(), tokens))
+
+    def summary(self) -> Page:
+        """Per kind: cells filled, claims by verdict."""
+        from .views.markdown import summary_md
+        from .views.tables import summary_html
+        return Page(summary_html(self.filled), summary_md(self.filled))
+
+
+def of_another_machine(row: LedgerRow) -> bool:
+    """Whether a ledger row was measured elsewhere: ``setup`` is <pair>@<machine>/..."""
+    return "@" in row.setup and row.setup.partition("@")[2].split("/")[0] != machine.name()
+
+
+def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
+    """What a timeline shows of each run in ``column``, by label: its first request's trace and
+    the text of its tokens. The measured ones, where there are any."""
+    from .simulating import example
+    found = {(row, kind): run for (row, at, kind), run in filled.runs.items() if at == column}
+    if not found:
+        columns = ", ".join(dict.fromkeys(c for _, c, _ in filled.runs)) or "none"
+        raise SpeclibError(f"{filled.table.item} has no runs in column {column!r}; columns with "
+                           f"runs: {columns}")
+    best = "measured" if any(k == "measured" for _, k in found) else "virtual"
+    shown = {}
+    for (row, kind), run in found.items():
+        if kind == best:
+            trace = Trace.from_json(run.trace) if run.trace else example(run.spec)
+            label = row if run.gamma is None else f"{row}, γ = {run.gamma}"
+            shown[label] = SimpleNamespace(trace=trace, pieces=run.pieces)
+    return shown
+
+
+def _until(runs: Iterable, tokens: int) -> float:
+    """When the slowest run has written ``tokens``."""
+    ends = []
+    for run in runs:
+        written = 0
+        for event in run.trace.commits:
+            written += len(event.tokens)
+            if written >= tokens:
+                ends.append(event.ts)
+                break
+        else:
+            ends.append(run.trace.makespan)
+    return max(ends)

@@ -1,0 +1,48 @@
+"""One printed quantity per pair, from which virtual runs take their acceptance rate.
+
+Everything else that a virtual table shows is prediction. The inverses are ``theory``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from . import theory
+from .errors import SpeclibError
+from .latency import load_latency
+
+Cell = tuple[str, str, str]
+
+
+class Calibration(BaseModel):
+    """Which printed cell an acceptance rate is solved from, and how (``calibration.toml``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    solve: Literal["mat", "run-ratio", "speedup"]
+    cell: Cell
+    gamma: int | Literal["best"]
+    latency: str
+    over: Cell | None = None
+
+    def alpha(self, printed: Callable[[str, str, str], float | None], where: str) -> float:
+        """The acceptance rate at which ``cell`` comes out; ``printed`` looks a cell up."""
+        value, latency = self._print(self.cell, printed, where), load_latency(self.latency)
+        if self.solve == "mat":
+            return theory.alpha_from_accepted(value, self.gamma)
+        if self.solve == "run-ratio":
+            over = self._print(self.over, printed, where)
+            return theory.alpha_from_run_ratio(value / over, self.gamma)
+        return theory.alpha_from_speedup(value, self.gamma, latency.draft(1), latency.target(1))
+
+    def _print(self, cell: Cell | None, printed, where: str) -> float:
+        value = printed(*cell) if cell else None
+        if value is None:
+            raise SpeclibError(f"{where}: the cell {list(cell or ())} is not printed")
+        return value
+
+    def rests_on(self, item: str, row: str, column: str) -> bool:
+        """Whether a printed cell set this rate, so that no virtual number predicts it."""
+        return (item, row, column) in (self.cell, self.over)

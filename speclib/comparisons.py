@@ -1,0 +1,159 @@
+"""Claims about numbers: a ratio, a range, an equality. Judged for ``claims``, kind by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from .printed import Claim, Table
+from .quantities import interval
+
+Number = float | None
+SLACK = 1e-9                # rounding of floating point, nothing else
+FEW = 8                     # numbers listed one by one; more are given as their range
+
+
+class Numbers(NamedTuple):
+    """One kind's numbers. ``cell(item, row, column)``; ``samples`` of the same: resamples that may
+    be compared one by one, or None; ``c(row, column)``: the cost ratio behind a cell."""
+
+    kind: str
+    cell: Callable[[str, str, str], Number]
+    c: Callable[[str, str], Number]
+    samples: Callable[[str, str, str], np.ndarray | None] = lambda *_: None
+
+
+class Verdict(NamedTuple):
+    """``holds`` is None where there is nothing to judge."""
+
+    holds: bool | None
+    value: str
+    expected: str
+    note: str = ""
+
+
+class Found(NamedTuple):
+    """A number a claim is about; ``cell`` is that of its ``of``; ``span`` its interval, if any."""
+
+    label: str
+    value: float
+    cell: tuple[str, str, str]
+    span: tuple[float | None, float | None]
+
+
+def ratio(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
+    """of / by = expected, within a relative tolerance."""
+    def expected(found):
+        return claim.expected[found.label] if isinstance(claim.expected, dict) else claim.expected
+    return _compare(claim, _reduced(claim, _quotients(claim, table, numbers)), expected)
+
+
+def equal(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
+    """of = by, or of = expected; lists in order."""
+    found = _quotients(claim, table, numbers)
+    if claim.by:
+        other = dict(zip(_expand(claim.of, table), _expand(claim.by, table), strict=True))
+        found = [f for f in found if numbers.cell(*other[f.cell]) is not None]
+        return _compare(claim, found, lambda f: numbers.cell(*other[f.cell]))
+    if isinstance(claim.expected, list | tuple):
+        if found and len(found) != len(claim.expected):
+            return Verdict(False, listed(f.value for f in found), listed(claim.expected),
+                           f"{len(found)} numbers, {len(claim.expected)} expected")
+        wanted = {f.cell: value for f, value in zip(found, claim.expected, strict=False)}
+        return _compare(claim, found, lambda f: wanted[f.cell])
+    return _compare(claim, found, lambda f: claim.expected)
+
+
+def inside(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
+    """low <= of / by <= high, after rounding if the claim says to how many decimals."""
+    found, fails = _reduced(claim, _quotients(claim, table, numbers)), []
+    expected = f"{claim.low:g} .. {claim.high}"
+    for f in found:
+        high = numbers.c(*f.cell[1:]) if claim.high == "c" else claim.high
+        seen = f.value if claim.decimals is None else round(f.value + SLACK, claim.decimals)
+        if high is None or not claim.low - SLACK <= seen <= high + SLACK:
+            limit = "?" if high is None else format(high, ".4g")
+            near = "" if f.span[0] is None else f" (95 %: {f.span[0]:.4g} .. {f.span[1]:.4g})"
+            fails.append(f"{f.label}: {f.value:.4g}{near} not in {claim.low:g} .. {limit}")
+    if not found:
+        return Verdict(None, "", expected, "no numbers")
+    return Verdict(not fails, listed(f.value for f in found), expected, "; ".join(fails))
+
+
+def _quotients(claim: Claim, table: Table, numbers: Numbers) -> list[Found]:
+    """of / by, or of alone, for each cell that has both."""
+    tops, labels = _cells(claim.of, claim, table)
+    divide = claim.by is not None and claim.kind != "equal"
+    bottoms = _cells(claim.by, claim, table)[0] if divide else [None] * len(tops)
+    out = []
+    for label, top, bottom in zip(labels, tops, bottoms, strict=True):
+        value, unit = numbers.cell(*top), 1.0 if bottom is None else numbers.cell(*bottom)
+        if value is not None and unit:
+            out.append(Found(label, value / unit, top, _span(numbers, top, bottom)))
+    return out
+
+
+def _span(numbers: Numbers, top: tuple, bottom: tuple | None):
+    """The 95 % interval of a cell, or of the quotient of two, resampled together."""
+    above, below = numbers.samples(*top), None if bottom is None else numbers.samples(*bottom)
+    if above is None or (bottom is not None and (below is None or len(below) != len(above))):
+        return None, None
+    return interval(above if below is None else above / below)
+
+
+def _cells(ref, claim: Claim, table: Table) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """The cells of ``of`` or ``by``, and what to call them: over "columns" a row's, over "rows" a
+    column's, otherwise those the reference spells out."""
+    if claim.over == "columns":
+        return [(table.item, ref, c) for c in table.column_labels], list(table.column_labels)
+    if claim.over == "rows":
+        return [(table.item, r, ref) for r in table.row_labels], list(table.row_labels)
+    cells = _expand(ref, table)
+    return cells, [" / ".join(cell[1:]) for cell in cells]
+
+
+def _expand(ref: tuple[str, ...], table: Table) -> list[tuple[str, str, str]]:
+    """The cells a reference names: [row, column] or [item, row, column], "*" spelled out."""
+    item, row, column = ref if len(ref) == 3 else (table.item, *ref)
+    there = table.paper.table(item)
+    return [(item, r, c) for r in (there.row_labels if row == "*" else [row])
+            for c in (there.column_labels if column == "*" else [column])]
+
+
+def _reduced(claim: Claim, found: list[Found]) -> list[Found]:
+    """All, or the one that ``reduce`` picks."""
+    if not claim.reduce or not found:
+        return found
+    return [(max if claim.reduce == "max" else min)(found, key=lambda f: f.value)]
+
+
+def _compare(claim: Claim, found: list[Found], expected: Callable[[Found], float]) -> Verdict:
+    if not found:
+        return Verdict(None, "", "", "no numbers")
+    wanted, notes, holds = [expected(f) for f in found], [], True
+    for f, want in zip(found, wanted, strict=True):
+        if abs(f.value - want) <= claim.within * abs(want) + SLACK:
+            continue
+        holds = False
+        if len(found) > 1:
+            notes.append(f"{f.label}: {f.value:.4g}, expected {want:.4g}")
+        if f.span[0] is not None and f.span[0] <= want <= f.span[1]:
+            notes.append(f"the 95 % interval {f.span[0]:.4g} .. {f.span[1]:.4g} holds {want:.4g}")
+    if claim.reduce:
+        notes.insert(0, found[0].label)
+    return Verdict(holds, listed(f.value for f in found), listed(once(wanted)), "; ".join(notes))
+
+
+def listed(values: Iterable[float]) -> str:
+    """Each value, or the range of many."""
+    values = list(values)
+    if len(values) > FEW:
+        return f"{min(values):.4g} .. {max(values):.4g}"
+    return ", ".join(f"{v:.4g}" for v in values)
+
+
+def once(values: list) -> list:
+    """The one value that all share, or all of them."""
+    return values[:1] if len(set(values)) == 1 else values

@@ -1,0 +1,60 @@
+"""Running notebooks strictly: unknown parameters fail, and no half-written result stays behind.
+
+Papermill's own command only warns about a parameter that the notebook does not have.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .cache import write_atomically
+from .errors import SpeclibError
+
+KERNEL = "python3"
+
+
+def parameters(path: Path) -> dict[str, object]:
+    """Names of the notebook's parameters. Raises SpeclibError if it has no cell for them."""
+    from papermill import inspect_notebook
+    found = inspect_notebook(str(path))
+    if not found:
+        raise SpeclibError(f"{path} has no parameters: tag the cell that sets them `parameters`")
+    return found
+
+
+def run(path: Path, out: Path, given: dict[str, object] | None = None) -> Path:
+    """Runs ``path`` with ``given`` parameters and writes the executed notebook to ``out``.
+
+    On an error ``out`` is left as it was; the notebook up to the failing cell is in ``out``.part.
+    """
+    if not path.is_file():
+        raise SpeclibError(f"no notebook {path}: give the path of an .ipynb file")
+    known = parameters(path)
+    for name in given or {}:
+        if name not in known:
+            raise SpeclibError(f"{path} has no parameter {name!r}; known: {', '.join(known)}")
+    os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"       # charts as data: pages draw them
+    part = out.with_name(f"{out.name}.part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    _execute(path, part, given or {})
+    write_atomically(out, part.read_text("utf-8"))
+    part.unlink()
+    return out
+
+
+def _execute(path: Path, part: Path, given: dict) -> None:
+    import warnings
+
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+    warnings.filterwarnings("ignore", message=".*does not end in one of")       # our .part
+    try:
+        papermill.execute_notebook(
+            str(path), str(part), given, kernel_name=KERNEL, language="python",
+            cwd=str(path.parent), progress_bar=sys.stderr.isatty(),
+            extra_arguments=["--IPKernelApp.log_level=40"])
+    except PapermillExecutionError as error:
+        raise SpeclibError(f"{path.name} failed in cell {error.cell_index}: {error.ename}: "
+                           f"{error.evalue}; see {part}") from error

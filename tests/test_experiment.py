@@ -1,0 +1,349 @@
+"""Cells: cached by what they depend on, resumed when interrupted, not trusted when corrupt."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from pydantic import ValidationError
+
+from speclib import (
+    cache,
+    experiment,
+    machine,
+    measured_cells,
+    measuring,
+    paths,
+    simulating,
+    virtual_cells,
+)
+from speclib.errors import SpeclibError
+from speclib.experiment import CellsFailed, Spec, example, run_all
+from speclib.methods import METHODS
+from speclib.progress import Progress
+from speclib.trace import total
+
+LATENCY = "pearl/codellama-7-34"            # c = 2.66
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    return tmp_path / "cache" / "rows"
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The settings of every virtual cell that is really computed."""
+    calls, real = [], virtual_cells.run
+
+    def counted(method, latency, alpha, **settings):
+        calls.append((method.__name__, settings.get("gamma")))
+        return real(method, latency, alpha, **settings)
+    monkeypatch.setattr(virtual_cells, "run", counted)
+    return calls
+
+
+def virtual(method="pearl", gamma=3, **changes) -> Spec:
+    return Spec(**{"kind": "virtual", "method": method, "gamma": gamma, "latency": LATENCY,
+                   "alpha": 0.9, "requests": 3, "tokens": 120} | changes)
+
+
+def measured(method="pearl", gamma=2, **changes) -> Spec:
+    return Spec(**{"kind": "measured", "method": method, "gamma": gamma, "pair": "toy",
+                   "task": "toy", "requests": 3, "tokens": 12, "sweep": 1} | changes)
+
+
+# -- specs ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("wrong, says", [
+    ({"alpha": None}, "needs alpha"), ({"method": "warp"}, "unknown method 'warp'; known: auto"),
+    ({"gamma": None}, "gamma is None for method 'pearl'"), ({"speed": 3}, "speed"),
+    ({"kind": "dreamt"}, "virtual"), ({"gamma": "fast"}, "gamma")])
+def test_a_spec_that_cannot_run_says_why(wrong, says):
+    with pytest.raises(ValidationError, match=says):
+        virtual(**wrong)
+
+
+def test_a_spec_names_itself_for_people():
+    spec = virtual(settings=(("without", "pre-verify"),))
+    assert spec.name == ("virtual pearl(gamma=3, without=pre-verify) on pearl/codellama-7-34, "
+                         "alpha=0.9")
+
+
+# -- cache ---------------------------------------------------------------------------------------
+def test_a_second_run_computes_nothing(computed):
+    specs = [virtual(), virtual("speculative", 5), virtual("autoregressive", None)]
+    first = run_all(specs)
+    assert len(computed) == 4                   # two methods, plain decoding at alpha 0.9 and 1
+    again = run_all(specs)
+    assert len(computed) == 4
+    assert all(again[s].cached and again[s].stats == first[s].stats for s in specs)
+    assert all(again[s].baseline == first[s].baseline for s in specs)
+
+
+def test_cells_asked_for_twice_or_under_another_name_run_once(computed):
+    runs = run_all([virtual(gamma="auto"), virtual(), virtual(gamma="auto")])
+    assert [call for call in computed if call[0] == "pearl"] == [("pearl", 3)]
+    assert {run.gamma for run in runs.values()} == {3}
+    assert all(run.c == pytest.approx(49.34 / 18.58) for run in runs.values())
+
+
+def test_the_best_window_is_the_best_of_all_windows():
+    every = {g: total(run_all([s])[s].stats).decode_speed for g in range(1, 15)
+             for s in [virtual("speculative", g, requests=6)]}
+    run = run_all([s := virtual("speculative", "best", requests=6)])[s]
+    assert run.gamma == max(every, key=every.get)
+    assert run.facts["searched"][str(run.gamma)] == every[run.gamma]
+
+
+def test_methods_meet_the_same_agreements():
+    """Common random numbers: whatever the method, the same positions are rejected."""
+    def rejected(method, gamma):
+        trace = virtual_cells.trace(METHODS[method], SimpleNamespace(
+            c=2.0, seconds=lambda *_: 1.0), 0.8, tokens=200, gamma=gamma)
+        tested = [o for e in trace.operations for o in e.outcome if o != "wasted"]
+        return {position for position, o in enumerate(tested, 1) if o == "rejected"}
+    by_pearl = rejected("pearl", 4)             # no bonus: tested drafts count the positions
+    assert by_pearl == rejected("pearl", 7)
+    assert len(by_pearl) == pytest.approx(40, abs=25)       # 6 sigma around 200 * 0.2
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package, to edit."""
+    return shutil.copytree(cache.PACKAGE, tmp_path / "speclib",
+                           ignore=shutil.ignore_patterns("__pycache__"))
+
+
+ROOTS = ("speclib.methods.pearl", "speclib.virtual_cells")
+
+
+def key(package) -> str:
+    cache.code.cache_clear()
+    cache._meaning.cache_clear()
+    return cache.code(ROOTS, package)
+
+
+def edit(package, file, old="", new="\nEDITED = 1\n"):
+    path = package / file
+    path.write_text(path.read_text().replace(old, new, 1) if old else path.read_text() + new)
+
+
+@pytest.mark.parametrize("file", ["methods/pearl.py", "virtual_cells.py", "virtual.py", "tokens.py",
+                                  "models/toy.py", "trace.py", "latency.py"])
+def test_code_that_a_cell_runs_enters_its_key(package, file):
+    before = key(package)
+    edit(package, file)
+    assert key(package) != before
+
+
+@pytest.mark.parametrize("file", ["methods/speculative.py", "methods/__init__.py", "papers.py",
+                                  "processes.py", "models/hf.py", "views/timeline.py",
+                                  "experiment.py", "__init__.py"])
+def test_code_that_a_cell_does_not_run_keeps_it(package, file):
+    before = key(package)
+    edit(package, file)
+    assert key(package) == before
+
+
+def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
+    before = key(package)
+    edit(package, "methods/pearl.py", new="# a comment\n")
+    edit(package, "methods/pearl.py", '"""PEARL', '"""Pearls: PEARL')
+    assert key(package) == before
+    (package / "extra.py").write_text("X = 1\n")
+    edit(package, "methods/pearl.py", new="\ndef late():\n    from ..extra import X\n")
+    with_import = key(package)
+    edit(package, "extra.py", "1", "2")
+    assert with_import not in (before, key(package))
+
+
+def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
+    names = cache.closure(("speclib.methods.pearl", *measuring.CODE))
+    assert {"speclib.models.hf", "speclib.models.dilate", "speclib.worker"} <= set(names)
+    assert not {"speclib.methods.speculative", "speclib.experiment"} & set(names)
+    before = measuring.key_of(measured())
+    monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))
+    assert measuring.key_of(measured()) != before
+
+
+def test_a_latency_file_enters_the_key(tmp_path, monkeypatch):
+    folder = tmp_path / "data" / "latency" / "pearl"
+    folder.mkdir(parents=True)
+    shutil.copy(paths.DATA / "latency" / f"{LATENCY}.toml", folder)
+    monkeypatch.setattr(simulating, "DATA", tmp_path / "data")
+    before = simulating.key_of(virtual())
+    edit(folder, "codellama-7-34.toml", new="# another\n")
+    assert simulating.key_of(virtual()) != before
+
+
+def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
+    def mine(world, gamma):
+        METHODS["speculative"](world, gamma)
+    mine.__module__ = "__main__"
+    assert cache.foreign(mine) and not cache.foreign(METHODS["pearl"])
+    monkeypatch.setitem(METHODS, "mine", mine)
+    spec = virtual("mine", 4)
+    other = virtual("speculative", 4)
+    runs = run_all([spec, other])
+    assert runs[spec].stats == runs[other].stats
+    assert simulating.key_of(spec) != simulating.key_of(other)
+
+
+# -- files ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("damage", [
+    lambda text: text[: len(text) // 2], lambda text: "", lambda text: text.replace("3", "4", 1),
+    lambda text: "\n".join(text.splitlines()[:-1]) + "\n", lambda text: "[1, 2]\n" + text])
+def test_a_corrupt_cell_is_computed_again_not_trusted(own_cache, computed, damage):
+    spec = virtual()
+    truth = run_all([spec])[spec].stats
+    path = own_cache / f"{simulating.key_of(spec)}.jsonl"
+    good = path.read_text()
+    path.write_text(damage(good))
+    before = len(computed)
+    assert run_all([spec])[spec].stats == truth
+    assert len(computed) == before + 1
+    assert cache.load(simulating.key_of(spec)) is not None
+
+
+def test_a_file_of_another_key_is_not_taken_for_this_one(own_cache):
+    run_all([virtual()])
+    ours, other = simulating.key_of(virtual()), simulating.key_of(virtual(gamma=4))
+    shutil.copy(own_cache / f"{ours}.jsonl", own_cache / f"{other}.jsonl")
+    assert cache.load(ours) and cache.load(other) is None
+
+
+def test_a_write_is_whole_or_not_there(tmp_path):
+    path = tmp_path / "deep" / "file.csv"
+    cache.write_atomically(path, "old\n")
+    with pytest.raises(UnicodeEncodeError):
+        cache.write_atomically(path, "new \ud800\n")
+    assert path.read_text() == "old\n" and [p.name for p in path.parent.iterdir()] == ["file.csv"]
+
+
+# -- interruptions and failures ------------------------------------------------------------------
+def test_an_interrupted_run_keeps_finished_cells_and_resumes(computed, monkeypatch):
+    specs = [virtual(gamma=g) for g in (2, 3, 4, 5)]
+    real = virtual_cells.run
+
+    def interrupted(method, latency, alpha, **settings):
+        if settings.get("gamma") == 4:
+            raise KeyboardInterrupt
+        return real(method, latency, alpha, **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(virtual_cells, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_all(specs)
+    computed.clear()
+    run_all(specs)
+    assert [call for call in computed if call[0] == "pearl"] == [("pearl", 4), ("pearl", 5)]
+
+
+def test_a_failing_cell_leaves_the_others_and_is_named(monkeypatch):
+    def broken(world, gamma):
+        raise ZeroDivisionError("no draft")
+    monkeypatch.setitem(METHODS, "broken", broken)
+    good, bad = virtual(), virtual("broken", 2)
+    says = r"(?s)1 of 2 cells.*broken\(gamma=2\).*no draft"
+    with pytest.raises(CellsFailed, match=says) as failed:
+        run_all([bad, good])
+    assert set(failed.value.runs) == {good} and set(failed.value.errors) == {bad}
+    assert isinstance(failed.value, SpeclibError)
+
+
+def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, own_cache):
+    specs = [virtual(gamma=g, tokens=60) for g in range(1, 11)]
+    parallel = run_all(specs)
+    assert len(list(own_cache.glob("*.jsonl"))) == 11       # in this cache, plain decoding once
+    monkeypatch.setattr(machine, "cores", lambda: 1)
+    shutil.rmtree(own_cache)
+    assert {s: r.stats for s, r in run_all(specs).items()} == {s: r.stats for s, r in
+                                                              parallel.items()}
+
+
+# -- measured, on toys ---------------------------------------------------------------------------
+def test_measured_cells_share_prompts_workers_and_baseline(own_cache, monkeypatch):
+    plain, pearl, sd = measured("autoregressive", None), measured(), measured("speculative", "best")
+    runs = run_all([plain, pearl, sd])
+    assert all(len(run.stats) == 3 and run.machine == machine.name() for run in runs.values())
+    assert runs[plain].stats == runs[plain].baseline == runs[pearl].baseline == runs[sd].baseline
+    assert runs[pearl].facts["differs"] == [None] * 3       # token for token plain decoding's
+    assert set(runs[pearl].facts["contention"]) == {"draft", "target"}
+    assert str(runs[sd].gamma) in runs[sd].facts["searched"]
+    assert example(runs[pearl]).meta["gamma"] == 2 and runs[pearl].pieces
+
+    def never(*_, **__):
+        raise AssertionError("workers started for cells that are done")
+    monkeypatch.setattr(measuring, "Processes", never)
+    again = run_all([plain, pearl, sd])
+    assert all(again[s].stats == runs[s].stats and again[s].cached for s in runs)
+
+
+def test_an_interrupted_measurement_goes_on_at_its_next_prompt(monkeypatch):
+    real, asked = measured_cells.one, []
+
+    def interrupted(world, prompt, setting, *, request, **common):
+        if common["tokens"] == 12 and setting.method != "autoregressive":
+            asked.append(request)
+            if len(asked) == 4:                 # the second method of the second prompt
+                raise KeyboardInterrupt
+        return real(world, prompt, setting, request=request, **common)
+    monkeypatch.setattr(measured_cells, "one", interrupted)
+    specs = [measured(gamma=2), measured("speculative", 2)]
+    with pytest.raises(KeyboardInterrupt):
+        run_all(specs)
+    assert asked == [0, 0, 1, 1]
+    run_all(specs)
+    assert asked == [0, 0, 1, 1] + [1, 1, 2, 2]
+
+
+def test_a_measured_method_that_fails_leaves_the_others(monkeypatch):
+    def broken(world, gamma):
+        raise ZeroDivisionError("no draft")
+    broken.__module__ = "speclib.methods.pearl"
+    monkeypatch.setitem(METHODS, "broken", broken)
+    good, bad = measured(), measured("broken", 2)
+    with pytest.raises(CellsFailed, match="measured broken") as failed:
+        run_all([good, bad])
+    assert len(failed.value.runs[good].stats) == 3
+
+
+def test_an_unknown_pair_or_task_is_named():
+    with pytest.raises(CellsFailed, match="no pair 'nowhere'"):
+        run_all([measured(pair="nowhere")])
+    with pytest.raises(CellsFailed, match="unknown task 'sudoku'"):
+        run_all([measured(task="sudoku")])
+
+
+def test_the_first_difference_between_outputs():
+    assert measured_cells.difference((1, 2, 3), (1, 2, 3)) is None
+    assert measured_cells.difference((1, 2, 3), (1, 9, 3)) == 1
+    assert measured_cells.difference((1, 2), (1, 2, 3)) == 2
+
+
+# -- what is shown -------------------------------------------------------------------------------
+def test_progress_is_silent_for_two_seconds_then_plain_lines(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("speclib.progress.time.monotonic", lambda: now[0])
+    with Progress("cells", 3) as bar:
+        bar.step("one")
+        assert capsys.readouterr().out == ""
+        now[0] = 3.0
+        bar.step("two")
+        bar.grow(1)
+        bar.step("three")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["cells: 2 of 3, 3 s  two", "cells: 3 of 4, 3 s  done"]
+
+
+def test_the_machine_has_a_short_stable_name():
+    assert machine.name() == machine.name() and " " not in machine.name()
+    assert f"-{machine.cores()}c" in machine.name()
+    assert json.dumps(machine.environment())
+
+
+def test_profiles_differ_in_size_only():
+    assert experiment.QUICK.virtual_tokens < experiment.FULL.virtual_tokens
+    assert experiment.QUICK.prompts * experiment.QUICK.tokens < experiment.FULL.prompts * 64

@@ -1,0 +1,398 @@
+"""Tables: read strictly, filled by kind, calibrated on what is printed, claims judged."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from speclib import claims, items, papers, paths, quantities, theory
+from speclib.comparisons import Numbers
+from speclib.errors import SpeclibError
+from speclib.experiment import QUICK, CellsFailed, Profile, Run, Spec
+from speclib.filling import wanted
+from speclib.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
+from speclib.papers import fill, fill_all, load_paper
+from speclib.printed import Claim, Paper, Table
+from speclib.trace import Stats
+
+SMALL = Profile("small", 2_048, 1, 8, 1)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return load_paper("pearl")
+
+
+@pytest.fixture(scope="module")
+def small(paper, tmp_path_factory):
+    """Some tables filled virtually, with few tokens, in a cache of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "CACHE", tmp_path_factory.mktemp("cache"))
+        return fill_all(paper, SMALL, ["table-4", "table-7", "table-9", "table-11", "figure-2a",
+                                       "figure-2b", "figure-3", "theorem-2"], kinds=("virtual",))
+
+
+# -- reading -------------------------------------------------------------------------------------
+def test_every_table_of_the_paper_is_there_in_order(paper):
+    numbers = [int(item.split("-")[1]) for item in paper.tables if item.startswith("table")]
+    assert numbers == list(range(1, 19))
+    assert list(paper.tables)[-1] == "blog-figure-1"
+    assert paper.tables["table-5"].printed("3", "CodeLlama 7&34") == 46.06
+
+
+def test_settings_merge_and_names_are_filled_in(paper):
+    assert paper.table("table-7").setting("Speculative Decoding", "CodeLlama 7B&70B")["gamma"] == 10
+    assert paper.table("table-8").setting("Llama 3.1 8b&70b", "Math")["alpha"] == \
+        "llama31-mt-bench-math"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(paths.DATA / "papers" / "pearl", tmp_path / "pearl")
+
+
+@pytest.mark.parametrize("file, old, new, says", [
+    ("table-5.toml", 'unit = "tok/s"', 'unit = "tok/s"\nunits = "s"', "units"),
+    ("table-5.toml", "gamma = 2", "gama = 2", r'\[row\."2"\] has the unknown setting .gama.; kn'),
+    ("table-5.toml", 'kind = "argmax"', 'kind = "best"', r"claims\.0\.kind"),
+    ("table-5.toml", "33.25", '"fast"', r"cells\.0\.2"),
+    ("table-5.toml", 'item = "table-5"', 'item = "table-50"', "table-50"),
+    ("table-5.toml", 'item = "table-5"', "item = ", "not valid TOML"),
+    ("calibration.toml", '[codellama-7-34]\nsolve = "mat"', '[codellama-7-34]\nsolve = "guess"',
+     "codellama-7-34.*solve"),
+    ("paper.toml", "year = 2025", "", "year"),
+])
+def test_a_bad_file_is_named_with_its_key(folder, file, old, new, says):
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+    with pytest.raises(SpeclibError, match=rf"(?s){file}.*{says}"):
+        load_paper.__wrapped__("pearl", folder)
+
+
+def test_unknown_papers_items_and_calibrations_list_the_known(paper):
+    with pytest.raises(SpeclibError, match="no paper 'perl'.*known: pearl"):
+        load_paper("perl")
+    with pytest.raises(SpeclibError, match="no 'table-99'; it has: figure-2a"):
+        paper.table("table-99")
+    with pytest.raises(SpeclibError, match="no entry 'gpt'; it has: codellama-7-34"):
+        paper.alpha("gpt")
+
+
+# -- calibration ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["codellama-7-34", "codellama-7-70", "deepseek-1.3-33",
+                                  "deepseek-6.7-33"])
+def test_calibration_gives_back_the_printed_quantity(paper, name):
+    how = paper.calibration[name]
+    assert theory.sd_accepted(paper.alpha(name), how.gamma) == pytest.approx(
+        paper.printed(*how.cell), abs=1e-4)
+
+
+def test_every_calibration_of_the_paper_has_a_solution(paper):
+    rates = {name: paper.alpha(name) for name in paper.calibration}
+    assert all(0.6 < alpha < 0.99 for alpha in rates.values()), rates
+    assert paper.alpha(0.8) == 0.8
+
+
+def test_virtual_cells_that_only_echo_their_calibration_say_so(small):
+    rows = [r for r in small["table-7"].rows if r.kind == "virtual"]
+    assert {r.row for r in rows if "calibration" in r.note} == {"Speculative Decoding"}
+    for r in rows:
+        if "calibration" in r.note:             # 2,048 tokens leave some 3 %
+            printed = small["table-7"].values["paper"][r.row, r.column]
+            assert r.value == pytest.approx(printed, rel=0.08)
+
+
+# -- filling -------------------------------------------------------------------------------------
+def test_every_kind_has_its_own_rows_and_no_key_twice(small):
+    rows = [r for filled in small.values() for r in filled.rows]
+    assert len({r[:KEY] for r in rows}) == len(rows)
+    assert {r.kind for r in rows} == {"paper", "virtual"}
+    assert all(r.setup == "" and r.low is None for r in rows if r.kind == "paper")
+    assert all(r.setup for r in rows if r.kind == "virtual")
+    for r in small["table-4"].rows:
+        if r.kind == "virtual":
+            assert r.low <= r.value <= r.high and r.n == 2 + 6 * ("Llama 2" in r.column)
+
+
+def test_lost_and_absent_cells_are_rows_without_a_value(paper):
+    rows = fill(paper.table("table-1"), SMALL, kinds=()).rows
+    absent = [r for r in rows if r.note == "not printed"]
+    assert {(r.row, r.column) for r in absent} == {("Ouroboros", "Llama3.1 8&70B"),
+                                                   ("Lookahead Decoding", "Llama3.1 8&70B")}
+    lost = [r for r in fill(paper.table("figure-2a"), SMALL, kinds=()).rows if r.note == "lost"]
+    assert [(r.row, r.value) for r in lost] == [("bars", None)]
+
+
+def test_the_frame_has_rows_as_printed_and_a_column_per_kind(small):
+    frame = small["table-4"].frame()
+    assert list(frame.index) == ["PEARL w/o pre-verify", "PEARL w/o post-verify", "PEARL"]
+    assert list(frame["CodeLlama 7B&34B"].columns) == ["paper", "virtual", "error"]
+    cell = frame.loc["PEARL", "CodeLlama 7B&34B"]
+    assert cell["paper"] == 2.35 and cell["error"] == pytest.approx(cell["virtual"] / 2.35 - 1)
+
+
+def test_only_the_kinds_and_cells_a_table_has_are_run(paper):
+    assert wanted(paper.table("table-2"), QUICK) == []
+    kinds = {w.kind for w in wanted(paper.table("table-7"), QUICK)}
+    assert kinds == {"virtual", "measured"}
+    cells = {(w.row, w.column) for w in wanted(paper.table("table-14"), QUICK)}
+    assert len(cells) == 20                     # no window that the paper did not try
+    methods = {w.spec.method for w in wanted(paper.table("table-1"), QUICK)}
+    assert methods == {"autoregressive", "speculative", "pearl"}
+
+
+def test_tables_share_their_measured_cells(paper):
+    specs = {item: {w.spec for w in wanted(paper.table(item), QUICK, ("measured",))}
+             for item in ("table-1", "table-4", "table-7")}
+    pearl = {s for s in specs["table-1"] if s.method == "pearl"}
+    assert {s for s in specs["table-7"] if s.method == "pearl"} < pearl
+    assert {s for s in specs["table-4"] if s.task == "humaneval" and not s.settings} < pearl
+
+
+def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(paper, monkeypatch):
+    def failing(specs, progress=None):
+        raise CellsFailed({}, {s: RuntimeError("out of memory") for s in specs})
+    monkeypatch.setattr("speclib.filling.run_all", failing)
+    filled = fill(paper.table("table-5"), SMALL)
+    assert len(filled.errors) == 15
+    assert all(name.startswith("table-5, ") for name in filled.errors)
+    broken = [r for r in filled.rows if r.kind == "virtual"]
+    assert {r.value for r in broken} == {None} and "out of memory" in broken[0].note
+    assert filled.values["paper"] and "virtual" not in filled.values
+
+
+def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
+    def made_up(specs, progress=None):
+        stats = [Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)] * 2
+        plain = [Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)] * 2
+        facts = {"differs": [None, 3], "contention": {"draft": 1.2, "target": 1.1}, "load": 0.5}
+        return {s: Run(s, stats, plain, 3, 2.9, "xeon-2c-ab12cd", facts=facts, created="today")
+                for s in specs}
+    monkeypatch.setattr("speclib.filling.run_all", made_up)
+    filled = fill(paper.table("table-1"), SMALL, kinds=("measured",))
+    row = next(r for r in filled.rows if r.row == "PEARL (ours)" and r.metric == "speedup"
+               and (r.kind, r.column) == ("measured", "CodeLlama 7&34B"))
+    assert row.setup == "embedded/codellama-7b-34b@xeon-2c-ab12cd/float32/1"
+    assert row.value == pytest.approx((8 / 1.5) / (8 / 4.0)) and row.n == 2
+    assert "dilated" in row.note and "plain decoding: 1 of 2" in row.note
+    whole = next(r for r in filled.rows if r.metric == "speedup_e2e" and r.row == row.row)
+    assert whole.value == pytest.approx((9 / 2.0) / (9 / 4.5))
+    below_c = next(c for c in filled.claims if (c.claim, c.kind) == ("below-c", "measured"))
+    assert below_c.holds == "yes"               # against the c that was measured, 2.9
+    assert "error measured" in filled.frame()["CodeLlama 7&34B"]
+
+
+# -- items that replay the print -----------------------------------------------------------------
+@pytest.mark.parametrize("item", ["table-9", "figure-3"])
+def test_the_engine_takes_the_printed_steps(small, paper, item):
+    filled, table = small[item], paper.table(item)
+    replayed = filled.figure
+    assert replayed.committed == tuple(step.committed for step in table.steps)
+    assert replayed.accepted == tuple(len(step.accepted) for step in table.steps)
+    assert tuple(t for step in replayed.committed for t in step) == table.output
+    assert filled.values["virtual"] == filled.values["paper"]
+
+
+def test_figure_3_runs_on_the_printed_clock(small):
+    assert small["figure-3"].figure.starts == (0, 3, 6, 9)
+    assert small["figure-3"].figure.trace.makespan == pytest.approx(12)
+
+
+def test_figure_2a_is_six_drafts_over_one_verification(small):
+    values = small["figure-2a"].values["virtual"]
+    assert values["six drafts over one verification", "CodeLlama 7B & 34B"] == pytest.approx(
+        6 * 18.58 / 49.34)
+    assert values["speed of the draft over the target", "CodeLlama 7B & 34B"] == pytest.approx(
+        49.34 / 18.58)
+
+
+def test_best_draft_lengths_fall_by_what_an_iteration_commits():
+    """With agreements fixed, the best length drops by gamma + 1 while a run of agreements lasts."""
+    series = items.best_lengths(Spec(kind="virtual", method="speculative", gamma=4, alpha=0.95,
+                                     latency="pearl/codellama-7-34", requests=1, tokens=200))
+    pairs = list(zip(series.values, series.values[1:], strict=False))
+    assert any(a > series.gamma for a, _ in pairs)
+    assert all(b == a - series.gamma - 1 for a, b in pairs if a > series.gamma)
+
+
+def test_theorem_2_holds_without_its_plus_one(small):
+    """A run of drafts and its replacement is 1 / (1 - alpha) tokens; 2,048 tokens, seeded."""
+    values = small["theorem-2"].values["virtual"]
+    column = "E(accepted tokens)"
+    assert values["0.0", column] == 1
+    assert values["0.5", column] == pytest.approx(2, rel=0.1)
+    assert values["0.75", column] == pytest.approx(4, rel=0.15)
+    verdicts = {c.claim: c.holds for c in small["theorem-2"].claims if c.kind == "virtual"}
+    assert verdicts["plus-one-at-0.0"] == "no"
+
+
+def test_run_counts_are_those_of_164_prompts_of_1024_tokens(small):
+    """Not scaled to print: Table 11's counts come out by themselves."""
+    filled = small["table-11"]
+    for row in ("Deepseek 6.7B&33B", "Codellama 7B&70B"):
+        assert abs(filled.error(row, "Target Model (SD)")) < 0.06
+
+
+# -- claims --------------------------------------------------------------------------------------
+def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(paper):
+    judged = 0
+    for filled in fill_all(paper, SMALL, kinds=()).values():
+        found = {c.claim: c.holds for c in filled.claims if c.kind == "paper"}
+        for claim in filled.table.claims:
+            if "paper" in claim.kinds:
+                assert found[claim.id] == claim.printed, (filled.table.item, claim.id)
+                judged += 1
+    assert judged > 60
+
+
+TABLE = Table(item="table-0", title="", about="", metric="speedup", unit="x", decimals=2,
+              rows="gamma", columns_are="pair",
+              cells=[("2", "A", 1.0), ("3", "A", 3.0), ("4", "A", 2.0),
+                     ("2", "B", 4.0), ("3", "B", 5.0), ("4", "B", 6.0)])
+TABLE._paper = Paper(key="made-up", title="", authors=(), year=0, url="",
+                     tables={"table-0": TABLE})
+
+
+def verdict(samples=None, **claim):
+    """Judged on the print of TABLE; every pair has c = 3.2."""
+    numbers = Numbers("paper", lambda item, row, column: TABLE.printed(row, column), lambda *_: 3.2,
+                      lambda item, row, column: (samples or {}).get((row, column)))
+    return claims.judge(Claim(id="x", text="", source="", **claim), TABLE, numbers)
+
+
+@pytest.mark.parametrize("holds, claim", [
+    ("yes", dict(kind="order", over="row", column="A", order=["3", "4", "2"])),
+    ("no", dict(kind="order", over="row", column="*", order=["3", "4", "2"])),
+    ("yes", dict(kind="order", over="column", row="*", order=["B", "A"])),
+    ("no", dict(kind="order", over="column", row="2", order=["A", "B"])),
+    ("yes", dict(kind="argmax", over="row", column="A", expected="3")),
+    ("yes", dict(kind="argmax", over="row", column="A", expected="round(c)")),
+    ("no", dict(kind="argmax", over="row", column="*", expected="round(c)")),
+    ("yes", dict(kind="argmax", over="row", column="*", expected={"A": "3", "B": "4"})),
+    ("yes", dict(kind="argmax", over="column", row="2", expected="B")),
+    ("yes", dict(kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.5)),
+    ("yes", dict(kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.4, within=0.1)),
+    ("no", dict(kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.4, within=0.05)),
+    ("yes", dict(kind="ratio", over="columns", of="3", by="2", reduce="max", expected=3.0)),
+    ("yes", dict(kind="ratio", over="columns", of="3", by="2", reduce="min", expected=1.25)),
+    ("yes", dict(kind="ratio", over="rows", of="B", by="A",
+                 expected={"2": 4.0, "3": 5 / 3, "4": 3.0})),
+    ("yes", dict(kind="range", over="columns", of="3", by="2", low=1.25, high=3.0)),
+    ("no", dict(kind="range", over="columns", of="3", by="2", low=1.25, high=2.9)),
+    ("yes", dict(kind="range", over="columns", of="3", by="2", low=1.3, high=3.0, decimals=1)),
+    ("yes", dict(kind="range", of=["3", "A"], low=1.0, high="c")),
+    ("no", dict(kind="range", of=["4", "B"], low=1.0, high="c")),
+    ("yes", dict(kind="equal", of=["*", "A"], expected=[1, 3, 2])),
+    ("no", dict(kind="equal", of=["*", "A"], expected=[1, 3])),
+    ("no", dict(kind="equal", of=["*", "A"], by=["*", "B"])),
+    ("yes", dict(kind="equal", of=["table-0", "2", "*"], by=["2", "*"])),
+    ("yes", dict(kind="equal", of=["4", "B"], expected=6)),
+])
+def test_a_claim_is_judged(holds, claim):
+    assert verdict(**claim).holds == holds
+
+
+def test_a_claim_without_numbers_is_neither_held_nor_broken():
+    one = Claim(id="x", text="", source="", kind="ratio", of=["3", "A"], expected=3)
+    nothing = Numbers("measured", lambda *_: None, lambda *_: None)
+    for claim in (one, one.model_copy(update={"kinds": ("paper",)})):
+        assert claims.judge(claim, TABLE, nothing).holds == "n/a"
+
+
+def test_a_broken_claim_says_where_and_how_close_it_was():
+    row = verdict(kind="order", over="row", column="*", order=["3", "4", "2"])
+    assert row.value == "1 of 2" and row.note.startswith("B: 3 5, 4 6")
+    near = verdict(kind="equal", of=["3", "A"], expected=3.2,
+                   samples={("3", "A"): np.linspace(2.8, 3.3, 101)})
+    assert near.holds == "no" and "the 95 % interval 2.812 .. 3.287 holds 3.2" in near.note
+    outside = verdict(kind="range", of=["3", "A"], low=0, high=2.9,
+                      samples={("3", "A"): np.linspace(2.8, 3.3, 101)})
+    assert outside.note.startswith("3 / A: 3 (95 %: 2.812 .. 3.287) not in 0 .. 2.9")
+
+
+def test_an_order_is_settled_by_joint_resamples_not_by_overlap():
+    """Two cells that swing together may overlap and still be in order in every resample."""
+    swing = np.linspace(0.5, 1.5, 200)
+    order = dict(kind="order", over="row", column="A", order=["3", "4", "2"])
+    together = {("3", "A"): 3 * swing, ("4", "A"): 2 * swing, ("2", "A"): swing}
+    assert verdict(together, **order).note == ""
+    apart = together | {("4", "A"): 2 * swing[::-1]}
+    assert verdict(apart, **order).note == "not settled by these requests: A: 3 and 4, A: 4 and 2"
+    best = verdict(apart, kind="argmax", over="row", column="A", expected="3")
+    assert best.holds == "yes" and best.note == "not settled by these requests: A: 3 and 4"
+
+
+def test_a_ratio_has_the_interval_of_the_joint_resamples():
+    swing = np.linspace(0.5, 1.5, 200)
+    found = verdict({("3", "A"): 3 * swing, ("4", "A"): 2 * swing}, kind="ratio", of=["3", "A"],
+                    by=["4", "A"], expected=1.49)
+    assert found.holds == "no" and "interval" not in found.note     # 1.5 in every resample
+
+
+# -- statistics and the ledger -------------------------------------------------------------------
+def run_with(*requests) -> Run:
+    spec = Spec(kind="virtual", method="pearl", gamma=2, latency="pearl/codellama-7-34", alpha=0.9)
+    stats = [Stats(1, t, 1, s, 0.0, t, 2 * t, a, r, 2 * t, t, s, s) for t, s, a, r in requests]
+    return Run(spec, stats, [Stats(1, 11, 1, 10.0, 0.0)] * len(stats), 2, 3.0)
+
+
+def test_statistics_by_hand():
+    run = run_with((11, 5.0, 8, 2), (11, 5.0, 4, 2))
+    assert quantities.value("speedup", run) == 2.0          # 20 tokens in 10 s over 20 in 20 s
+    assert quantities.value("run_length", run) == 3.0       # 12 accepted over 4 rejected
+    assert quantities.value("run_tokens", run) == 4.0       # and one replacement each
+    assert quantities.value("mat", run) == 12 / 22
+    assert quantities.value("target_runs", run, 220) == 220
+    assert quantities.value("gamma", run) == 2 and quantities.value("c", run) == 3.0
+    with pytest.raises(SpeclibError, match="unknown statistic 'luck'; known: speedup"):
+        quantities.value("luck", run)
+
+
+def test_intervals_are_seeded_hold_the_value_and_shrink():
+    few = run_with(*[(11, 4.0 + i % 3, 8, 2) for i in range(6)])
+    many = run_with(*[(11, 4.0 + i % 3, 8, 2) for i in range(60)])
+    def span(name, run):
+        return quantities.interval(quantities.samples(name, run))
+    spans = [span("speedup", run) for run in (few, many)]
+    assert span("speedup", few) == spans[0]
+    assert all(low < quantities.value("speedup", few) < high for low, high in spans)
+    assert spans[1][1] - spans[1][0] < 0.5 * (spans[0][1] - spans[0][0])
+    assert span("speedup", run_with((11, 5.0, 8, 2))) == (None, None)
+    assert span("run_length", run_with(*[(11, 5.0, 8, 0)] * 3)) == (None, None)
+
+
+def test_the_ledger_comes_back_as_written_with_its_columns(small, tmp_path):
+    rows = [r for filled in small.values() for r in filled.rows]
+    write_ledger(tmp_path / "ledger.csv", rows)
+    with open(tmp_path / "ledger.csv", newline="") as file:
+        assert next(csv.reader(file)) == (
+            "paper,item,row,column,metric,unit,kind,setup,value,low,high,n,source,note").split(",")
+    back = read_ledger(tmp_path / "ledger.csv")
+    assert [r[:KEY] for r in back] == [r[:KEY] for r in rows]
+    for ours, theirs in zip(rows, back, strict=True):
+        assert (ours.value is None) == (theirs.value is None)
+        assert ours.value is None or math.isclose(ours.value, theirs.value, rel_tol=1e-5)
+
+
+def test_a_ledger_refuses_two_numbers_for_one_key_and_foreign_columns(tmp_path):
+    row = LedgerRow("pearl", "table-1", "r", "c", "speedup", "x", "paper", "", 1.0)
+    with pytest.raises(SpeclibError, match="two ledger rows share the key"):
+        write_ledger(tmp_path / "ledger.csv", [row, row._replace(value=2.0)])
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(SpeclibError, match=r"other\.csv is no ledger.*a, b"):
+        read_ledger(tmp_path / "other.csv")
+
+
+def test_merging_keeps_ours_and_adds_other_machines():
+    ours = LedgerRow("pearl", "table-1", "r", "c", "speedup", "x", "measured", "p@here/f/1", 1.0)
+    same, other = ours._replace(value=9.0), ours._replace(setup="p@there/f/1")
+    assert merge([ours], [same, other]) == [ours, other]
+
+
+def test_public_names():
+    assert set(papers.__all__) == {"Filled", "Paper", "Table", "fill", "fill_all", "load_paper"}
