@@ -80,8 +80,8 @@ def load_latency(name: str) -> Latency:
 
 
 def _curve(raw: dict) -> Curve:
-    """A part of a latency file, checked; ``printed`` is the paper's own figure, for readers."""
-    unknown = raw.keys() - {"forward", "prefill", "printed"}
+    """A part of a latency file, checked; ``model`` and ``printed`` are for readers."""
+    unknown = raw.keys() - {"forward", "prefill", "printed", "model"}
     points = tuple((int(n), float(s)) for n, s in raw["forward"])
     prefill = raw.get("prefill")
     counts = [n for n, _ in points]
