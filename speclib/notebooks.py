@@ -5,6 +5,7 @@ Papermill's own command only warns about a parameter that the notebook does not 
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from pathlib import Path
@@ -15,13 +16,19 @@ from .errors import SpeclibError
 KERNEL = "python3"
 
 
-def parameters(path: Path) -> dict[str, object]:
-    """Names of the notebook's parameters. Raises SpeclibError if it has no cell for them."""
-    from papermill import inspect_notebook
-    found = inspect_notebook(str(path))
-    if not found:
-        raise SpeclibError(f"{path} has no parameters: tag the cell that sets them `parameters`")
-    return found
+def parameters(path: Path) -> list[str]:
+    """Names of the notebook's parameters. Raises SpeclibError if no cell has the tag."""
+    import nbformat
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells
+             if "parameters" in cell.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise SpeclibError(f"{path} has {len(cells)} parameters cells: tag the one cell that sets "
+                           "them `parameters`")
+    names = []
+    for line in ast.parse(cells[0].source).body:
+        targets = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+        names += [t.id for t in targets if isinstance(t, ast.Name)]
+    return names
 
 
 def run(path: Path, out: Path, given: dict[str, object] | None = None) -> Path:

@@ -38,15 +38,17 @@ def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, 
 
 
 def control(name: str, spec) -> widgets.Widget:
-    """(low, high, step, value) -> a slider, names -> a dropdown, a widget -> itself."""
+    """(low, high, step, value) -> a slider; names, or a dict of names and values -> a dropdown; a
+    widget -> itself."""
     style, label = {"description_width": "120px"}, SYMBOLS.get(name, name)
     if isinstance(spec, widgets.Widget):
         return spec
-    if spec and all(isinstance(s, str) for s in spec):
-        return widgets.Dropdown(options=list(spec), description=label, style=style)
+    if isinstance(spec, dict) or spec and all(isinstance(s, str) for s in spec):
+        options = list(spec.items()) if isinstance(spec, dict) else list(spec)
+        return widgets.Dropdown(options=options, description=label, style=style)
     if len(spec) != 4:
         raise SpeclibError(f"control {name!r} is {spec!r}: give (low, high, step, value), a tuple "
-                           "of names, or a widget")
+                           "of names, a dict of names and values, or a widget")
     low, high, step, value = spec
     kind = widgets.IntSlider if all(isinstance(s, int) for s in spec) else widgets.FloatSlider
     return kind(min=low, max=high, step=step, value=value, description=label, style=style,
