@@ -95,7 +95,7 @@ def _cell(filled, cell, run: Run) -> None:
 
 
 def _note(cell, run: Run) -> str:
-    parts = ["calibration"] if cell.calibrates else []
+    parts = [cell.calibrates] if cell.calibrates else []
     if cell.spec.kind == "virtual" and cell.spec.method != "autoregressive":
         parts.append(f"alpha {cell.spec.alpha:g}")
     if run.gamma is not None:

@@ -43,6 +43,8 @@ class Calibration(BaseModel):
             raise SpeclibError(f"{where}: the cell {list(cell or ())} is not printed")
         return value
 
-    def rests_on(self, item: str, row: str, column: str) -> bool:
-        """Whether a printed cell set this rate, so that no virtual number predicts it."""
-        return (item, row, column) in (self.cell, self.over)
+    def role(self, item: str, row: str, column: str) -> str:
+        """ "calibration" if a printed cell set this rate, so that no virtual number predicts it."""
+        if (item, row, column) not in (self.cell, self.over):
+            return ""
+        return "calibration" if self.over is None else "calibration (of the two cells' ratio only)"

@@ -28,7 +28,8 @@ COMPARABLE = ("x", "tokens", "runs")    # units in which another machine's value
 class Wanted(NamedTuple):
     """A cell to run: where it stands, what to run, which statistic to read.
 
-    ``tokens``: what counts are scaled to; ``calibrates``: the printed cell set this run's alpha.
+    ``tokens``: what counts are scaled to; ``calibrates``: "calibration" if the printed cell set
+    this run's alpha, with what of it; else empty.
     """
 
     row: str
@@ -39,15 +40,15 @@ class Wanted(NamedTuple):
     metric: str
     unit: str
     tokens: int = 0
-    calibrates: bool = False
+    calibrates: str = ""
 
 
 @dataclass
 class Filled:
     """A table with everything known of it. ``values``: kind -> (row, column) -> number;
     ``runs``: (row, column, kind) -> Run; ``samples``: the same -> bootstrap resamples, comparable
-    one by one; ``figure``: what a drawn item shows (see ``items``); ``errors``: cells that failed,
-    by name."""
+    one by one; ``figure``: an items.Replay (table-9, figure-3), items.Series (figure-2b) or Trace
+    (figure-2a); ``errors``: why by name of the cell that failed."""
 
     table: Table
     profile: Profile
@@ -127,9 +128,9 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
         spec = Spec(**common, pair=s["pair"], task=s["task"], tokens=min(longest, profile.tokens),
                     requests=profile.prompts, sweep=profile.sweep_prompts)
     how = table.paper.calibration.get(s.get("alpha"))
-    sets = how is not None and how.rests_on(table.item, row, column)
+    sets = how.role(table.item, row, column) if how and kind == "virtual" else ""
     return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],
-                  int(s.get("prompts", 0)) * longest, sets and kind == "virtual")
+                  int(s.get("prompts", 0)) * longest, sets)
 
 
 def fill(table: Table, profile: Profile, progress: Progress | None = None,

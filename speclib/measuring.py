@@ -13,6 +13,7 @@ from datetime import datetime
 
 from . import cache, machine, measured_cells, prompts
 from .decoding import draft_length
+from .errors import SpeclibError
 from .experiment import Run, Spec
 from .measured_cells import Setting
 from .methods import METHODS
@@ -69,13 +70,25 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
     """(spec, its run or the error it ended with), pair by pair; a step of ``bar`` is a prompt."""
     bar.grow(sum(s.requests for s in specs))
     for place in dict.fromkeys((s.pair, s.dtype) for s in specs):
+        cells, failed = [], {}
+        for spec in (s for s in specs if (s.pair, s.dtype) == place):
+            try:
+                cells.append(Cell(spec, bar))
+            except Exception as error:
+                failed[spec] = error
         try:
-            cells = [Cell(s, bar) for s in specs if (s.pair, s.dtype) == place]
-            failed = _measure(*place, [c for c in cells if not c.whole])
+            failed |= _measure(*place, [c for c in cells if not c.whole])
         except Exception as error:
-            yield from ((s, error) for s in specs if (s.pair, s.dtype) == place)
-            continue
-        yield from ((c.spec, failed[c.spec] if c.spec in failed else c.run()) for c in cells)
+            failed |= {c.spec: _explained(error) for c in cells if not c.whole}
+        yield from failed.items()
+        yield from ((c.spec, c.run()) for c in cells if c.spec not in failed)
+
+
+def _explained(error: Exception) -> Exception:
+    if not isinstance(error, ImportError):
+        return error
+    return SpeclibError(f"{error}: measured cells need the libraries of real models; install them "
+                        "with `pip install 'speclib[models]'`")
 
 
 def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:

@@ -41,7 +41,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, name=f"speclib-{role}", daemon=True,
                                        args=(theirs, self.shared, pair, role, dtype))
-        with _no_main():
+        with no_main():
             self.process.start()
         theirs.close()
 
@@ -55,7 +55,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def _no_main():
+def no_main():
     """Hides the user's script while a worker starts, so that it is not run again in there."""
     real, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
     try:

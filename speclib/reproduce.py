@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from . import cache, machine, paths
@@ -17,6 +18,7 @@ from .errors import SpeclibError
 
 SOURCES = ("*.py", "*.js", "*.css")         # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
+RUNNERS = ("papermill", "nbconvert", "ipykernel")
 SHARED = ("index.html", "ledger.csv", "claims.csv", "plotly.min.js")
 
 
@@ -69,7 +71,10 @@ def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) ->
     failed = {name: why for f in book.filled.values() for name, why in f.errors.items()}
     publish.tables(book)
     source = notebook(key)
-    if source.is_file():
+    missing = [tool for tool in RUNNERS if find_spec(tool) is None]
+    if missing:
+        say(f"{', '.join(missing)} not installed: no {key}.html. `pip install -e '.[notebooks]'`")
+    elif source.is_file():
         say(f"{key}: running {source.relative_to(paths.ROOT)}")
         given = {"paper": key, "quick": quick, "measured": measured}
         publish.page(book, notebooks.run(source, paths.REPORTS / f"{key}.ipynb", given))

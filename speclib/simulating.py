@@ -13,7 +13,7 @@ from .experiment import Run, Spec
 from .latency import load_latency
 from .methods import METHODS
 from .paths import DATA
-from .processes import _no_main as no_main
+from .processes import no_main
 from .progress import Progress
 from .trace import Stats, Trace, astuple, total
 

@@ -90,6 +90,9 @@ class Coins:
 
     def choose(self, dist: np.ndarray, position: int, role: str, index: int = 0) -> int:
         """Draws from ``dist`` [V], which sums to one; ``position`` is the token's in the text."""
+        best = int(dist.argmax())
+        if dist[best] == 1:                     # one outcome: no coin is needed
+            return best
         return invert(dist, self._u(position, role, index))
 
     def _u(self, position: int, role: str, index: int) -> float:

@@ -310,11 +310,31 @@ def test_a_measured_method_that_fails_leaves_the_others(monkeypatch):
     assert len(failed.value.runs[good].stats) == 3
 
 
+def test_cells_that_are_done_survive_a_pair_that_cannot_start(monkeypatch):
+    done, new = measured(), measured(gamma=3)
+    run_all([done])
+
+    def broken(*_, **__):
+        raise SpeclibError("no such device")
+    monkeypatch.setattr(measuring, "Processes", broken)
+    with pytest.raises(CellsFailed, match="1 of 2 cells") as failed:
+        run_all([done, new])
+    assert set(failed.value.runs) == {done}
+
+
 def test_an_unknown_pair_or_task_is_named():
     with pytest.raises(CellsFailed, match="no pair 'nowhere'"):
         run_all([measured(pair="nowhere")])
     with pytest.raises(CellsFailed, match="unknown task 'sudoku'"):
         run_all([measured(task="sudoku")])
+
+
+def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
+    def missing(*_, **__):
+        raise ModuleNotFoundError("No module named 'torch'")
+    monkeypatch.setattr(measuring, "Processes", missing)
+    with pytest.raises(CellsFailed, match=r"No module named 'torch'.*speclib\[models\]"):
+        run_all([measured()])
 
 
 def test_the_first_difference_between_outputs():
