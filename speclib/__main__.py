@@ -37,9 +37,10 @@ def reproduce(
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
-        print(f"{len(outcome.failed)} cells failed; all others are kept, run again to retry:",
-              *(f"  {name}: {why}" for name, why in outcome.failed.items()), sep="\n",
-              file=sys.stderr)
+        from .views.grid import by_reason
+        lines = [f"  {why}\n    {'; '.join(names)}" for why, names in by_reason(outcome.failed)]
+        print(f"{len(outcome.failed)} failed; all others are kept, run again to retry:", *lines,
+              sep="\n", file=sys.stderr)
         raise typer.Exit(1)
 
 

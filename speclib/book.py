@@ -84,8 +84,10 @@ class Book:
         table: one request by each method, measured if it was, on one axis; its first ``tokens``."""
         from .views.timeline import timeline
         filled = self.item(name)
-        if column is None and hasattr(filled.figure, "trace"):
-            return timeline(filled.figure)
+        drawn = filled.figure
+        if column is None and hasattr(drawn, "pieces"):     # printed tokens: words without spaces
+            words = {i: f" {word}" for i, word in drawn.pieces.items()}
+            return timeline(SimpleNamespace(trace=drawn.trace, pieces=words))
         runs = _runs(filled, column)
         return timeline(*runs.values(), labels=list(runs), until=_until(runs.values(), tokens))
 

@@ -61,7 +61,7 @@ def _execute(path: Path, part: Path, given: dict) -> None:
         papermill.execute_notebook(
             str(path), str(part), given, kernel_name=KERNEL, language="python",
             cwd=str(path.parent), progress_bar=sys.stderr.isatty(),
-            extra_arguments=["--IPKernelApp.log_level=40"])
+            extra_arguments=["--IPKernelApp.log_level=50"])
     except PapermillExecutionError as error:
         raise SpeclibError(f"{path.name} failed in cell {error.cell_index}: {error.ename}: "
                            f"{error.evalue}; see {part}") from error

@@ -40,10 +40,10 @@ def tables(book: Book) -> None:
 
 
 def _keeps(row: LedgerRow, book: Book) -> bool:
-    """Whether a row of the ledger stays: another paper's, another machine's, or of a kind that
-    this call did not look at."""
+    """Whether a row of the ledger stays: another paper's, another machine's, or a number of a kind
+    that this call did not look at."""
     return (row.paper != book.paper.key or of_another_machine(row)
-            or row.kind not in ("paper", *book.kinds))
+            or (row.kind not in ("paper", *book.kinds) and row.value is not None))
 
 
 def read_claims(path: Path) -> list[ClaimRow]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ from .errors import SpeclibError
 SOURCES = ("*.py", "*.js", "*.css")         # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
 RUNNERS = ("papermill", "nbconvert", "ipykernel")
+SAY = partial(print, flush=True)
 SHARED = ("index.html", "ledger.csv", "claims.csv", "plotly.min.js")
 
 
@@ -37,7 +39,7 @@ def known() -> list[str]:
 
 
 def reproduce(only: Iterable[str] = (), *, quick: bool = False, measured: bool = True,
-              say: Callable[[str], None] = print) -> Outcome:
+              say: Callable[[str], None] = SAY) -> Outcome:
     """Regenerates ``reports/`` for all papers, or ``only`` some. Raises SpeclibError for an
     unknown paper; cells that fail are in the outcome, and everything else is written."""
     chosen, outcome = list(only) or known(), Outcome()
@@ -52,7 +54,9 @@ def reproduce(only: Iterable[str] = (), *, quick: bool = False, measured: bool =
         failed = _paper(key, quick, measured, say)
         outcome.failed |= failed
         outcome.done.append(key)
-        if not failed:
+        if failed:
+            _stamp_file(key).unlink(missing_ok=True)
+        else:
             _stamp(key, asked)
     if outcome.done:
         for key in known():                 # the index is shared: its change outdates no paper
@@ -62,7 +66,7 @@ def reproduce(only: Iterable[str] = (), *, quick: bool = False, measured: bool =
 
 def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) -> dict[str, str]:
     """One paper, from cells to pages. Returns the cells that failed."""
-    from . import notebooks, publish
+    from . import publish
     from .book import Book
     book = Book(key, quick=quick, measured=measured)
     if measured and "measured" not in book.kinds:
@@ -70,16 +74,28 @@ def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) ->
     say(f"{key}: filling {len(book.paper.tables)} tables ({book.profile.name} profile)")
     failed = {name: why for f in book.filled.values() for name, why in f.errors.items()}
     publish.tables(book)
-    source = notebook(key)
+    failed |= _page(book, say)
+    publish.index(book)
+    return failed
+
+
+def _page(book, say: Callable[[str], None]) -> dict[str, str]:
+    """Runs the paper's notebook and makes its page. Returns why there is none, if it failed."""
+    from . import notebooks, publish
+    key, source = book.paper.key, notebook(book.paper.key)
     missing = [tool for tool in RUNNERS if find_spec(tool) is None]
     if missing:
         say(f"{', '.join(missing)} not installed: no {key}.html. `pip install -e '.[notebooks]'`")
-    elif source.is_file():
-        say(f"{key}: running {source.relative_to(paths.ROOT)}")
-        given = {"paper": key, "quick": quick, "measured": measured}
+    if missing or not source.is_file():
+        return {}
+    say(f"{key}: running {source.relative_to(paths.ROOT)}")
+    given = {"paper": key, "quick": book.profile.name == "quick",
+             "measured": "measured" in book.kinds}
+    try:
         publish.page(book, notebooks.run(source, paths.REPORTS / f"{key}.ipynb", given))
-    publish.index(book)
-    return failed
+    except SpeclibError as error:
+        return {source.name: str(error)}
+    return {}
 
 
 def notebook(key: str) -> Path:

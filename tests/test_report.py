@@ -26,7 +26,7 @@ def filled(tmp_path_factory):
     """Items of every form, with the virtual cells of the quick profile."""
     held, paths.CACHE = paths.CACHE, tmp_path_factory.mktemp("cache")
     try:
-        items = ["figure-2b", "table-1", "table-5", "table-9", "table-15", "theorem-2"]
+        items = ["figure-2b", "table-1", "table-4", "table-5", "table-9", "table-15", "theorem-2"]
         yield fill_all(load_paper("pearl"), QUICK, items, kinds=("virtual",))
     finally:
         paths.CACHE = held
@@ -62,6 +62,13 @@ def test_the_unit_shown_is_the_printed_one(filled):
     assert g.unit == "ms" and g.entry("target", "llama 2 7&70B", Source("paper")).text == "108.0"
 
 
+def test_numbers_in_brackets_stand_with_their_cell(filled):
+    entry = grid(filled["table-4"]).entry("PEARL w/o pre-verify", "Llama 2 7B&70B", Source("paper"))
+    assert (entry.text, entry.error) == ("2.51", "(0.26)") and "0.36" in entry.note
+    assert "| 2.51† (0.26) |" in markdown.section_md(filled["table-4"])
+    assert "<small>(0.26)</small>" in tables.section_html(filled["table-4"])
+
+
 @pytest.mark.parametrize("share, text", [(0, "0 %"), (0.0004, "0 %"), (-0.042, "−4.2 %"),
                                          (0.193, "+19 %"), (float("nan"), "")])
 def test_relative_differences_are_short_and_signed(share, text):
@@ -95,13 +102,15 @@ def test_every_section_says_where_its_numbers_come_from(filled):
 
 def test_another_machines_numbers_are_a_column_of_their_own(filled):
     row = LedgerRow("pearl", "table-5", "3", "CodeLlama 7&34", "decode_speed", "tok/s", "measured",
-                    "hub/x@epyc-64c/bfloat16/1", 51.5, 50.0, 53.0, 8, "measured 2026-01-01")
+                    "hub/x@epyc-64c/bfloat16/1", 51.5, 50.0, 53.0, 8, "measured 2026-01-01 9:00",
+                    "dilated; c 3.1")
     other = row._replace(item="table-6", value=77.7)
     text = markdown.section_md(filled["table-5"], [row, other])
     assert "measured @ epyc-64c" in text and "51.50" in text and "77.7" not in text
     html = tables.section_html(filled["table-5"], [row])
-    assert "measured @ epyc-64c" in html and 'title="95 %: 50.00 .. 53.00 (n 8)"' in html
-    assert "measured: epyc-64c/bfloat16/1, n = 8, measured 2026-01-01" in text
+    assert "measured @ epyc-64c" in html
+    assert 'title="95 %: 50.00 .. 53.00 (n 8); dilated; c 3.1"' in html
+    assert "measured: epyc-64c/bfloat16/1, n = 8, measured 2026-01-01: hub/x (dilated)" in text
 
 
 def test_a_cell_that_failed_is_shown_as_failed(filled):

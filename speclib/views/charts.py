@@ -163,7 +163,7 @@ def _panels(titles, across: int = ACROSS, shared: bool = False) -> go.Figure:
 
 def _labels(names) -> list[str]:
     """Long names on two lines, so that none is turned."""
-    return [n.replace(" ", "<br>", 1) if len(n) > 12 else n for n in names]
+    return ["<br>".join(n.rsplit(" ", 1)) if len(n) > 12 else n for n in names]
 
 
 def _add(figure, i: int, trace) -> None:

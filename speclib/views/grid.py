@@ -28,8 +28,9 @@ class Source(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One number as text. ``error``: relative, against print; ``spread``: its 95 % interval and
-    n; ``note``: the ledger's; ``mark``: "c" calibration, "†" erratum, "" none."""
+    """One number as text. ``error``: relative, against print (of a printed cell: its second
+    number, in brackets); ``spread``: its 95 % interval and n; ``note``: the ledger's; ``mark``:
+    "c" calibration, "†" erratum, "" none."""
 
     text: str
     error: str = ""
@@ -95,15 +96,22 @@ def _entry(table, row, printed: float | None) -> Entry:
     text = number(row.value * scale, digits(row, s["decimals"]))
     if row.kind == "paper":
         errata = _errata(table, row)
-        return Entry(text, note=errata, mark="†" if errata else "")
+        return Entry(text, _bracket(table, row), note=errata, mark="†" if errata else "")
     comparable = row.kind != "measured" or row.unit in COMPARABLE
     error = percent(row.value / printed - 1) if printed and comparable else ""
     mark = "c" if row.note.startswith("calibration") else ""
     return Entry(text, error, spread(row, scale, s["decimals"]), row.note, mark)
 
 
+def _bracket(table, row) -> str:
+    """The number printed in brackets, if the cell has one."""
+    cells = table.beside.cells if table.beside else ()
+    return next((f"({number(v, table.beside.decimals)})" for r, c, v in cells
+                 if (r, c) == (row.row, row.column)), "")
+
+
 def _errata(table, row) -> str:
-    return "; ".join(" ".join(e.note.split()) for e in table.errata if not e.beside and any(
+    return "; ".join(" ".join(e.note.split()) for e in table.errata if any(
         r in (row.row, "*") and c in (row.column, "*") for r, c in e.cells))
 
 
@@ -134,20 +142,19 @@ def spread(row, scale: float, decimals: int) -> str:
 
 
 def sources_of(filled, others: Iterable = ()) -> dict[str, list[str]]:
-    """Kind -> where its numbers come from, as lines: files, machine, how many, when."""
-    lines: dict[str, dict[str, None]] = {}
-    for row in [*filled.rows, *(r for r in others if r.item == filled.table.item)]:
+    """Kind -> where its numbers come from, as lines: files; machine, n, day, and which models."""
+    lines: dict[str, dict[str, dict[str, None]]] = {}
+    for row in [*_shown(filled.table, filled.rows), *_shown(filled.table, others)]:
         if row.value is None:
             continue
-        if row.kind == "paper":
-            line = row.source
-        elif row.kind == "measured":
-            where, _, rest = row.setup.partition("@")
-            line = f"{rest}, n = {row.n}, {row.source}" if rest else where
-        else:
-            line = row.source or row.setup
-        lines.setdefault(row.kind, {})[line] = None
-    return {kind: list(found) for kind, found in lines.items()}
+        pair, at, machine = row.setup.partition("@")
+        line, models = row.source or row.setup, {}
+        if at:
+            line = f"{machine}, n = {row.n}, {' '.join(row.source.split()[:2])}"
+            models = {f"{pair} (dilated)" if "dilated" in row.note else pair: None}
+        lines.setdefault(row.kind, {}).setdefault(line, {}).update(models)
+    return {kind: [f"{line}: {', '.join(models)}" if models else line
+                   for line, models in found.items()] for kind, found in lines.items()}
 
 
 def counts(filled: dict) -> dict[str, dict[str, int]]:
@@ -160,3 +167,11 @@ def counts(filled: dict) -> dict[str, dict[str, int]]:
             found[kind] = {"cells": cells} | {
                 h: sum(c.holds == h for c in claims) for h in ("yes", "no", "n/a")}
     return found
+
+
+def by_reason(errors: dict[str, str]) -> list[tuple[str, list[str]]]:
+    """Why cells failed -> which: one cause often fails many."""
+    found: dict[str, list[str]] = {}
+    for name, why in errors.items():
+        found.setdefault(why, []).append(name)
+    return list(found.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .grid import MISSING, ORDER, Grid, counts, grid, sources_of
+from .grid import MISSING, ORDER, Grid, by_reason, counts, grid, sources_of
 from .tables import LONG, SIGNS, places
 
 KINDS = """Every number has a kind. `paper`: printed there. `virtual`: the method's real code on a
@@ -58,7 +58,7 @@ def table_md(filled, others: Iterable = ()) -> str:
     if not g.cells:
         return "The text we transcribed from holds no number of it."
     if len(g.sources) == 1:
-        rows = [[r, *(_marked(g.entry(r, c, g.sources[0])) for c in g.columns)] for r in g.rows]
+        rows = [[r, *(_printed(g.entry(r, c, g.sources[0])) for c in g.columns)] for r in g.rows]
         return f"`{g.sources[0].label}`, in {g.unit}:\n\n" + pipes([table.rows, *g.columns], rows)
     heads = [h for s in g.sources for h in ([s.label] if s.kind == "paper" else
                                             [s.label, "against print", "95 %"])]
@@ -82,13 +82,17 @@ def _line(g: Grid, row: str, column: str) -> list[str]:
     cells = []
     for source in g.sources:
         entry = g.entry(row, column, source)
-        cells += [_marked(entry)] if source.kind == "paper" else [
+        cells += [_printed(entry)] if source.kind == "paper" else [
             _marked(entry), entry.error, entry.spread.partition(" (")[0]]
     return cells
 
 
 def _marked(entry) -> str:
     return f"{entry.text} *{entry.mark}*" if entry.mark == "c" else entry.text + entry.mark
+
+
+def _printed(entry) -> str:
+    return f"{_marked(entry)} {entry.error}".rstrip()
 
 
 def claims_md(filled) -> str:
@@ -119,7 +123,7 @@ def _errata(table) -> str:
 
 
 def _failures(filled) -> str:
-    lines = [f"- {name}: {why}" for name, why in filled.errors.items()]
+    lines = [f"- {why}: {'; '.join(names)}" for why, names in by_reason(filled.errors)]
     return "\n".join(["Cells that failed:", "", *lines]) if lines else ""
 
 

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 
 from .grid import counts
-from .tables import STYLE, summary_html, table_html, verdicts_html
+from .tables import STYLE, failures_html, summary_html, table_html, verdicts_html
 
 HERE = Path(__file__).parent
 PLOTLY, WIDGET = "application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json"
@@ -133,7 +133,7 @@ def summary(paper, filled: dict, profile: str) -> dict:
             "year": paper.year, "profile": profile, "counts": counts(filled),
             "summary": summary_html(filled), "headline": table_html(best),
             "broken": verdicts_html(filled, "no", ("virtual", "emulated", "measured")),
-            "failed": {k: v for f in filled.values() for k, v in f.errors.items()}}
+            "failed": failures_html({k: v for f in filled.values() for k, v in f.errors.items()})}
 
 
 def index_page(entries: list[dict], facts: dict[str, str]) -> str:
@@ -153,9 +153,6 @@ def index_page(entries: list[dict], facts: dict[str, str]) -> str:
 
 def _entry(entry: dict) -> str:
     key = escape(entry["key"])
-    failed = "".join(f"<li>{escape(k)}: {escape(v)}</li>" for k, v in entry["failed"].items())
-    if failed:
-        failed = f'<div class="failed"><p>Cells that failed</p><ul>{failed}</ul></div>'
     quick = "" if entry["profile"] == "full" else (
         f" The <b>{escape(entry['profile'])}</b> profile: fewer requests and prompts, wider "
         "intervals.")
@@ -163,7 +160,7 @@ def _entry(entry: dict) -> str:
             f'<p class="soft">{escape(entry["authors"])}, {entry["year"]}. Made {entry["made"]}.'
             f'{quick}</p><p class="links"><a href="{key}.html">{key}.html</a>'
             f'<a href="{key}.md">{key}.md</a></p>'
-            f'<div class="speclib">{entry["summary"]}{failed}{entry["headline"]}'
+            f'<div class="speclib">{entry["summary"]}{entry["failed"]}{entry["headline"]}'
             f'{entry["broken"]}</div></section>')
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from .grid import MISSING, ORDER, Entry, Grid, Source, counts, grid, sources_of
+from .grid import MISSING, ORDER, Entry, Grid, Source, by_reason, counts, grid, sources_of
 
 STYLE = f"<style>{(Path(__file__).parent / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24                       # tables with more rows than this are folded
@@ -21,7 +21,7 @@ def section_html(filled, others: Iterable = ()) -> str:
     """Everything known of one item: what it claims, its numbers, verdicts, errata, sources."""
     table, others = filled.table, list(others)
     parts = [f'<p class="about">{escape(" ".join(table.about.split()))}</p>',
-             table_html(filled, others), failures_html(filled), claims_html(filled),
+             table_html(filled, others), failures_html(filled.errors), claims_html(filled),
              errata_html(table), sources_html(filled, others)]
     return f'{STYLE}<div class="speclib">{"".join(parts)}</div>'
 
@@ -74,17 +74,20 @@ def _cell(entry: Entry, source: Source, edge: str) -> str:
 
 def _legend(g: Grid) -> str:
     marks = {e.mark for cell in g.cells.values() for e in cell.values()}
-    errors = any(e.error for cell in g.cells.values() for e in cell.values())
+    small = [(s, e.error) for cell in g.cells.values() for s, e in cell.items() if e.error]
+    errors = any(s.kind != "paper" for s, _ in small)
     words = ["small: relative difference to print"] if errors else []
+    words += ["brackets: printed so"] if any(s.kind == "paper" for s, _ in small) else []
     words += ["c: printed cell that set the acceptance rate"] if "c" in marks else []
     words += ["†: see errata"] if "†" in marks else []
     words += ["hover: 95 % interval, window, notes"] if errors else []
     return f'<p class="small">{"; ".join(words)}</p>' if words else ""
 
 
-def failures_html(filled) -> str:
-    items = "".join(f"<li><b>{escape(k)}</b>: {escape(v)}</li>" for k, v in filled.errors.items())
-    return f'<div class="failed"><p>Cells that failed:</p><ul>{items}</ul></div>' if items else ""
+def failures_html(errors: dict[str, str]) -> str:
+    items = "".join(f"<li><b>{escape(why)}</b><br>{escape('; '.join(names))}</li>"
+                    for why, names in by_reason(errors))
+    return f'<div class="failed"><p>Cells that failed</p><ul>{items}</ul></div>' if items else ""
 
 
 # -- verdicts ------------------------------------------------------------------------------------

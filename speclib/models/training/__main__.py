@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
 from itertools import chain
 
@@ -35,9 +36,9 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--target-minutes", type=float, default=42)
     parser.add_argument("--copying-steps", type=int, default=1000, help="target, second pass")
     parser.add_argument("--copying-minutes", type=float, default=13)
-    parser.add_argument("--text-steps", type=int, default=2500, help="draft, on the training text")
+    parser.add_argument("--text-steps", type=int, default=700, help="draft, on the training text")
     parser.add_argument("--text-minutes", type=float, default=8)
-    parser.add_argument("--draft-steps", type=int, default=3500, help="draft, on target output")
+    parser.add_argument("--draft-steps", type=int, default=700, help="draft, on target output")
     parser.add_argument("--draft-minutes", type=float, default=10)
     return parser.parse_args(arguments)
 
@@ -73,7 +74,9 @@ def make_target(given: argparse.Namespace, command: str) -> None:
 def make_draft(given: argparse.Namespace, command: str) -> None:
     """The draft: distilled from the saved target on the training text, then on its output."""
     tokenizer = AutoTokenizer.from_pretrained(MODELS / "target")
-    tokenizer.save_pretrained(MODELS / "draft-good")
+    (MODELS / "draft-good").mkdir(exist_ok=True)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(MODELS / "target" / name, MODELS / "draft-good" / name)
     writer = bpe.Writer(tokenizer)
     target = LlamaForCausalLM.from_pretrained(MODELS / "target", dtype=torch.float32)
     target = target.to(given.device).eval().requires_grad_(False)
