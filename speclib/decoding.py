@@ -82,8 +82,8 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
         if not opened:
             here.close()
     tokens = here.text[len(ids):]
-    return Result(here.pair.tokenizer.decode(list(tokens)), tokens, stats(trace), trace,
-                  pieces(trace, here.pair.tokenizer))
+    text = here.pair.tokenizer.decode(list(tokens), skip_special_tokens=True)
+    return Result(text, tokens, stats(trace), trace, pieces(trace, here.pair.tokenizer))
 
 
 def draft_length(gamma, world: World) -> int:

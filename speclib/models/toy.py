@@ -133,5 +133,5 @@ class ToyTokenizer:
     def encode(self, text: str) -> list[int]:
         return [BOS] if text else []
 
-    def decode(self, tokens) -> str:
+    def decode(self, tokens, skip_special_tokens: bool = False) -> str:
         return "".join(f" t{t}" for t in tokens)
