@@ -47,7 +47,7 @@ def reproduce(
 @app.command()
 def merge(ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")]) -> None:
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
-    from .publish import merge_ledger
+    from .reproduce.publish import merge_ledger
     print(f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them")
 
 
@@ -59,7 +59,7 @@ def run_notebook(
         "-p", "--parameter", metavar="NAME=VALUE", help="Repeatable; unknown names fail.")] = None,
 ) -> None:
     """Run a notebook with parameters, strictly: an unknown parameter is an error."""
-    from .notebooks import run
+    from .reproduce.notebooks import run
     print(run(path, out, dict(map(_parameter, parameter or ()))))
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from statistics import median
 
-from .cache import write_atomically
+from .experiment.cache import write_atomically
 from .latency import Latency
 from .operations import Prefix, Score
 from .paths import REPORTS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from speclib import SpeclibError, paths
-from speclib.book import Book, of_another_machine
-from speclib.ledger import LedgerRow
-from speclib.machine import name
+from speclib.experiment.machine import name
 from speclib.papers import fill_all
+from speclib.papers.ledger import LedgerRow
+from speclib.reproduce.book import Book, of_another_machine
 
 
 @pytest.fixture(scope="module")

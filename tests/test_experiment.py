@@ -9,18 +9,20 @@ from types import SimpleNamespace
 import pytest
 from pydantic import ValidationError
 
-from speclib import (
+from speclib import experiment, paths
+from speclib.errors import SpeclibError
+from speclib.experiment import (
+    CellsFailed,
+    Spec,
     cache,
-    experiment,
+    example,
     machine,
     measured_cells,
     measuring,
-    paths,
+    run_all,
     simulating,
     virtual_cells,
 )
-from speclib.errors import SpeclibError
-from speclib.experiment import CellsFailed, Spec, example, run_all
 from speclib.methods import METHODS
 from speclib.progress import Progress
 from speclib.trace import total
@@ -117,7 +119,7 @@ def package(tmp_path):
                            ignore=shutil.ignore_patterns("__pycache__"))
 
 
-ROOTS = ("speclib.methods.pearl", "speclib.virtual_cells")
+ROOTS = ("speclib.methods.pearl", "speclib.experiment.virtual_cells")
 
 
 def key(package) -> str:
@@ -131,7 +133,7 @@ def edit(package, file, old="", new="\nEDITED = 1\n"):
     path.write_text(path.read_text().replace(old, new, 1) if old else path.read_text() + new)
 
 
-@pytest.mark.parametrize("file", ["methods/pearl.py", "virtual_cells.py", "virtual.py", "tokens.py",
+@pytest.mark.parametrize("file", ["methods/pearl.py", "experiment/virtual_cells.py", "virtual.py", "tokens.py",
                                   "models/toy.py", "trace.py", "latency.py"])
 def test_code_that_a_cell_runs_enters_its_key(package, file):
     before = key(package)
@@ -139,9 +141,9 @@ def test_code_that_a_cell_runs_enters_its_key(package, file):
     assert key(package) != before
 
 
-@pytest.mark.parametrize("file", ["methods/speculative.py", "methods/__init__.py", "papers.py",
+@pytest.mark.parametrize("file", ["methods/speculative.py", "methods/__init__.py", "papers/__init__.py",
                                   "processes.py", "models/hf.py", "views/timeline.py",
-                                  "experiment.py", "__init__.py"])
+                                  "experiment/__init__.py", "__init__.py"])
 def test_code_that_a_cell_does_not_run_keeps_it(package, file):
     before = key(package)
     edit(package, file)

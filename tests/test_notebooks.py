@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from speclib import notebooks
 from speclib.errors import SpeclibError
+from speclib.reproduce import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = sorted(p for p in (ROOT / "notebooks").rglob("*.ipynb")

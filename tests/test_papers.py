@@ -9,14 +9,14 @@ import shutil
 import numpy as np
 import pytest
 
-from speclib import claims, items, papers, paths, quantities, theory
-from speclib.comparisons import Numbers
+from speclib import papers, paths, theory
 from speclib.errors import SpeclibError
 from speclib.experiment import QUICK, CellsFailed, Profile, Run, Spec
-from speclib.filling import wanted
-from speclib.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
-from speclib.papers import fill, fill_all, load_paper
-from speclib.printed import Claim, Paper, Table
+from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
+from speclib.papers.comparisons import Numbers
+from speclib.papers.filling import wanted
+from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
+from speclib.papers.printed import Claim, Paper, Table
 from speclib.trace import Stats
 
 SMALL = Profile("small", 2_048, 1, 8, 1)
@@ -157,7 +157,7 @@ def test_tables_share_their_measured_cells(paper):
 def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(paper, monkeypatch):
     def failing(specs, progress=None):
         raise CellsFailed({}, {s: RuntimeError("out of memory") for s in specs})
-    monkeypatch.setattr("speclib.filling.run_all", failing)
+    monkeypatch.setattr("speclib.papers.filling.run_all", failing)
     filled = fill(paper.table("table-5"), SMALL)
     assert len(filled.errors) == 15
     assert all(name.startswith("table-5, ") for name in filled.errors)
@@ -173,7 +173,7 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
         facts = {"differs": [None, 3], "contention": {"draft": 1.2, "target": 1.1}, "load": 0.5}
         return {s: Run(s, stats, plain, 3, 2.9, "xeon-2c-ab12cd", facts=facts, created="today")
                 for s in specs}
-    monkeypatch.setattr("speclib.filling.run_all", made_up)
+    monkeypatch.setattr("speclib.papers.filling.run_all", made_up)
     filled = fill(paper.table("table-1"), SMALL, kinds=("measured",))
     row = next(r for r in filled.rows if r.row == "PEARL (ours)" and r.metric == "speedup"
                and (r.kind, r.column) == ("measured", "CodeLlama 7&34B"))

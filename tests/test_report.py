@@ -13,8 +13,8 @@ import pytest
 
 from speclib import paths
 from speclib.experiment import QUICK
-from speclib.ledger import LedgerRow
 from speclib.papers import fill_all, load_paper
+from speclib.papers.ledger import LedgerRow
 from speclib.views import charts, markdown, report, tables
 from speclib.views.grid import Source, grid, percent
 

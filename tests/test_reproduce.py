@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from speclib import cache
-from speclib.ledger import LedgerRow, read_ledger, write_ledger
+from speclib.experiment import cache
+from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")

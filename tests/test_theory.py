@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from speclib import theory, virtual_cells
+from speclib import theory
 from speclib.errors import SpeclibError
+from speclib.experiment import virtual_cells
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.trace import total

@@ -23,7 +23,7 @@ from speclib.models.training import (  # noqa: E402
     reasoning,
     rows,
     tokenizer,
-)  # fmt: skip
+)
 from speclib.models.training.folders import PROMPTS  # noqa: E402
 
 TINY = fit.Shape(layers=1, width=64, heads=1, ffn=96)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..items import replay
 from ..papers import load_paper
+from ..papers.items import replay
 
 
 def steps(paper: str, item: str) -> pd.DataFrame:

@@ -16,9 +16,9 @@ from itertools import chain
 import torch
 from transformers import AutoTokenizer, LlamaForCausalLM
 
-from speclib.models.training import cards, code, corpus, distil, export, fit, measure, rows
-from speclib.models.training import tokenizer as bpe
-from speclib.models.training.folders import MODELS
+from . import cards, code, corpus, distil, export, fit, measure, rows
+from . import tokenizer as bpe
+from .folders import MODELS
 
 TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
 ANSWERS = 3000  # prompts the target answers for the draft

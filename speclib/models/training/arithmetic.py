@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 
-from speclib.models.training.tasks import Task, data
+from .tasks import Task, data
 
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
 COUNTED = re.compile(r"\[(\w+)\]")

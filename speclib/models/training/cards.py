@@ -6,8 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from speclib.models.training.fit import Shape
-from speclib.models.training.folders import MODELS
+from .fit import Shape
+from .folders import MODELS
 
 DATA = """Generated task text (`data/corpus`, `speclib/models/training`): functions in HumanEval's
 format, arithmetic stories in eleven languages, MT-bench's eight categories in two turns,

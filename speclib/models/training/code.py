@@ -10,7 +10,7 @@ import random
 import sysconfig
 from pathlib import Path
 
-from speclib.models.training.tasks import Task, data
+from .tasks import Task, data
 
 TYPING = ("List", "Optional", "Set", "Dict")
 INDENT = "    "

@@ -10,8 +10,8 @@ import random
 from collections.abc import Iterator
 from functools import partial
 
-from speclib.models.training import arithmetic, code, frames, reasoning
-from speclib.models.training.tasks import Task
+from . import arithmetic, code, frames, reasoning
+from .tasks import Task
 
 GENERATORS = {
     "humaneval": code.task,

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from transformers import LlamaForCausalLM
 
-from speclib.models.training import corpus, measure
-from speclib.models.training.fit import logits
-from speclib.models.training.tokenizer import PROMPT_WEIGHT, Writer
+from . import corpus, measure
+from .fit import logits
+from .tokenizer import PROMPT_WEIGHT, Writer
 
 HARD = 0.5  # weight of the cross-entropy against the target's argmax, beside the divergence
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)  # mostly greedy output; some sampled, for sampling runs

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from speclib.models.training import corpus
-from speclib.models.training.folders import PROMPTS
-from speclib.models.training.tasks import Task
+from . import corpus
+from .folders import PROMPTS
+from .tasks import Task
 
 MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem",
             "humanities")

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from speclib.models.training.tokenizer import SPECIAL, VOCABULARY
+from .tokenizer import SPECIAL, VOCABULARY
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from speclib.models.training.tasks import Task, data, say
+from .tasks import Task, data, say
 
 FILES = ("writing", "knowledge", "reading")
 

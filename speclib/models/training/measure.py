@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from transformers import LlamaForCausalLM
 
-from speclib.models.training import corpus
-from speclib.models.training.tokenizer import SPECIAL, Writer
+from . import corpus
+from .tokenizer import SPECIAL, Writer
 
 EOS, PAD = SPECIAL.index("<|eos|>"), SPECIAL.index("<|pad|>")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from speclib.models.training.tasks import Task
+from .tasks import Task
 
 NAMES = ("Anna", "Ben", "Clara", "Leo", "Emma", "Max", "Nora", "Paul", "Julia", "Tom")
 ORDERS = (

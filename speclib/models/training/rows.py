@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import torch
 
-from speclib.models.training import code, corpus
-from speclib.models.training.tokenizer import Writer
+from . import code, corpus
+from .tokenizer import Writer
 
 LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated one
 LIBRARY_CHARACTERS = 1_500_000

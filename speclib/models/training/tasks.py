@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 
-from speclib.models.training.folders import CORPUS
+from .folders import CORPUS
 
 CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")
 

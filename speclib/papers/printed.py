@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from ..errors import SpeclibError
 from .calibration import Calibration
-from .errors import SpeclibError
 
 SETTINGS = set("method gamma without latency alpha pair task max_new_tokens metric unit decimals "
                "stat mean_of printed_c prompts script c tokens".split())

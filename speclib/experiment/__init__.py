@@ -14,10 +14,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from .errors import SpeclibError
-from .methods import METHODS
-from .progress import Progress
-from .trace import Stats, Trace
+from ..errors import SpeclibError
+from ..methods import METHODS
+from ..progress import Progress
+from ..trace import Stats, Trace
 
 Kind = Literal["virtual", "measured"]
 

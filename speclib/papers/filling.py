@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..experiment import CellsFailed, Profile, Run, Spec, run_all
+from ..progress import Progress
 from . import items
 from .assembling import assemble
-from .experiment import CellsFailed, Profile, Run, Spec, run_all
 from .ledger import ClaimRow, LedgerRow
 from .printed import Paper, Table
-from .progress import Progress
 
 KINDS = ("paper", "virtual", "measured")
 RUN = KINDS[1:]

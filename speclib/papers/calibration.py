@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from . import theory
-from .errors import SpeclibError
-from .latency import load_latency
+from .. import theory
+from ..errors import SpeclibError
+from ..latency import load_latency
 
 Cell = tuple[str, str, str]
 

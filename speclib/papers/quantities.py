@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .errors import SpeclibError
-from .trace import Stats, astuple, total
+from ..errors import SpeclibError
+from ..trace import Stats, astuple, total
 
 RESAMPLES = 1000
 

@@ -11,17 +11,17 @@ from statistics import median
 
 import numpy as np
 
-from . import assembling, virtual_cells
-from .experiment import Spec
-from .latency import Latency, load_latency
-from .methods import METHODS
-from .models.toy import BOS, Scripted
+from ..experiment import Spec, virtual_cells
+from ..experiment.simulating import example
+from ..experiment.simulating import run as virtual_run
+from ..latency import Latency, load_latency
+from ..methods import METHODS
+from ..models.toy import BOS, Scripted
+from ..tokens import Coins, Sampler
+from ..trace import Trace
+from ..virtual import Virtual
+from . import assembling
 from .printed import Step, Table
-from .simulating import example
-from .simulating import run as virtual_run
-from .tokens import Coins, Sampler
-from .trace import Trace
-from .virtual import Virtual
 
 DRAWN = ("best_draft_length", "draft_over_verify")     # statistics of a trace, not of its sums
 SHOWN = 60                          # iterations of a series

@@ -15,12 +15,12 @@ from functools import cached_property
 from importlib.util import find_spec
 from types import SimpleNamespace
 
-from . import machine, paths
-from .errors import SpeclibError
-from .experiment import FULL, QUICK
-from .ledger import LedgerRow, read_ledger
-from .papers import Filled, fill_all, load_paper
-from .trace import Trace
+from .. import paths
+from ..errors import SpeclibError
+from ..experiment import FULL, QUICK, machine
+from ..papers import Filled, fill_all, load_paper
+from ..papers.ledger import LedgerRow, read_ledger
+from ..trace import Trace
 
 
 class Page:
@@ -69,20 +69,20 @@ class Book:
 
     def show(self, name: str) -> Page:
         """What the item claims, its numbers side by side, verdicts with reasons, errata."""
-        from .views.markdown import section_md
-        from .views.tables import section_html
+        from ..views.markdown import section_md
+        from ..views.tables import section_html
         filled = self.item(name)
         return Page(section_html(filled, self.others), section_md(filled, self.others))
 
     def chart(self, name: str):
         """A plotly figure; None where the table says it all."""
-        from .views.charts import chart
+        from ..views.charts import chart
         return chart(self.item(name))
 
     def timeline(self, name: str, column: str | None = None, *, tokens: int = 24):
         """The item's own timeline (printed steps replayed), or the runs behind ``column`` of a
         table: one request by each method, measured if it was, on one axis; its first ``tokens``."""
-        from .views.timeline import timeline
+        from ..views.timeline import timeline
         filled = self.item(name)
         drawn = filled.figure
         if column is None and hasattr(drawn, "pieces"):     # printed tokens: words without spaces
@@ -93,8 +93,8 @@ class Book:
 
     def summary(self) -> Page:
         """Per kind: cells filled, claims by verdict."""
-        from .views.markdown import summary_md
-        from .views.tables import summary_html
+        from ..views.markdown import summary_md
+        from ..views.tables import summary_html
         return Page(summary_html(self.filled), summary_md(self.filled))
 
 
@@ -106,7 +106,7 @@ def of_another_machine(row: LedgerRow) -> bool:
 def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
     """What a timeline shows of each run in ``column``, by label: its first request's trace and
     the text of its tokens. The measured ones, where there are any."""
-    from .simulating import example
+    from ..experiment.simulating import example
     found = {(row, kind): run for (row, at, kind), run in filled.runs.items() if at == column}
     if not found:
         columns = ", ".join(dict.fromkeys(c for _, c, _ in filled.runs)) or "none"

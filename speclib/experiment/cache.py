@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from . import paths
+from .. import paths
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 REGISTRY = "speclib.methods"        # not followed: a cell depends on its own method only
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import isnan
 from statistics import fmean
 
+from ..experiment import Run, Spec
+from ..latency import load_latency
+from ..pairs import load_pair
 from . import claims, items, quantities
-from .experiment import Run, Spec
-from .latency import load_latency
 from .ledger import LedgerRow
-from .pairs import load_pair
 from .printed import Table
 
 DTYPES = {"auto": "float32"}
@@ -121,7 +121,7 @@ def _note(cell, run: Run) -> str:
 def _setup(spec: Spec, run: Run | None) -> str:
     if spec.kind == "virtual":
         return spec.latency
-    from . import machine
+    from ..experiment import machine
     threads = load_pair(spec.pair).place.threads
     return (f"{spec.pair}@{run.machine if run else machine.name()}/"
             f"{DTYPES.get(spec.dtype, spec.dtype)}/{threads}")

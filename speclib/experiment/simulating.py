@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
-from . import cache, machine, paths, virtual_cells
-from .experiment import Run, Spec
-from .latency import load_latency
-from .methods import METHODS
-from .paths import DATA
-from .processes import no_main
-from .progress import Progress
-from .trace import Stats, Trace, astuple, total
+from .. import paths
+from ..latency import load_latency
+from ..methods import METHODS
+from ..paths import DATA
+from ..processes import no_main
+from ..progress import Progress
+from ..trace import Stats, Trace, astuple, total
+from . import Run, Spec, cache, machine, virtual_cells
 
 PATIENCE = 2                # a search stops after so many windows in a row that are slower
 LONGEST = 32                # and at this window
@@ -145,5 +145,5 @@ def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
     return cache.digest(spec.model_dump_json(exclude={"sweep"}),
-                        cache.code_of(METHODS[spec.method], "speclib.virtual_cells"),
+                        cache.code_of(METHODS[spec.method], "speclib.experiment.virtual_cells"),
                         cache.data(DATA / "latency" / f"{spec.latency}.toml"))

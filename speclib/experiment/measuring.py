@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from . import cache, machine, measured_cells, prompts
-from .decoding import draft_length
-from .errors import SpeclibError
-from .experiment import Run, Spec
+from .. import prompts
+from ..decoding import draft_length
+from ..errors import SpeclibError
+from ..methods import METHODS
+from ..models.zoo import ZOO
+from ..pairs import load_pair
+from ..paths import DATA
+from ..processes import Processes
+from ..progress import Progress
+from ..trace import Stats, astuple, total
+from . import Run, Spec, cache, machine, measured_cells
 from .measured_cells import Setting
-from .methods import METHODS
-from .models.zoo import ZOO
-from .pairs import load_pair
-from .paths import DATA
-from .processes import Processes
-from .progress import Progress
-from .trace import Stats, astuple, total
 
-CODE = ("speclib.measured_cells", "speclib.processes", "speclib.models.hf", "speclib.models.toy")
+CODE = ("speclib.experiment.measured_cells", "speclib.processes", "speclib.models.hf",
+        "speclib.models.toy")
 PLAIN = Setting("autoregressive", None)
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
-from .decoding import Result, decode
-from .operations import Propose, Score
-from .tokens import Coins, Sampler
+from ..decoding import Result, decode
+from ..operations import Propose, Score
+from ..tokens import Coins, Sampler
 
 PASSES = 7                  # repeats behind each median
 

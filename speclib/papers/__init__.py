@@ -14,10 +14,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ..errors import SpeclibError
+from ..paths import DATA
 from .calibration import Calibration
-from .errors import SpeclibError
 from .filling import Filled, fill, fill_all
-from .paths import DATA
 from .printed import SETTINGS, Paper, Table
 
 BESIDE = ("paper", "calibration", "audit")      # files of a folder that are no tables
