@@ -75,6 +75,8 @@ def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) ->
     say(f"{key}: filling {len(book.paper.tables)} tables ({book.profile.name} profile)")
     failed = {name: why for f in book.filled.values() for name, why in f.errors.items()}
     publish.tables(book)
+    if not failed:
+        publish.front(book)
     failed |= _page(book, say)
     publish.index(book)
     return failed

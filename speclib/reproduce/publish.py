@@ -59,6 +59,15 @@ def merge_ledger(path: Path) -> int:
     return len(both) - len(held)
 
 
+def front(book: Book) -> None:
+    """Writes timeline.png, the project's front-page figure, if this paper has it measured."""
+    shown = book.paper.facts.get("front")
+    if shown and "measured" in book.kinds:
+        drawn = book.timeline(shown["item"], shown["column"], tokens=shown["tokens"])
+        part = drawn.save(paths.REPORTS / ".timeline.png")
+        part.replace(paths.REPORTS / "timeline.png")
+
+
 # -- pages ---------------------------------------------------------------------------------------
 def page(book: Book, executed: Path) -> None:
     """Writes <paper>.html from the executed notebook, and the chart library beside it."""
