@@ -8,7 +8,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-all lab models merge bench lint clean
+.PHONY: help setup reproduce test test-all lab lectures models merge bench lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -28,15 +28,18 @@ reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(PAPER),--paper $(PAPER))
 
 test: $(READY)   ## the fast tests, and the learn notebooks
-	$(PY) -m pytest -q -m "not slow"
+	$(PY) -m pytest -q -m "not slow" -n auto --dist loadfile
 	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
 
 test-all: $(READY)  ## every test, the slow ones too
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q -n auto --dist loadfile
 	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
 
 lab: $(READY)    ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab --notebook-dir=notebooks
+
+lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
+	$(PY) -m speclib store notebooks/learn/*.ipynb
 
 models: $(READY)  ## retrain the embedded models (an hour on two cores)
 	$(PY) -m speclib.models.training

@@ -15,6 +15,7 @@ _LAZY = {
     "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "trace",
     "simulate": "whatif", "compare": "whatif",
     "timeline": "views.timeline", "explorer": "views.explorer", "steps": "views.steps",
+    "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]
 

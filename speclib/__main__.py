@@ -63,6 +63,14 @@ def run_notebook(
     print(run(path, out, dict(map(_parameter, parameter or ()))))
 
 
+@app.command()
+def store(paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")]) -> None:
+    """Run lectures in place and store their outputs, without widgets: for committing."""
+    from .reproduce.notebooks import store as keep
+    for path in paths:
+        print(keep(path))
+
+
 def _parameter(text: str) -> tuple[str, object]:
     """NAME=VALUE; the value is JSON where it can be read so (5, true, "a"), else text."""
     name, equals, value = text.partition("=")

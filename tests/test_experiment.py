@@ -133,17 +133,18 @@ def edit(package, file, old="", new="\nEDITED = 1\n"):
     path.write_text(path.read_text().replace(old, new, 1) if old else path.read_text() + new)
 
 
-@pytest.mark.parametrize("file", ["methods/pearl.py", "experiment/virtual_cells.py", "virtual.py", "tokens.py",
-                                  "models/toy.py", "trace.py", "latency.py"])
+@pytest.mark.parametrize("file", [
+    "methods/pearl.py", "experiment/virtual_cells.py", "virtual.py", "tokens.py", "models/toy.py",
+    "trace.py", "latency.py"])
 def test_code_that_a_cell_runs_enters_its_key(package, file):
     before = key(package)
     edit(package, file)
     assert key(package) != before
 
 
-@pytest.mark.parametrize("file", ["methods/speculative.py", "methods/__init__.py", "papers/__init__.py",
-                                  "processes.py", "models/hf.py", "views/timeline.py",
-                                  "experiment/__init__.py", "__init__.py"])
+@pytest.mark.parametrize("file", [
+    "methods/speculative.py", "methods/__init__.py", "papers/__init__.py", "processes.py",
+    "models/hf.py", "views/timeline.py", "experiment/__init__.py", "__init__.py"])
 def test_code_that_a_cell_does_not_run_keeps_it(package, file):
     before = key(package)
     edit(package, file)

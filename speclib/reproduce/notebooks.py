@@ -65,3 +65,23 @@ def _execute(path: Path, part: Path, given: dict) -> None:
     except PapermillExecutionError as error:
         raise SpeclibError(f"{path.name} failed in cell {error.cell_index}: {error.ename}: "
                            f"{error.evalue}; see {part}") from error
+
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def store(path: Path) -> Path:
+    """Runs a lecture in place, with its default parameters, and keeps what its pages can show:
+    text, tables, pictures; no widget, whose state would be missing, and no times of execution."""
+    import nbformat
+    notebook = nbformat.read(run(path, path), as_version=4)
+    notebook.metadata = {k: notebook.metadata[k] for k in ("kernelspec", "language_info")
+                         if k in notebook.metadata}
+    notebook.metadata["language_info"] = {"name": "python"}
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata = {k: v for k, v in cell.metadata.items() if k == "tags" and v}
+        cell.id = f"{path.stem}-{number:02d}"
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
+    write_atomically(path, nbformat.writes(notebook) + "\n")
+    return path
