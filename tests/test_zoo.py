@@ -12,9 +12,10 @@ from speclib.models.training import cards, corpus, fit, measure, tokenizer  # no
 from speclib.models.training.folders import MODELS  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
-SHAPES = {"target": fit.TARGET, "draft-good": fit.DRAFT}
+SHAPES = {"target": fit.TARGET, "draft-good": fit.DRAFT, "draft-fair": fit.DRAFT}
 # Largest shapes that the stand-ins of data/pairs embed the two in: layers, width, heads, ffn.
-ROOM = {"target": (12, 768, 12, 2048), "draft-good": (4, 320, 5, 864)}
+ROOM = {"target": (12, 768, 12, 2048), "draft-good": (4, 320, 5, 864),
+        "draft-fair": (4, 320, 5, 864)}
 
 
 def load(name):
@@ -42,7 +43,7 @@ def test_every_file_has_its_checksum_and_no_checksum_lacks_its_file():
 
 
 def test_the_zoo_stays_small():
-    assert {"target", "draft-good"} <= set(NAMES)
+    assert {"target", "draft-good", "draft-fair"} <= set(NAMES)
     assert sum(p.stat().st_size for p in MODELS.glob("*/*")) < 40_000_000
 
 

@@ -11,7 +11,7 @@ import argparse
 import random
 import shutil
 import sys
-from itertools import chain
+from itertools import chain, product
 
 import torch
 from transformers import AutoTokenizer, LlamaForCausalLM
@@ -22,6 +22,8 @@ from .folders import MODELS
 
 TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
 ANSWERS = 3000  # prompts the target answers for the draft
+DRAFTS = ("draft-good", "draft-fair")
+FIRST, FAIR = "On the training text", 500  # the fair draft: this step of the first pass
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -71,21 +73,29 @@ def make_target(given: argparse.Namespace, command: str) -> None:
     cards.write("target", "zoo/target", fit.TARGET, bpe.VOCABULARY, runs, command)
 
 
+def keep_drafts(step: int, model) -> None:
+    """Saves the good draft, and on the way the fair one."""
+    for name in DRAFTS if step == FAIR else DRAFTS[:1]:
+        fit.save(model, MODELS / name)
+
+
 def make_draft(given: argparse.Namespace, command: str) -> None:
-    """The draft: distilled from the saved target on the training text, then on its output."""
+    """The drafts: distilled from the saved target on the training text, then on its output; the
+    fair one is the snapshot at step FAIR of the first pass."""
     tokenizer = AutoTokenizer.from_pretrained(MODELS / "target")
-    (MODELS / "draft-good").mkdir(exist_ok=True)
-    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
-        shutil.copy(MODELS / "target" / name, MODELS / "draft-good" / name)
+    for draft, name in product(DRAFTS, ("tokenizer.json", "tokenizer_config.json",
+                                        "chat_template.jinja")):
+        (MODELS / draft).mkdir(exist_ok=True)
+        shutil.copy(MODELS / "target" / name, MODELS / draft / name)
     writer = bpe.Writer(tokenizer)
     target = LlamaForCausalLM.from_pretrained(MODELS / "target", dtype=torch.float32)
     target = target.to(given.device).eval().requires_grad_(False)
     draft, loss = fit.build(fit.DRAFT, given.seed), distil.likeness(target)
     first = plan(given, given.text_steps, given.text_minutes, rate=3e-3)
     stream = rows.documents(writer, given.seed + 2)
-    runs = {"On the training text": fit.fit(
+    runs = {FIRST: fit.fit(
         draft, rows.batches(stream, first.batch, first.length), first, loss=loss,
-        keep=keep_in("draft-good"))}
+        keep=keep_drafts)}
     said = distil.answers(target, writer, ANSWERS, given.seed + 3)
     second = plan(given, given.draft_steps, given.draft_minutes, rate=1e-3)
     stream = distil.again(said, given.seed + 4)
@@ -93,10 +103,12 @@ def make_draft(given: argparse.Namespace, command: str) -> None:
         draft, rows.batches(stream, second.batch, second.length), second, loss=loss,
         keep=keep_in("draft-good"))
     fit.save(draft, MODELS / "draft-good")
-    stored = LlamaForCausalLM.from_pretrained(MODELS / "draft-good", dtype=torch.float32)
-    acceptance = measure.by_task(target.cpu(), stored.eval(), writer)
-    cards.write("draft-good", "zoo/draft-good", fit.DRAFT, bpe.VOCABULARY, runs, command,
-                acceptance)
+    for name in DRAFTS:
+        stored = LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
+        acceptance = measure.by_task(target.cpu(), stored.eval(), writer)
+        snapshot = {f"Snapshot at step {FAIR} of: {FIRST}": runs[FIRST]}
+        passes = runs if name == "draft-good" else snapshot
+        cards.write(name, f"zoo/{name}", fit.DRAFT, bpe.VOCABULARY, passes, command, acceptance)
 
 
 def main(arguments: list[str] | None = None) -> None:
