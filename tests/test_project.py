@@ -1,5 +1,6 @@
 """The project's own files agree with each other."""
 
+import csv
 import re
 import subprocess
 import tomllib
@@ -84,3 +85,22 @@ def test_the_readme_names_commands_and_files_that_exist():
 def test_the_five_papers_are_cited():
     text = (ROOT / "CITATION.cff").read_text()
     assert len(re.findall(r"^    title:", text, re.M)) == 5
+
+
+def test_the_readmes_results_are_those_of_the_ledger():
+    path = ROOT / "reports" / "ledger.csv"
+    if not path.exists():
+        pytest.skip("no ledger yet: make reproduce")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [r for r in csv.DictReader(file) if r["item"] == "table-1"]
+    section = (ROOT / "README.md").read_text().split("<!-- results -->")[1]
+    lines = [line.strip("| ").split(" | ") for line in section.splitlines()
+             if re.match(r"\| .*\dB \|", line)]
+    names = [(method, kind) for method in ("Speculative Decoding", "PEARL (ours)")
+             for kind in ("paper", "virtual", "measured")]
+    assert len(lines) == 6
+    for pair, *values in lines:
+        for (method, kind), shown in zip(names, values, strict=True):
+            held = {f"{float(r['value']):.2f}" for r in rows if r["value"] and (
+                r["row"], r["column"], r["kind"], r["metric"]) == (method, pair, kind, "speedup")}
+            assert shown in held, (pair, method, kind)
