@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
 
