@@ -28,11 +28,11 @@ reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(PAPER),--paper $(PAPER))
 
 test: $(READY)   ## the fast tests, and the learn notebooks
-	$(PY) -m pytest -q -m "not slow" -n auto --dist loadfile
+	$(PY) -m pytest -q -n auto --dist loadfile
 	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
 
 test-all: $(READY)  ## every test, the slow ones too
-	$(PY) -m pytest -q -n auto --dist loadfile
+	$(PY) -m pytest -q -m "" -n auto --dist loadfile
 	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
 
 lab: $(READY)    ## open the notebooks in JupyterLab

@@ -20,7 +20,7 @@ from statistics import median
 from types import ModuleType
 
 from .latency import Curve, Latency
-from .operations import Propose, Request, Score
+from .operations import Propose, Score
 from .pairs import Pair
 from .tokens import Coins, Sampler
 from .worker import Array, Failure, serve
@@ -186,6 +186,3 @@ class Processes(World):
         for worker in self._workers.values():
             worker.stop()
         self._workers.clear()
-
-
-__all__ = ["Processes", "Request"]
