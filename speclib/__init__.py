@@ -12,7 +12,7 @@ _LAZY = {
     "decode": "decoding", "open_world": "decoding", "Result": "decoding",
     "load_pair": "pairs", "pair": "pairs", "Pair": "pairs",
     "Processes": "processes", "Virtual": "virtual", "DeviceLost": "world",
-    "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "trace",
+    "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "metrics",
     "simulate": "whatif", "compare": "whatif",
     "timeline": "views.timeline", "explorer": "views.explorer", "steps": "views.steps",
     "Book": "reproduce.book",

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from .errors import SpeclibError
 from .latency import load_latency
 from .methods import METHODS
+from .metrics import Stats, stats
 from .pairs import Pair, load_pair
 from .tokens import Coins, Sampler
-from .trace import Stats, Trace, stats
+from .trace import Trace
 from .virtual import Virtual
 from .world import World
 
-WORLDS = ("virtual", "processes")
+WORLDS = ("virtual", "emulated", "processes")
 
 
 @dataclass
@@ -33,16 +34,18 @@ class Result:
 
 def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | None = None) -> World:
     """A world of ``pair``: "virtual" (tokens computed inline and undilated, durations from its
-    latency file) or "processes" (one worker per device, wall-clock). Close it when done."""
-    if world == "processes":
-        from .processes import Processes
-        return Processes(pair, dtype=dtype)
-    if world != "virtual":
+    latency file), "emulated" (the same tokens in worker processes that wait these durations out)
+    or "processes" (one worker per device, wall-clock). Close it when done."""
+    if world not in WORLDS:
         raise SpeclibError(f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World")
     name = latency or pair.latency
-    if name is None:
-        raise SpeclibError(f"pair {pair.name!r} names no latency file, which world='virtual' "
+    if world != "processes" and name is None:
+        raise SpeclibError(f"pair {pair.name!r} names no latency file, which world={world!r} "
                            "needs: give it latency = \"...\" (a path under data/latency)")
+    if world != "virtual":
+        from .processes import Processes
+        emulate = load_latency(name) if world == "emulated" else None
+        return Processes(pair, dtype=dtype, emulate=emulate)
     opened = Virtual({role: pair.build(role, dtype, dilated=False) for role in ("draft", "target")},
                      load_latency(name))
     opened.pair, opened.dtype = pair, dtype
@@ -56,8 +59,9 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
     """Decodes ``prompt`` (a str, or chat messages) with ``method``, exactly as the target would.
 
     ``gamma``: draft length, or "auto" = round(c), c = t_target / t_draft as this world measures it.
-    ``world``: "virtual", "processes", or an open World, whose pair wins. ``seed`` and ``request``
-    key the randomness. ``on_commit(tokens)`` streams. Further keywords go to the method.
+    ``world``: "virtual", "emulated", "processes", or an open World, whose pair wins. ``seed`` and
+    ``request`` key the randomness. ``on_commit(tokens)`` streams. Further keywords go to the
+    method.
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
     run = _method(method, settings)

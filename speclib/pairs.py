@@ -18,7 +18,7 @@ from .paths import DATA
 
 
 class ModelSpec(BaseModel):
-    """What a worker needs to build one model; ``alpha``, ``vocab`` and ``seed`` are a toy's."""
+    """What a worker needs to build one model; ``alpha`` and what follows are a toy's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     model: str
@@ -27,6 +27,7 @@ class ModelSpec(BaseModel):
     vocab: int = 16
     seed: int = 0
     words: tuple[int, ...] = ()
+    context: int = 1 << 14
 
     @property
     def is_toy(self) -> bool:
@@ -60,7 +61,8 @@ class Pair(BaseModel):
         spec = getattr(self, role)
         if spec.is_toy:
             from .models.toy import Toy
-            return Toy(spec.alpha if role == "draft" else None, spec.vocab, spec.seed, spec.words)
+            return Toy(spec.alpha if role == "draft" else None, spec.vocab, spec.seed, spec.words,
+                       spec.context)
         from .models.hf import load
         return load(spec if dilated else spec.model_copy(update={"shape": None}), dtype,
                     getattr(self.place, role), self.vocab)
@@ -87,7 +89,7 @@ class Pair(BaseModel):
     @cached_property
     def _limits(self) -> tuple[int, int]:
         if self.target.is_toy:
-            return self.target.vocab, 1 << 14
+            return self.target.vocab, self.target.context
         from .models.zoo import limits
         both = limits(self.target.model), limits(self.draft.model)
         return min(v for v, _ in both), min(c for _, c in both)

@@ -1,4 +1,4 @@
-"""Real devices: one worker process per device, real models, wall-clock.
+"""Real devices: one worker process per device, wall-clock; the models real, or emulated.
 
 Workers start once (a fork server with the heavy imports preloaded) and serve many requests. Each
 holds at most one operation; what else is queued stays here, so a result is read before its buffer
@@ -32,7 +32,7 @@ ROWS = 64                   # distributions that fit a worker's buffer
 class Worker:
     """A running worker process and its ends of pipe and shared memory."""
 
-    def __init__(self, pair: Pair, role: str, dtype: str):
+    def __init__(self, pair: Pair, role: str, dtype: str, emulate: Latency | None):
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(
             ["speclib.worker"] if pair.target.is_toy or not find_spec("torch")
@@ -40,7 +40,7 @@ class Worker:
         self.shared = context.RawArray("b", ROWS * pair.vocab * 8)
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, name=f"speclib-{role}", daemon=True,
-                                       args=(theirs, self.shared, pair, role, dtype))
+                                       args=(theirs, self.shared, pair, role, dtype, emulate))
         with no_main():
             self.process.start()
         theirs.close()
@@ -66,17 +66,18 @@ def no_main():
 
 class Processes(World):
     """``pair`` on real devices. ``timeout``: seconds an operation may take before its device
-    counts as hung; ``start_timeout``: the same for building a model.
+    counts as hung; ``start_timeout``: the same for building a model. ``emulate``: a latency; then
+    the undilated models compute the tokens, and every operation lasts as long as it says.
 
     Raises DeviceLost naming the device and the cause; a lost worker is replaced when the next
     request begins. Use as a context manager, or ``close()``.
     """
 
-    kind = "measured"
-
-    def __init__(self, pair: Pair, *, dtype: str = "auto", timeout: float = 60.0,
-                 start_timeout: float = 300.0):
+    def __init__(self, pair: Pair, *, dtype: str = "auto", emulate: Latency | None = None,
+                 timeout: float = 60.0, start_timeout: float = 300.0):
         super().__init__(("draft", "target"), "after-op")
+        self.kind = "measured" if emulate is None else "emulated"
+        self.emulate = emulate
         _ = pair.tokenizer                      # two vocabularies fail here, not in a worker
         self.pair, self.dtype, self.context = pair, dtype, pair.context
         self.timeout, self.start_timeout = timeout, start_timeout
@@ -88,7 +89,7 @@ class Processes(World):
         """Starts the workers that are missing, all at once, and waits until they are ready."""
         missing = [name for name in self.devices if name not in self._workers]
         for name in missing:
-            self._workers[name] = Worker(self.pair, name, self.dtype)
+            self._workers[name] = Worker(self.pair, name, self.dtype, self.emulate)
         try:
             for name in missing:
                 answer = self._receive(name, self.start_timeout)
@@ -158,7 +159,8 @@ class Processes(World):
             rows = rows.read(self._workers[future.device].shared)
         value = rows if reply.tokens is None else (reply.tokens, rows)
         future.start = reply.start - self._origin
-        self._finish(future, value, reply.end - self._origin, reply.kept, reply.fed)
+        self._finish(future, value, reply.end - self._origin, reply.kept, reply.fed,
+                     overrun=reply.overrun)
 
     def _lose(self, future: Future, error: DeviceLost) -> None:
         self._finish(future, None, self.now, 0, 0, error=error)
@@ -170,7 +172,10 @@ class Processes(World):
 
     @cached_property
     def latency(self) -> Latency:
-        """Seconds of one forward pass of one token, measured now: medians while both are busy."""
+        """Seconds of one forward pass of one token: the emulated ones, or measured now, as medians
+        while both are busy."""
+        if self.emulate is not None:
+            return self.emulate
         self.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
         runs, text = {"draft": [], "target": []}, self.text
         for i in range(9):

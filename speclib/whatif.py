@@ -13,9 +13,9 @@ from .decoding import Result, draft_length
 from .errors import SpeclibError
 from .latency import Latency
 from .methods import METHODS
+from .metrics import stats
 from .models.toy import BOS, Toy
 from .tokens import Coins, Sampler
-from .trace import stats
 from .virtual import Virtual
 
 TEXT = ("A small model runs ahead and guesses the next few words while the large one reads "

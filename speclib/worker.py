@@ -1,7 +1,8 @@
 """One device: a process that builds a model and performs operations until its pipe closes.
 
 Messages are small; distributions go through shared memory. Timestamps are of the system-wide
-monotonic clock, so the controller can lay them on one axis. Knows no method.
+monotonic clock, so the controller can lay them on one axis. An emulated device computes its tokens
+with a cheap model, then waits until the operation's latency is over. Knows no method.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +40,7 @@ class Reply(NamedTuple):
     fed: int
     tokens: tuple[int, ...] | None
     rows: Array | np.ndarray
+    overrun: bool = False       # emulated: computing took longer than the latency
 
 
 class Failure(NamedTuple):
@@ -46,34 +49,45 @@ class Failure(NamedTuple):
     cause: str
 
 
-def serve(pipe, shared, pair, role: str, dtype: str) -> None:
-    """The process's main: ready or failed, then one reply per operation."""
+def serve(pipe, shared, pair, role: str, dtype: str, latency=None) -> None:
+    """The process's main: ready or failed, then one reply per operation. ``latency``: emulate."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)        # Jupyter interrupts the whole group
     try:
         pin(getattr(pair.place, role), pair.place.threads)
-        model = pair.build(role, dtype)
+        model = pair.build(role, dtype, dilated=latency is None)
+        wait = None if latency is None else partial(_wait, latency, role)
         pipe.send((model.vocab, model.context))
         while True:
             try:
                 op, request = pipe.recv()
             except EOFError:
                 return
-            pipe.send(_answer(op, request, model, shared))
+            pipe.send(_answer(op, request, model, shared, wait))
     except BrokenPipeError:
         return                                          # the controller is gone
     except Exception as error:
         pipe.send(Failure(f"{type(error).__name__}: {error}"))
 
 
-def _answer(op, request, model, shared) -> Reply | Failure:
+def _answer(op, request, model, shared, wait) -> Reply | Failure:
     start = time.perf_counter()
     try:
         done = perform(op, model, request)
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}")
-    end = time.perf_counter()
     tokens, rows = (None, done.value) if op.name == "score" else done.value
-    return Reply(start, end, done.kept, done.fed, tokens, _put(rows, shared))
+    rows = _put(rows, shared)
+    overrun = wait(start, op, done) if wait else False
+    return Reply(start, time.perf_counter(), done.kept, done.fed, tokens, rows, overrun)
+
+
+def _wait(latency, role: str, start: float, op, done) -> bool:
+    """Sleeps until the operation's latency is over; True if it is over already. A latency of 0, a
+    prefill that a paper leaves out, cannot be outlasted."""
+    seconds = latency.seconds(role, op, done.kept, done.fed)
+    left = start + seconds - time.perf_counter()
+    time.sleep(max(0.0, left))
+    return left < 0 < seconds
 
 
 def _put(rows: np.ndarray, shared) -> Array | np.ndarray:

@@ -55,6 +55,7 @@ class World:
         self._on_commit, self._ids, self.going = on_commit, count(), True
         self._events, self._outcomes, self._marked = [], {}, []
         self._zero()
+        self._answered = self.now               # when the method last had what it waited for
 
     def end(self, **meta) -> Trace:
         """Ends the request: drops what is still queued, waits for what runs, returns the trace."""
@@ -81,8 +82,8 @@ class World:
         for drafted in self._marked[len(tokens):]:
             self._outcomes[drafted.op][drafted.index] = "wasted"
         self._marked.clear()
-        self._events.append(Event(self.now, 0.0, "controller", "commit", next(self._ids),
-                                  self.round, tokens, (), self.kind))
+        self._events.append(Event(self._answered, self.now - self._answered, "controller",
+                                  "commit", next(self._ids), self.round, tokens, (), self.kind))
         self.round += 1
         if self._on_commit and tokens:
             self._on_commit(tokens)
@@ -107,6 +108,7 @@ class World:
                 self._step()
             if future.error is not None:
                 raise future.error
+        self._answered = self.now
         return tuple(f.value for f in futures)
 
     def wait(self, future: Future):
@@ -117,6 +119,7 @@ class World:
         while True:
             for future in futures:
                 if future.done:
+                    self._answered = self.now
                     return future
             self._step()
 
@@ -135,14 +138,15 @@ class World:
         future.start = self.now
         self._start(future)
 
-    def _finish(self, future: Future, value, end: float, kept: int, fed: int, error=None) -> None:
+    def _finish(self, future: Future, value, end: float, kept: int, fed: int, error=None,
+                overrun: bool = False) -> None:
         """A device's operation ended: record it, hand over its result, start the next one."""
         future.done, future.error, op = True, error, future.op
         self._running[future.device] = None
         tokens = () if error is not None else self._result(future, value, kept)
         self._events.append(Event(future.start, end - future.start, future.device, op.name,
                                   future.id, future.round, tokens, (), self.kind, kept, fed,
-                                  getattr(op, "last", 0)))
+                                  getattr(op, "last", 0), overrun))
         if self._queue[future.device]:
             self._launch(self._queue[future.device].popleft())
 

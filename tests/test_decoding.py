@@ -26,7 +26,7 @@ from speclib.models import toy
     ({"pair": "embedded/gpt-5"}, ["'embedded/gpt-5'", "embedded/llama-7b-70b"]),
     ({"pair": None}, ["no pair given"]),
     ({"windows": 3}, ["'windows'", "known: gamma, without"]),
-    ({"world": "cloud"}, ["'cloud'", "virtual, processes"]),
+    ({"world": "cloud"}, ["'cloud'", "virtual, emulated, processes"]),
     ({"prompt": [{"role": "user", "content": "hi"}]}, ["chat template", "str"]),
 ])
 def test_bad_input_is_named_with_the_next_step(wrong, names):

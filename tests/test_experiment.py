@@ -24,8 +24,8 @@ from speclib.experiment import (
     virtual_cells,
 )
 from speclib.methods import METHODS
+from speclib.metrics import total
 from speclib.progress import Progress
-from speclib.trace import total
 
 LATENCY = "pearl/codellama-7-34"            # c = 2.66
 

@@ -43,6 +43,7 @@ def within(package: str) -> list[str]:
 # -- direction ------------------------------------------------------------------------------------
 ALLOWED = {
     "errors": set(), "paths": set(), "tokens": {"errors"}, "trace": {"errors"},
+    "metrics": {"trace"},
     "latency": {"errors", "paths"}, "operations": {"errors", "tokens"},
     "devices": {"errors", "operations"},
     "world": {"errors", "tokens", "trace", "operations", "devices"},

@@ -15,11 +15,11 @@ from scipy.stats import chi2, ncx2
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
+from speclib.metrics import stats, total
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations import Prefix
 from speclib.paths import DATA
 from speclib.tokens import Coins, Drafted, Sampler, verify
-from speclib.trace import stats, total
 from speclib.virtual import Virtual
 
 WORDS = tuple(range(1, 50))         # all different: an end token has one place

@@ -12,12 +12,12 @@ import pytest
 from speclib import papers, paths, theory
 from speclib.errors import SpeclibError
 from speclib.experiment import QUICK, CellsFailed, Profile, Run, Spec
+from speclib.metrics import Stats
 from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
 from speclib.papers.comparisons import Numbers
 from speclib.papers.filling import wanted
 from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
 from speclib.papers.printed import Claim, Paper, Table
-from speclib.trace import Stats
 
 SMALL = Profile("small", 2_048, 1, 8, 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from math import isclose
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from speclib.latency import Latency
 from speclib.methods import METHODS
+from speclib.metrics import Stats, stats, total
 from speclib.models.toy import Random, Toy
 from speclib.tokens import Sampler
-from speclib.trace import Event, Stats, Trace, stats, total
+from speclib.trace import Event, Trace
 
 RUNS = settings(max_examples=25)
 alphas, ratios = st.sampled_from([0.0, 0.3, 0.8, 0.95, 1.0]), st.floats(0.1, 30)
@@ -62,6 +64,12 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
         assert set(outcomes) <= {"accepted", "rejected", "wasted"}
         assert outcomes.total() == drafted
         s, commits = stats(trace), [e for e in events if e["op"] == "commit"]
+        later = [e for e in events if e["round"] > 0]
+        draft, target = (sum(e["dur"] for e in later if e["device"] == device)
+                         for device in ("draft", "target"))
+        begun, ended = commits[0]["ts"], commits[-1]["ts"]
+        covered = isclose(s.step_busy, covered_seconds(later, begun, ended), abs_tol=1e-9)
+        assert len(commits) == 1 or covered
         assert [t for e in commits for t in e["tokens"]] == list(output)
         said = [e for e in commits if e["tokens"]]
         assert s == Stats(
@@ -70,7 +78,18 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
             accepted=outcomes["accepted"], rejected=outcomes["rejected"], draft_runs=drafted,
             target_runs=sum(e["op"] == "score" for e in events),
             draft_seconds=sum(e["dur"] for e in events if e["device"] == "draft"),
-            target_seconds=sum(e["dur"] for e in events if e["device"] == "target"))
+            target_seconds=sum(e["dur"] for e in events if e["device"] == "target"),
+            operations=sum(e["op"] != "commit" for e in events), steps=len(commits) - 1,
+            step_seconds=ended - begun, step_busy=s.step_busy, step_draft=draft,
+            step_target=target)
+
+
+def covered_seconds(events: list[dict], begun: float, ended: float) -> float:
+    """Seconds of ``begun`` .. ``ended`` in which any device works, one stretch after another."""
+    edges = sorted({begun, ended, *(t for e in events for t in (e["ts"], e["ts"] + e["dur"])
+                                    if begun < t < ended)})
+    return sum(b - a for a, b in zip(edges, edges[1:], strict=False)
+               if any(e["ts"] <= a and b <= e["ts"] + e["dur"] and e["dur"] for e in events))
 
 
 @pytest.mark.parametrize("end", [{"limit": 2}, {"limit": 9, "eos": frozenset({2})}], ids=str)
@@ -132,8 +151,8 @@ def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):
 
 
 # -- statistics -----------------------------------------------------------------------------------
-def event(ts, dur, device, op, tokens=(), outcome=()):
-    return Event(ts, dur, device, op, 0, 0, tuple(tokens), tuple(outcome), "virtual")
+def event(ts, dur, device, op, tokens=(), outcome=(), round=0):
+    return Event(ts, dur, device, op, 0, round, tuple(tokens), tuple(outcome), "virtual")
 
 
 HAND = Trace([
@@ -154,6 +173,17 @@ def test_every_ratio_of_a_trace_made_by_hand():
         "tokens_per_target_run": 3, "device_seconds_per_token": 2, "draft_idle": 2 / 3,
         "target_idle": 1 / 3}
     assert {k: getattr(s, k) for k in expected} == pytest.approx(expected)
+
+
+def test_a_steps_time_is_drafting_target_verifying_and_the_rest_communication():
+    step = [event(10, 4, "draft", "propose", (1, 2), ("accepted",) * 2, round=1),
+            event(10.5, 5, "target", "score", (1, 2), round=1),     # both done at 15.5
+            event(16, 1, "controller", "commit", (1, 2), round=1)]
+    first = [event(0, 7, "target", "score", (0,)), event(8, 2, "controller", "commit", (0,))]
+    s = stats(Trace(first + step))
+    assert (s.steps, s.ttft, s.seconds, s.step_seconds) == (1, 10, 17, 7)
+    assert (s.step_draft, s.step_target, s.step_verify) == (4, 5, 1)
+    assert (s.step_busy, s.communication) == (5.5, 0.5)
 
 
 def test_requests_add_up_and_ratios_are_of_the_sums():

@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from ..errors import SpeclibError
 from ..methods import METHODS
+from ..metrics import Stats
 from ..progress import Progress
-from ..trace import Stats, Trace
+from ..trace import Trace
 
 Kind = Literal["virtual", "measured"]
 

@@ -15,12 +15,12 @@ from .. import prompts
 from ..decoding import draft_length
 from ..errors import SpeclibError
 from ..methods import METHODS
+from ..metrics import Stats, astuple, total
 from ..models.zoo import ZOO
 from ..pairs import load_pair
 from ..paths import DATA
 from ..processes import Processes
 from ..progress import Progress
-from ..trace import Stats, astuple, total
 from . import Run, Spec, cache, machine, measured_cells
 from .measured_cells import Setting
 

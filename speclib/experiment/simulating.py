@@ -11,10 +11,11 @@ from datetime import datetime
 from .. import paths
 from ..latency import load_latency
 from ..methods import METHODS
+from ..metrics import Stats, astuple, total
 from ..paths import DATA
 from ..processes import no_main
 from ..progress import Progress
-from ..trace import Stats, Trace, astuple, total
+from ..trace import Trace
 from . import Run, Spec, cache, machine, virtual_cells
 
 PATIENCE = 2                # a search stops after so many windows in a row that are slower

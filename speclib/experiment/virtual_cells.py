@@ -7,9 +7,10 @@ the same agreements (common random numbers). Knows no paper and no cache.
 from __future__ import annotations
 
 from ..latency import Latency
+from ..metrics import Stats, stats
 from ..models.toy import BOS, Toy
 from ..tokens import Coins, Sampler
-from ..trace import Stats, Trace, stats
+from ..trace import Trace
 from ..virtual import Virtual
 
 ROOM = 256                  # tokens a method may draft beyond the last one it commits

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import SpeclibError
-from ..trace import Stats, astuple, total
+from ..metrics import Stats, astuple, total
 
 RESAMPLES = 1000
 

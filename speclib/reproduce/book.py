@@ -130,7 +130,7 @@ def _until(runs: Iterable, tokens: int) -> float:
         for event in run.trace.commits:
             written += len(event.tokens)
             if written >= tokens:
-                ends.append(event.ts)
+                ends.append(event.end)
                 break
         else:
             ends.append(run.trace.makespan)

@@ -53,8 +53,8 @@ def marks(run: Run, written: list, frame: Frame) -> tuple[Mark, ...]:
     for event, parts in written:
         new = "".join(text for _, text in parts)
         tail = (tail + new)[-70:]
-        tip = f"commit of {len(parts)} at {frame.time(event.ts)}: “{shown(new)}”\n…{shown(tail)}"
-        found.append(Mark("commit", frame.x(event.ts), tip, room))
+        tip = f"commit of {len(parts)} at {frame.time(event.end)}: “{shown(new)}”\n…{shown(tail)}"
+        found.append(Mark("commit", frame.x(event.end), tip, room))
     found.append(Mark("end", frame.x(run.seconds), "", frame.plot))
     return tuple(mark for mark in found if mark.x <= frame.plot + 1e-6)
 
@@ -66,8 +66,8 @@ def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
     its own time; where even that is too dense, the latest words stand for all.
     """
     rows, waiting, needed, free = [], [], 0.0, 0.0
-    commits = [(frame.x(e.ts) * level, parts) for e, parts in written
-               if parts and frame.x(e.ts) <= frame.plot + 1e-6]
+    commits = [(frame.x(e.end) * level, parts) for e, parts in written
+               if parts and frame.x(e.end) <= frame.plot + 1e-6]
     for i, (x, parts) in enumerate(commits):
         waiting += [(who, shown(text)) for who, text in parts]
         needed += sum(text_width(shown(text)) for _, text in parts)

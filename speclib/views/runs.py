@@ -10,7 +10,8 @@ from math import isfinite
 from typing import NamedTuple
 
 from ..errors import SpeclibError
-from ..trace import Event, Stats, Trace, stats
+from ..metrics import Stats, stats
+from ..trace import Event, Trace
 
 NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
          "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI"}

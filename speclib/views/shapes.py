@@ -151,7 +151,7 @@ def scoring(run: Run, event: Event, frame: Frame, last_commit: float) -> Shape:
 
 def lane(run: Run, device: str, y: float, frame: Frame) -> Lane:
     """The device's operations and, between them, its waiting, up to the run's end."""
-    last = max((e.ts for e in run.trace.commits), default=0.0)
+    last = max((e.end for e in run.trace.commits), default=0.0)
     shapes, free = [], 0.0
     events = sorted((e for e in run.trace.operations if e.device == device), key=lambda e: e.ts)
     for event in [*events, None]:

@@ -1,0 +1,159 @@
+"""Statistics of a request, counted from its trace alone; every ratio is defined here, once.
+
+Knows no method, model or clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .trace import Trace
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counts and seconds of one request, or their sums over several; ratios are properties.
+
+    Seconds are of the trace's clock: never add kinds.
+    """
+
+    requests: int = 0
+    tokens: int = 0             # committed
+    first_tokens: int = 0       # of those, in the first commit
+    seconds: float = 0.0        # request to last commit
+    ttft: float = 0.0           # request to first commit
+    rounds: int = 0             # commits: iterations of the method's loop
+    drafted: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    draft_runs: int = 0         # forward passes
+    target_runs: int = 0
+    draft_seconds: float = 0.0  # busy
+    target_seconds: float = 0.0
+    operations: int = 0
+    overruns: int = 0           # emulated operations that outlasted their latency
+    # The rounds after the first, which alone prefills:
+    steps: int = 0
+    step_seconds: float = 0.0   # of these, any device busy, the draft's, the target's, verifying:
+    step_busy: float = 0.0
+    step_draft: float = 0.0
+    step_target: float = 0.0
+    step_verify: float = 0.0
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def acceptance_rate(self) -> float:
+        """accepted / tested: the alpha of every formula."""
+        return _ratio(self.accepted, self.accepted + self.rejected)
+
+    @property
+    def drafts_used(self) -> float:
+        """accepted / drafted."""
+        return _ratio(self.accepted, self.drafted)
+
+    @property
+    def mat(self) -> float:
+        """Mean accepted tokens per target forward pass, the bonus not counted."""
+        return _ratio(self.accepted, self.target_runs)
+
+    @property
+    def run_length(self) -> float:
+        """Mean accepted tokens between two rejections, whatever the number of passes."""
+        return _ratio(self.accepted, self.rejected)
+
+    @property
+    def decode_speed(self) -> float:
+        """Committed tokens per second after the first commit."""
+        return _ratio(self.tokens - self.first_tokens, self.seconds - self.ttft)
+
+    @property
+    def decode_speed_e2e(self) -> float:
+        """Committed tokens per second, prefill included."""
+        return _ratio(self.tokens, self.seconds)
+
+    @property
+    def tpot(self) -> float:
+        """Seconds per output token after the first commit."""
+        return _ratio(self.seconds - self.ttft, self.tokens - self.first_tokens)
+
+    @property
+    def tokens_per_target_run(self) -> float:
+        return _ratio(self.tokens, self.target_runs)
+
+    @property
+    def device_seconds_per_token(self) -> float:
+        return _ratio(self.draft_seconds + self.target_seconds, self.tokens)
+
+    @property
+    def communication(self) -> float:
+        """Seconds per step in which no device computes and nothing is verified."""
+        return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
+
+    def per_step(self, seconds: float) -> float:
+        return _ratio(seconds, self.steps)
+
+    @property
+    def draft_idle(self) -> float:
+        """Share of the request's time in which the draft's device waits."""
+        return 1 - _ratio(self.draft_seconds, self.seconds)
+
+    @property
+    def target_idle(self) -> float:
+        """Share of the request's time in which the target's device waits."""
+        return 1 - _ratio(self.target_seconds, self.seconds)
+
+
+def astuple(stats: Stats) -> tuple:
+    return tuple(getattr(stats, name) for name in Stats.__dataclass_fields__)
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else float("nan")
+
+
+def total(many: Iterable[Stats]) -> Stats:
+    return sum(many, Stats())
+
+
+def stats(trace: Trace) -> Stats:
+    """Counts one request's trace."""
+    commits = [e for e in trace.commits if e.tokens]
+    drafts = [e for e in trace.operations if e.op == "propose"]
+    scores = [e for e in trace.operations if e.op == "score"]
+    outcomes = [o for e in drafts for o in e.outcome]
+    return Stats(
+        requests=1,
+        tokens=sum(len(e.tokens) for e in commits),
+        first_tokens=len(commits[0].tokens) if commits else 0,
+        seconds=commits[-1].end if commits else 0.0,
+        ttft=commits[0].end if commits else 0.0,
+        rounds=len(trace.commits),
+        drafted=len(outcomes),
+        accepted=outcomes.count("accepted"),
+        rejected=outcomes.count("rejected"),
+        draft_runs=sum(len(e.tokens) for e in drafts),
+        target_runs=len(scores),
+        draft_seconds=sum(e.dur for e in drafts),
+        target_seconds=sum(e.dur for e in scores),
+        operations=len(trace.operations),
+        overruns=sum(e.overrun for e in trace.operations),
+        **_steps(trace))
+
+
+def _steps(trace: Trace) -> dict:
+    """Where the time goes from the end of the first round to the end of the last."""
+    later = [e for e in trace.events if e.round > 0]
+    ends = [e.end for e in trace.commits]
+    if len(ends) < 2:
+        return {}
+    busy, reached = 0.0, ends[0]
+    for event in sorted((e for e in later if e.op != "commit"), key=lambda e: e.ts):
+        busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
+        reached = max(reached, event.end)
+    seconds = {op: sum(e.dur for e in later if e.op == op) for op in ("propose", "score", "commit")}
+    return {"steps": len(ends) - 1, "step_seconds": ends[-1] - ends[0], "step_busy": busy,
+            "step_draft": seconds["propose"], "step_target": seconds["score"],
+            "step_verify": seconds["commit"]}
