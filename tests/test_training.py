@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 from functools import partial
 from itertools import islice
 
@@ -11,6 +12,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from speclib import prompts  # noqa: E402
+from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models.training import __main__ as drafts  # noqa: E402
 from speclib.models.training import (  # noqa: E402
     arithmetic,
     cards,
@@ -195,6 +198,21 @@ def test_distillation_brings_the_draft_nearer_to_its_target(writer):
     before = loss(draft, *held).item()
     fit.fit(draft, stream, plan, loss=loss, say=lambda *a, **k: None)
     assert loss(draft, *held).item() < before
+
+
+def test_worse_drafts_are_snapshots_and_the_best_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(drafts, "MODELS", tmp_path)
+    model, saved = fit.build(TINY, 0), {}
+    for step in range(100, 701, 100):
+        drafts.keep_drafts(step, model)
+        for folder in tmp_path.iterdir():
+            saved.setdefault(folder.name, []).append(step)
+            shutil.rmtree(folder)
+    assert saved == {"draft-poor": [200], "draft-plain": [400], "draft-fair": [500],
+                     "draft-good": [100, 200, 300, 400, 500, 600, 700]}
+    drafts.check_reached(500)
+    with pytest.raises(SpeclibError, match="step 450, before draft-fair.*--text-minutes"):
+        drafts.check_reached(450)
 
 
 def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):

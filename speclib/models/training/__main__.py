@@ -12,18 +12,21 @@ import random
 import shutil
 import sys
 from itertools import chain, product
+from math import gcd
 
 import torch
 from transformers import AutoTokenizer, LlamaForCausalLM
 
+from ...errors import SpeclibError
 from . import cards, code, corpus, distil, export, fit, measure, rows
 from . import tokenizer as bpe
 from .folders import MODELS
 
 TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
 ANSWERS = 3000  # prompts the target answers for the draft
-DRAFTS = ("draft-good", "draft-fair")
-FIRST, FAIR = "On the training text", 500  # the fair draft: this step of the first pass
+FIRST = "On the training text"
+SNAPSHOTS = {"draft-fair": 500, "draft-plain": 400, "draft-poor": 200}  # steps of the first pass
+DRAFTS = ("draft-good", *SNAPSHOTS)
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -74,14 +77,23 @@ def make_target(given: argparse.Namespace, command: str) -> None:
 
 
 def keep_drafts(step: int, model) -> None:
-    """Saves the good draft, and on the way the fair one."""
-    for name in DRAFTS if step == FAIR else DRAFTS[:1]:
-        fit.save(model, MODELS / name)
+    """Saves the good draft as it is so far, and each worse one at its step."""
+    for name in DRAFTS:
+        if SNAPSHOTS.get(name, step) == step:
+            fit.save(model, MODELS / name)
+
+
+def check_reached(steps: int) -> None:
+    """Raises SpeclibError if the first pass ended before a snapshot: an old one would stay."""
+    missing = [name for name, step in SNAPSHOTS.items() if step > steps]
+    if missing:
+        raise SpeclibError(f"the first pass ended at step {steps}, before {', '.join(missing)} "
+                           f"(steps {SNAPSHOTS}): raise --text-steps or --text-minutes")
 
 
 def make_draft(given: argparse.Namespace, command: str) -> None:
     """The drafts: distilled from the saved target on the training text, then on its output; the
-    fair one is the snapshot at step FAIR of the first pass."""
+    worse ones are snapshots of the first pass. Raises SpeclibError if that ends before them."""
     tokenizer = AutoTokenizer.from_pretrained(MODELS / "target")
     for draft, name in product(DRAFTS, ("tokenizer.json", "tokenizer_config.json",
                                         "chat_template.jinja")):
@@ -91,11 +103,13 @@ def make_draft(given: argparse.Namespace, command: str) -> None:
     target = LlamaForCausalLM.from_pretrained(MODELS / "target", dtype=torch.float32)
     target = target.to(given.device).eval().requires_grad_(False)
     draft, loss = fit.build(fit.DRAFT, given.seed), distil.likeness(target)
-    first = plan(given, given.text_steps, given.text_minutes, rate=3e-3)
+    first = plan(given, given.text_steps, given.text_minutes, rate=3e-3,
+                 save_every=gcd(*SNAPSHOTS.values()))
     stream = rows.documents(writer, given.seed + 2)
     runs = {FIRST: fit.fit(
         draft, rows.batches(stream, first.batch, first.length), first, loss=loss,
         keep=keep_drafts)}
+    check_reached(runs[FIRST]["steps"])
     said = distil.answers(target, writer, ANSWERS, given.seed + 3)
     second = plan(given, given.draft_steps, given.draft_minutes, rate=1e-3)
     stream = distil.again(said, given.seed + 4)
@@ -106,8 +120,8 @@ def make_draft(given: argparse.Namespace, command: str) -> None:
     for name in DRAFTS:
         stored = LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
         acceptance = measure.by_task(target.cpu(), stored.eval(), writer)
-        snapshot = {f"Snapshot at step {FAIR} of: {FIRST}": runs[FIRST]}
-        passes = runs if name == "draft-good" else snapshot
+        passes = {f"Snapshot at step {SNAPSHOTS[name]} of: {FIRST}": runs[FIRST]} \
+            if name in SNAPSHOTS else runs
         cards.write(name, f"zoo/{name}", fit.DRAFT, bpe.VOCABULARY, passes, command, acceptance)
 
 
