@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 
 from .errors import SpeclibError
 from .latency import load_latency
-from .methods import METHODS
+from .methods import METHODS, parameters, takes_gamma
 from .metrics import Stats, stats
 from .pairs import Pair, load_pair
 from .tokens import Coins, Sampler
@@ -71,17 +70,15 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
     opened = isinstance(world, World)
     here = world if opened else open_world(world, _pair(pair), dtype=dtype)
     try:
-        if "gamma" in inspect.signature(METHODS[method]).parameters:
+        if takes_gamma(method):
             settings["gamma"] = draft_length(gamma, here)
         elif gamma != "auto":
             raise SpeclibError(f"method {method!r} has no gamma; leave it out")
-        ids = _encode(prompt, here.pair, max_new_tokens)
+        ids = encode(prompt, here.pair, max_new_tokens)
         here.begin(ids, sampler=sampler, coins=Coins(seed, request), limit=max_new_tokens,
-                   eos=_eos(here.pair.tokenizer), on_commit=on_commit)
-        try:
-            run(here, **settings)
-        finally:
-            trace = here.end(method=method, pair=here.pair.name, prompt=list(ids), **settings)
+                   eos=end_tokens(here.pair.tokenizer), on_commit=on_commit)
+        run(here, **settings)       # if it raises, what devices still do is the next begin's to end
+        trace = here.end(method=method, pair=here.pair.name, prompt=list(ids), **settings)
     finally:
         if not opened:
             here.close()
@@ -108,7 +105,7 @@ def pieces(trace: Trace, tokenizer) -> dict[int, str]:
 def _method(name: str, settings: dict):
     if name not in METHODS:
         raise SpeclibError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
-    known = [p for p in inspect.signature(METHODS[name]).parameters if p not in ("world", "gamma")]
+    known = [p for p in parameters(name) if p != "gamma"]
     for key in settings:
         if key not in known:
             raise SpeclibError(f"method {name!r} has no parameter {key!r}; known: "
@@ -123,7 +120,7 @@ def _pair(pair: Pair | str | None) -> Pair:
     return load_pair(pair) if isinstance(pair, str) else pair
 
 
-def _encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
+def encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
     """Prompt to ids; str as it is, messages through the tokenizer's chat template."""
     tokenizer = pair.tokenizer
     if isinstance(prompt, str):
@@ -142,5 +139,5 @@ def _encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _eos(tokenizer) -> frozenset[int]:
+def end_tokens(tokenizer) -> frozenset[int]:
     return frozenset(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,))

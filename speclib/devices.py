@@ -27,10 +27,11 @@ class Device:
     def __init__(self, world, name: str):
         self.world, self.name = world, name
 
-    def propose(self, text, n: int, index: int = 0) -> Future:
-        """Future of ``n`` Drafted tokens after ``text``; fewer where the models' context ends."""
+    def propose(self, text, n: int, index: int = 0, confidence: float | None = None) -> Future:
+        """Future of ``n`` Drafted tokens after ``text``; fewer where the models' context ends, or
+        where ``confidence`` ends them (see Propose)."""
         room = max(0, self.world.context - len(text))
-        return self.world.submit(self.name, Propose(tuple(text), min(n, room), index))
+        return self.world.submit(self.name, Propose(tuple(text), min(n, room), index, confidence))
 
     def score(self, text, last: int = 0) -> Future:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""

@@ -57,7 +57,7 @@ class Latency:
 
     def seconds(self, device: str, op, kept: int, fed: int) -> float:
         curve = self.draft if device.startswith("draft") else self.target
-        later = op.forwards - 1
+        later = kept + fed - len(op.text)       # passes after the first, of one token each
         if later < 0:
             return 0.0
         return curve(fed - later, kept) + later * curve(1)

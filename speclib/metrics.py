@@ -123,7 +123,7 @@ def stats(trace: Trace) -> Stats:
     commits = [e for e in trace.commits if e.tokens]
     drafts = [e for e in trace.operations if e.op == "propose"]
     scores = [e for e in trace.operations if e.op == "score"]
-    outcomes = [o for e in drafts for o in e.outcome]
+    outcomes = [o for e in trace.events for o in e.outcome]     # of lookups too: no model ran
     return Stats(
         requests=1,
         tokens=sum(len(e.tokens) for e in commits),
@@ -150,7 +150,7 @@ def _steps(trace: Trace) -> dict:
     if len(ends) < 2:
         return {}
     busy, reached = 0.0, ends[0]
-    for event in sorted((e for e in later if e.op != "commit"), key=lambda e: e.ts):
+    for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
         busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
         reached = max(reached, event.end)
     seconds = {op: sum(e.dur for e in later if e.op == op) for op in ("propose", "score", "commit")}

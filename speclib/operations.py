@@ -19,6 +19,7 @@ class Request(NamedTuple):
     run: int
     coins: Coins
     sampler: Sampler
+    eos: frozenset[int] = frozenset()
 
 
 class Prefix:
@@ -49,23 +50,28 @@ class Prefix:
 
 
 class Propose(NamedTuple):
-    """Draft ``n`` tokens after ``text``; the result is (tokens, their q rows [n, V])."""
+    """Draft ``n`` tokens after ``text``; the result is (tokens, their q rows [n, V]).
+
+    With a ``confidence`` drafting ends sooner: after an end token, or after a token less probable
+    to the draft than that (greedy: than it was at temperature 1, since q is one-hot).
+    """
 
     text: tuple[int, ...]
     n: int
     index: int = 0
+    confidence: float | None = None
     name = "propose"
-
-    @property
-    def forwards(self) -> int:
-        return self.n
 
     def run(self, model, request: Request):
         text, rows = list(self.text), []
         for _ in range(self.n):
             row = model.rows(text, 0, request.sampler)[0]
-            text.append(request.coins.choose(row, len(text), "draft", self.index))
+            token = request.coins.choose(row, len(text), "draft", self.index)
+            text.append(token)
             rows.append(row)
+            if self.confidence is not None and (token in request.eos or self.confidence > (
+                    model.confidence(token) if request.sampler.greedy else row[token])):
+                break
         return tuple(text[len(self.text):]), np.stack(rows) if rows else np.empty((0, model.vocab))
 
 
@@ -75,7 +81,6 @@ class Score(NamedTuple):
     text: tuple[int, ...]
     last: int = 0
     name = "score"
-    forwards = 1
 
     def run(self, model, request: Request):
         return model.rows(self.text, self.last, request.sampler)

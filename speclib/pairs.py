@@ -55,9 +55,11 @@ class Pair(BaseModel):
     name: str = "unnamed"
     about: str = ""
 
-    def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True):
+    def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True,
+              packed: bool = True):
         """The model of ``role``; ``dilated=False`` gives the same logits at the cost it was
-        trained at. ``dtype``: auto (float32), float32, float64, bfloat16, float16."""
+        trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto (float32), float32,
+        float64, bfloat16, float16."""
         spec = getattr(self, role)
         if spec.is_toy:
             from .models.toy import Toy
@@ -65,7 +67,7 @@ class Pair(BaseModel):
                        spec.context)
         from .models.hf import load
         return load(spec if dilated else spec.model_copy(update={"shape": None}), dtype,
-                    getattr(self.place, role), self.vocab)
+                    getattr(self.place, role), self.vocab, packed)
 
     @cached_property
     def tokenizer(self):

@@ -3,65 +3,27 @@
 Workers start once (a fork server with the heavy imports preloaded) and serve many requests. Each
 holds at most one operation; what else is queued stays here, so a result is read before its buffer
 is written again. Small messages go through pipes, distributions through shared memory that has no
-name, so nothing is left behind however a process ends. Works from a script (no ``__main__`` guard
-needed), a notebook kernel and papermill.
+name, so nothing is left behind however a process ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import sys
 import time
+import weakref
 from functools import cached_property
-from importlib.util import find_spec
 from multiprocessing.connection import wait
 from statistics import median
-from types import ModuleType
 
 from .latency import Curve, Latency
 from .operations import Propose, Score
 from .pairs import Pair
+from .spawn import CONTEXT, Worker, dismiss
 from .tokens import Coins, Sampler
-from .worker import Array, Failure, serve
+from .worker import Array, Failure, device
 from .world import DeviceLost, Future, World
 
 ROWS = 64                   # distributions that fit a worker's buffer
-
-
-class Worker:
-    """A running worker process and its ends of pipe and shared memory."""
-
-    def __init__(self, pair: Pair, role: str, dtype: str, emulate: Latency | None):
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(
-            ["speclib.worker"] if pair.target.is_toy or not find_spec("torch")
-            else ["speclib.worker", "speclib.models.hf", "speclib.models.dilate"])
-        self.shared = context.RawArray("b", ROWS * pair.vocab * 8)
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, name=f"speclib-{role}", daemon=True,
-                                       args=(theirs, self.shared, pair, role, dtype, emulate))
-        with no_main():
-            self.process.start()
-        theirs.close()
-
-    def stop(self, patience: float = 1.0) -> None:
-        """Closes the pipe, which ends an idle worker; kills one that does not end."""
-        self.pipe.close()
-        self.process.join(patience)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-
-
-@contextlib.contextmanager
-def no_main():
-    """Hides the user's script while a worker starts, so that it is not run again in there."""
-    real, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = real
 
 
 class Processes(World):
@@ -70,7 +32,8 @@ class Processes(World):
     the undilated models compute the tokens, and every operation lasts as long as it says.
 
     Raises DeviceLost naming the device and the cause; a lost worker is replaced when the next
-    request begins. Use as a context manager, or ``close()``.
+    request begins, and so is one whose message an interrupt cut. Use as a context manager, or
+    ``close()``.
     """
 
     def __init__(self, pair: Pair, *, dtype: str = "auto", emulate: Latency | None = None,
@@ -80,19 +43,25 @@ class Processes(World):
         self.emulate = emulate
         _ = pair.tokenizer                      # two vocabularies fail here, not in a worker
         self.pair, self.dtype, self.context = pair, dtype, pair.context
+        self.vocab = pair.vocab
         self.timeout, self.start_timeout = timeout, start_timeout
         self._workers: dict[str, Worker] = {}
+        self._shared = {}                       # per worker: where it leaves its rows
+        self._asked: dict[str, Future] = {}     # per worker: what it was sent and has not answered
+        weakref.finalize(self, dismiss, self._workers)
         self._zero()
         self._staff()
 
     def _staff(self) -> None:
         """Starts the workers that are missing, all at once, and waits until they are ready."""
         missing = [name for name in self.devices if name not in self._workers]
-        for name in missing:
-            self._workers[name] = Worker(self.pair, name, self.dtype, self.emulate)
         try:
             for name in missing:
-                answer = self._receive(name, self.start_timeout)
+                self._shared[name] = CONTEXT.RawArray("b", ROWS * self.vocab * 8)
+                self._workers[name] = Worker(name, self.pair, device, name, self._shared[name],
+                                             self.dtype, self.emulate)
+            for name in missing:
+                answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
                     raise DeviceLost(f"device {name!r} could not build {self.pair.name!r}: "
                                      f"{answer.cause}")
@@ -100,21 +69,14 @@ class Processes(World):
             self.close()
             raise
 
-    def _receive(self, name: str, timeout: float):
+    def _receive(self, name: str, *patience):
         """The next message of a worker, or DeviceLost saying how it was lost."""
-        worker = self._workers[name]
-        ready = wait([worker.pipe, worker.process.sentinel], timeout)
-        with contextlib.suppress(EOFError, OSError):
-            if worker.pipe in ready or worker.pipe.poll():
-                return worker.pipe.recv()
-        if not ready:
-            worker.process.kill()
-        worker.process.join(5)
-        code = worker.process.exitcode
-        cause = f"process ended with exit code {code}" if ready else f"no answer in {timeout:g} s"
-        del self._workers[name]
-        worker.stop()
-        raise DeviceLost(f"device {name!r} of pair {self.pair.name!r} was lost: {cause}")
+        try:
+            return self._workers[name].receive(*patience)
+        except DeviceLost as error:
+            del self._workers[name]
+            raise DeviceLost(f"device {name!r} of pair {self.pair.name!r} was lost: {error}"
+                             ) from None
 
     # -- the clock --------------------------------------------------------------------------
     @property
@@ -125,14 +87,27 @@ class Processes(World):
         self._origin = time.perf_counter()
 
     def begin(self, prompt, **request) -> None:
+        self._drain()
         self._staff()
         super().begin(prompt, **request)
+
+    def _drain(self) -> None:
+        """Leaves every device idle; drops those of which an interrupt made unknown what they were
+        asked."""
+        for name, future in self._running.items():
+            if future is not self._asked.get(name):
+                if name in self._workers:
+                    self._workers.pop(name).stop(0.0)
+                self._running[name] = None
+                self._asked.pop(name, None)
+        super()._drain()
 
     def _start(self, future: Future) -> None:
         worker = self._workers.get(future.device)
         if worker is not None:
-            with contextlib.suppress(BrokenPipeError):  # noticed when its reply is awaited
+            with contextlib.suppress(ConnectionError):  # noticed when its reply is awaited
                 worker.pipe.send((future.op, self.request))
+        self._asked[future.device] = future
 
     def _step(self) -> None:
         """Waits for the next reply of any busy device."""
@@ -140,29 +115,34 @@ class Processes(World):
         lost = [f for f in busy if f.device not in self._workers]
         if lost:
             return self._lose(lost[0], DeviceLost(f"device {lost[0].device!r} is gone"))
-        pipes = {self._workers[f.device].pipe: f for f in busy}
-        sentinels = {self._workers[f.device].process.sentinel: f for f in busy}
-        ready = wait([*pipes, *sentinels], self.timeout)
-        future = next((f for source, f in [*pipes.items(), *sentinels.items()] if source in ready),
-                      busy[0])
-        try:
-            reply = self._receive(future.device, 0.0 if ready else 0.001)
-        except DeviceLost as error:
-            return self._lose(future, error if ready else DeviceLost(
-                f"device {future.device!r} of pair {self.pair.name!r} hung: no answer in "
+        workers = {f: self._workers[f.device] for f in busy}
+        sources = {s: f for f, w in workers.items() for s in (w.pipe, w.process.sentinel)}
+        oldest = min(busy, key=lambda f: f.start)
+        ready = wait([*sources], max(0.0, oldest.start + self.timeout - self.now))
+        if not ready:
+            self._workers.pop(oldest.device).stop(0.0)
+            return self._lose(oldest, DeviceLost(
+                f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer in "
                 f"{self.timeout:g} s; it was stopped. Slow hardware: Processes(timeout=...)"))
+        future = sources[ready[0]]
+        self._asked.pop(future.device, None)
+        try:
+            reply = self._receive(future.device, 0.0)
+        except DeviceLost as error:
+            return self._lose(future, error)
         if isinstance(reply, Failure):
             return self._lose(future, DeviceLost(f"device {future.device!r} failed in "
                                                  f"{future.op.name}: {reply.cause}"))
         rows = reply.rows
         if isinstance(rows, Array):
-            rows = rows.read(self._workers[future.device].shared)
+            rows = rows.read(self._shared[future.device])
         value = rows if reply.tokens is None else (reply.tokens, rows)
         future.start = reply.start - self._origin
         self._finish(future, value, reply.end - self._origin, reply.kept, reply.fed,
                      overrun=reply.overrun)
 
     def _lose(self, future: Future, error: DeviceLost) -> None:
+        self._asked.pop(future.device, None)
         self._finish(future, None, self.now, 0, 0, error=error)
 
     # -- latencies --------------------------------------------------------------------------
@@ -188,6 +168,4 @@ class Processes(World):
         return Latency(*(Curve(((1, median(runs[d])),)) for d in ("draft", "target")), "measured")
 
     def close(self) -> None:
-        for worker in self._workers.values():
-            worker.stop()
-        self._workers.clear()
+        dismiss(self._workers)

@@ -134,6 +134,13 @@ def ids(drafted) -> tuple[int, ...]:
     return tuple(d.token for d in drafted)
 
 
+def certain(tokens, vocab: int) -> np.ndarray:
+    """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot rows."""
+    rows = np.zeros((len(tokens), vocab), np.float32)
+    rows[np.arange(len(tokens)), list(tokens)] = 1
+    return rows
+
+
 def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """norm(max(0, p - q)) [V]; p itself where that sum underflows.
 

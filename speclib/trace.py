@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 class Event(NamedTuple):
     """``propose``: ``tokens`` are the drafted ids and ``outcome`` says of each whether it was
-    "accepted", "rejected" or never tested ("wasted"). ``score``: ``tokens`` are the ids fed, of
+    "accepted", "rejected" or never tested ("wasted"). ``lookup`` (on "controller"): the same of
+    tokens that no model drafted; it takes no time. ``score``: ``tokens`` are the ids fed, of
     which the last ``last`` are drafted. ``commit`` (on "controller"): the ids committed at its end;
     it lasts from the last result in hand, so it is the time of verifying. ``kept`` and ``fed``
     count the KV cache's tokens before the operation and those it added. ``overrun``: an emulated
@@ -52,7 +53,8 @@ class Trace:
 
     @property
     def operations(self) -> list[Event]:
-        return [e for e in self.events if e.op != "commit"]
+        """What devices did."""
+        return [e for e in self.events if e.device != "controller"]
 
     @property
     def commits(self) -> list[Event]:

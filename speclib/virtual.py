@@ -33,6 +33,10 @@ class Virtual(World):
         return self._now
 
     @property
+    def vocab(self) -> int:
+        return min(m.vocab for m in self.models.values())
+
+    @property
     def ratio(self) -> float:
         return self.latency.c
 

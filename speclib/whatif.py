@@ -7,12 +7,11 @@ independently with probability alpha, and says another of them otherwise. Kind: 
 from __future__ import annotations
 
 from functools import cache
-from inspect import signature
 
 from .decoding import Result, draft_length
 from .errors import SpeclibError
 from .latency import Latency
-from .methods import METHODS
+from .methods import METHODS, takes_gamma
 from .metrics import stats
 from .models.toy import BOS, Toy
 from .tokens import Coins, Sampler
@@ -48,7 +47,7 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     models = {"draft": Toy(alpha, len(vocab), seed, ids),
               "target": Toy(None, len(vocab), seed, ids)}
     world = Virtual(models, Latency.ratio(c, target))
-    if "gamma" in signature(METHODS[method]).parameters:
+    if takes_gamma(method):
         settings["gamma"] = draft_length(gamma, world)
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
     METHODS[method](world, **settings)

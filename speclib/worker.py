@@ -1,4 +1,5 @@
-"""One device: a process that builds a model and performs operations until its pipe closes.
+"""What runs in a worker process: a device, which builds a model and performs operations until its
+pipe closes; or anything else that answers messages.
 
 Messages are small; distributions go through shared memory. Timestamps are of the system-wide
 monotonic clock, so the controller can lay them on one axis. An emulated device computes its tokens
@@ -7,16 +8,22 @@ with a cheap model, then waits until the operation's latency is over. Knows no m
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import re
 import signal
 import sys
+import threading
 import time
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from .errors import SpeclibError
 from .operations import perform
+
+NO_MEMORY = "out of memory|allocate memory|not enough memory"    # as torch says it
 
 
 class Array(NamedTuple):
@@ -49,32 +56,53 @@ class Failure(NamedTuple):
     cause: str
 
 
-def serve(pipe, shared, pair, role: str, dtype: str, latency=None) -> None:
-    """The process's main: ready or failed, then one reply per operation. ``latency``: emulate."""
+def serve(pipe, start, *args) -> None:
+    """The process's main: ``start(*args)`` returns what answers a message. Sends None when it is
+    ready, then one answer per message; a Failure for what raises."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)        # Jupyter interrupts the whole group
+    end_with_parent()
     try:
-        pin(getattr(pair.place, role), pair.place.threads)
-        model = pair.build(role, dtype, dilated=latency is None)
-        wait = None if latency is None else partial(_wait, latency, role)
-        pipe.send((model.vocab, model.context))
-        while True:
-            try:
-                op, request = pipe.recv()
-            except EOFError:
-                return
-            pipe.send(_answer(op, request, model, shared, wait))
-    except BrokenPipeError:
+        answer = attempt(start, *args)
+        failed = isinstance(answer, Failure)
+        pipe.send(answer if failed else None)
+        while not failed:
+            pipe.send(attempt(answer, pipe.recv()))
+    except (EOFError, ConnectionError):
         return                                          # the controller is gone
-    except Exception as error:
-        pipe.send(Failure(f"{type(error).__name__}: {error}"))
 
 
-def _answer(op, request, model, shared, wait) -> Reply | Failure:
-    start = time.perf_counter()
+def end_with_parent() -> None:
+    """This process ends when the one that wants it does, even in the middle of an operation."""
+    def follow():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def attempt(function, *args):
+    """What ``function`` returns, or why it raised."""
     try:
-        done = perform(op, model, request)
+        return function(*args)
     except Exception as error:
-        return Failure(f"{type(error).__name__}: {error}")
+        mine = isinstance(error, SpeclibError)
+        cause = str(error) if mine else f"{type(error).__name__}: {error}"
+        if isinstance(error, MemoryError) or re.search(NO_MEMORY, cause):
+            cause += " (out of memory: free some, or give a smaller model or dtype='bfloat16')"
+        return Failure(cause)
+
+
+def device(pair, role: str, shared, dtype: str, latency=None):
+    """What performs (operation, request) on the model of ``role``. ``latency``: emulate."""
+    pin(getattr(pair.place, role), pair.place.threads)
+    model = pair.build(role, dtype, dilated=latency is None)
+    wait = None if latency is None else partial(_wait, latency, role)
+    return partial(_answer, model, shared, wait)
+
+
+def _answer(model, shared, wait, message) -> Reply:
+    op, request = message
+    start = time.perf_counter()
+    done = perform(op, model, request)
     tokens, rows = (None, done.value) if op.name == "score" else done.value
     rows = _put(rows, shared)
     overrun = wait(start, op, done) if wait else False

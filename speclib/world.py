@@ -13,25 +13,29 @@ neither time nor hardware. A world runs it:
     commit    the only way to emit tokens: cuts at EOS and at the limit exactly as plain decoding
               would, stamps the time; ``going`` then ends the method's loop
 
-Subclasses provide ``now``, ``ratio``, ``_start`` (an idle device begins an operation), ``_step``
-(something finishes) and ``_abort``. What must not differ between clocks is here.
+Subclasses provide ``now``, ``ratio``, ``vocab``, ``_start`` (an idle device begins an
+operation), ``_step`` (something finishes) and ``_abort``. What must not differ between clocks is
+here.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from itertools import count
+from itertools import count, islice, repeat, takewhile
 
 from .devices import Device, DeviceLost, Future
 from .errors import SpeclibError
 from .operations import Request
-from .tokens import Coins, Drafted, Sampler
+from .tokens import Coins, Drafted, Sampler, certain
 from .trace import Event, Trace
 
 
 class World:
     kind = "abstract"           # "virtual", "emulated" or "measured"
     context = 1 << 30           # the longest text, in tokens, that every model accepts
+    vocab: int                  # the rows that every model has
+    now: float                  # seconds since the request began
+    ratio: float                # c: seconds of one target forward pass over one of the draft
     runs = count()
 
     def __init__(self, names: tuple[str, ...], cancel: str = "after-op"):
@@ -49,9 +53,9 @@ class World:
               eos: frozenset = frozenset(), on_commit=None) -> None:
         """Starts a request: empty KV caches, clock at zero, ``prompt`` as the text."""
         self._drain()
-        self.request = Request(next(World.runs), coins, sampler)
+        self.request = Request(next(World.runs), coins, sampler, eos)
         self.coins, self.text, self.round = coins, tuple(prompt), 0
-        self._prompt, self._limit, self._eos = len(self.text), limit, eos
+        self.limit = self.left = limit          # tokens to commit, and those still allowed
         self._on_commit, self._ids, self.going = on_commit, count(), True
         self._events, self._outcomes, self._marked = [], {}, []
         self._zero()
@@ -62,7 +66,8 @@ class World:
         self._drain()
         events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) for e in self._events]
         return Trace(events, {"devices": list(self.devices), "clock": self.kind,
-                              "cancel": self.cancel_policy, **meta})
+                              "cancel": self.cancel_policy, "limit": self.limit,
+                              "eos": sorted(self.request.eos), **meta})
 
     def _drain(self) -> None:
         """Leaves every device idle."""
@@ -74,11 +79,12 @@ class World:
     def commit(self, tokens) -> None:
         """Emits ``tokens`` (one call per iteration; none is allowed) and ends the round. What lies
         beyond EOS or the limit is not emitted, and its drafts count as never tested."""
-        tokens = tuple(tokens)[: self._limit - (len(self.text) - self._prompt)]
-        stop = next((i for i, t in enumerate(tokens) if t in self._eos), None)
+        tokens = tuple(tokens)[: self.left]
+        stop = next((i for i, t in enumerate(tokens) if t in self.request.eos), None)
         tokens = () if not self.going else tokens if stop is None else tokens[: stop + 1]
         self.text += tokens
-        self.going &= stop is None and len(self.text) - self._prompt < self._limit
+        self.left -= len(tokens)
+        self.going &= stop is None and self.left > 0
         for drafted in self._marked[len(tokens):]:
             self._outcomes[drafted.op][drafted.index] = "wasted"
         self._marked.clear()
@@ -92,6 +98,21 @@ class World:
         """A method's verdict on a drafted token, in the order of the text, before its commit."""
         self._marked.append(drafted)
         self._outcomes[drafted.op][drafted.index] = outcome
+
+    def guess(self, tokens) -> tuple[Drafted, ...]:
+        """``tokens`` after the text as drafts that no model made (q is one-hot), as far as the
+        vocabulary, the context and the next end token allow; the trace's "lookup"."""
+        fit = takewhile(lambda t: t < self.vocab and t not in self.request.eos, tokens)
+        tokens = tuple(islice(fit, max(0, self.context - len(self.text))))
+        op = next(self._ids)
+        if tokens:
+            self._events.append(Event(self.now, 0.0, "controller", "lookup", op, self.round,
+                                      tokens, (), self.kind))
+        return self._drafted(op, tokens, certain(tokens, self.vocab))
+
+    def _drafted(self, op: int, tokens, rows) -> tuple[Drafted, ...]:
+        self._outcomes[op] = ["wasted"] * len(tokens)
+        return tuple(map(Drafted, tokens, rows, repeat(op), count()))
 
     # -- operations -------------------------------------------------------------------------
     def submit(self, device: str, op) -> Future:
@@ -156,22 +177,10 @@ class World:
             future.value = value
             return future.op.text[kept:]
         tokens, rows = value
-        self._outcomes[future.id] = ["wasted"] * len(tokens)
-        future.value = tuple(Drafted(t, q, future.id, i)
-                             for i, (t, q) in enumerate(zip(tokens, rows, strict=True)))
+        future.value = self._drafted(future.id, tokens, rows)
         return tuple(tokens)
 
     # -- what a clock provides --------------------------------------------------------------
-    @property
-    def now(self) -> float:
-        """Seconds since the request began."""
-        raise NotImplementedError
-
-    @property
-    def ratio(self) -> float:
-        """c: seconds of one target forward pass over one of the draft."""
-        raise NotImplementedError
-
     def _zero(self) -> None: ...
     def _start(self, future: Future) -> None: ...
     def _step(self) -> None: ...

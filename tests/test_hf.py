@@ -10,6 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
+from speclib.methods import takes_gamma  # noqa: E402
 from speclib.models import hf, packed, zoo  # noqa: E402
 from speclib.tokens import Sampler  # noqa: E402
 
@@ -124,7 +125,7 @@ def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(tmp_
     words = [f"w{i}" for i in range(VOCAB)]
     own = speclib.pair(target=save(tmp_path / "target", words),
                        draft=save(tmp_path / "draft", words, seed=9))
-    settings = {} if method == "autoregressive" else {"gamma": 3}
+    settings = {"gamma": 3} if takes_gamma(method) else {}
     result = speclib.decode("w5 w7 w11", pair=own, method=method, max_new_tokens=24, **settings)
     net = transformers.AutoModelForCausalLM.from_pretrained(own.target.model)
     wanted = net.generate(torch.tensor([[5, 7, 11]]), max_new_tokens=24, do_sample=False,

@@ -3,17 +3,34 @@
 Methods import ``tokens`` and know ``World`` only: never time, randomness, torch or models.
 """
 
+from inspect import signature
+
+from .assisted import assisted
 from .autoregressive import autoregressive
 from .pearl import pearl
+from .prompt_lookup import prompt_lookup
 from .speculative import speculative
 
 METHODS = {
     "autoregressive": autoregressive,
     "speculative": speculative,
     "pearl": pearl,
+    "assisted": assisted,
+    "prompt_lookup": prompt_lookup,
 }
 
 # The settings in which every method is tested; `gamma` is added where a method takes one.
 VARIANTS = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
+    "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
+
+
+def parameters(method: str) -> list[str]:
+    """What a registered method can be told, besides its world."""
+    return [name for name in signature(METHODS[method]).parameters if name != "world"]
+
+
+def takes_gamma(method: str) -> bool:
+    """Whether a registered method has a draft length to choose."""
+    return "gamma" in parameters(method)

@@ -52,7 +52,12 @@ class HFModel:
             raise
         self.prefix.move(text, kept)
         exact = logits if logits.dtype == torch.float64 else logits.float()
-        return sampler(self._finite(exact.cpu().numpy()))
+        self.logits = self._finite(exact.cpu().numpy())
+        return sampler(self.logits)
+
+    def confidence(self, token: int) -> float:
+        """The probability of ``token`` after the last text, at temperature 1."""
+        return float(Sampler(1.0)(self.logits[-1:])[0, token])
 
     @staticmethod
     def _finite(logits: np.ndarray) -> np.ndarray:
@@ -62,8 +67,9 @@ class HFModel:
         return logits
 
 
-def load(spec, dtype: str, devices: tuple[str, ...], vocab: int) -> HFModel:
-    """Builds ``spec`` (a ModelSpec) on ``devices``: one place, or several GPUs by layers."""
+def load(spec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool = True) -> HFModel:
+    """Builds ``spec`` (a ModelSpec) on ``devices``: one place, or several GPUs by layers.
+    ``packed``: linear layers as in ``packed``, not as transformers leaves them."""
     if dtype not in DTYPES:
         raise SpeclibError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
     logging.set_verbosity_error()
@@ -81,7 +87,7 @@ def load(spec, dtype: str, devices: tuple[str, ...], vocab: int) -> HFModel:
                          device=gpus[0] if gpus else "cpu")
     elif gpus and not spread:
         network = network.to(gpus[0])
-    return HFModel(pack(network), vocab)
+    return HFModel(pack(network) if packed else network, vocab)
 
 
 def _only(gpus: list[str]) -> dict:

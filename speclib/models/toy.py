@@ -8,6 +8,8 @@ every text: for the enumerator and for statistical tests. Knows no clock.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from ..errors import SpeclibError
@@ -27,6 +29,10 @@ class _Uncached:
 
     def cut(self, length: int) -> None:
         self.prefix.cut(length)
+
+    def confidence(self, token: int) -> float:
+        """A toy without a distribution behind its word is sure of it."""
+        return 1.0
 
     def _feed(self, text, last: int) -> None:
         if len(text) > self.context:
@@ -58,8 +64,11 @@ class Toy(_Uncached):
         wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (vocab - 1) + 1
         self._says = script if alpha is None else np.where(agree < alpha, script, wrong)
         self._weights = np.random.default_rng([seed, vocab]).random((64, vocab)) + 0.1
-        self._eye = np.eye(vocab)
         self.reset()
+
+    @cached_property
+    def _eye(self) -> np.ndarray:
+        return np.eye(self.vocab)               # only when asked for: its size is vocab squared
 
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
         self._feed(text, last)
@@ -94,6 +103,9 @@ class Random(_Uncached):
         text = tuple(text)
         return np.stack([self._row(text[:n], sampler)
                          for n in range(len(text) - last, len(text) + 1)])
+
+    def confidence(self, token: int) -> float:
+        return float(self._row(tuple(self.prefix.fed), Sampler(1.0))[token])
 
     def _row(self, text, sampler: Sampler) -> np.ndarray:
         key = (text, sampler)

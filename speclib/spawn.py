@@ -1,0 +1,109 @@
+"""Processes of our own: started from a fork server that has the heavy imports preloaded, spoken to
+through a pipe, and missed when they die or hang; they end when we do.
+
+Works from a script (no ``__main__`` guard needed), a notebook kernel and papermill. Knows no
+operation and no world; what a process does is ``worker``'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import threading
+import time
+from importlib.util import find_spec
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import wait
+from types import ModuleType
+
+from .devices import DeviceLost
+from .pairs import Pair
+from .worker import serve
+
+CONTEXT = multiprocessing.get_context("forkserver")
+STARTING = threading.Lock()
+PATIENCE = 0.5              # seconds in which an idle worker ends once its pipe is closed
+
+
+class Worker:
+    """A running process that answers messages (see ``worker.serve``) about ``pair``."""
+
+    def __init__(self, name: str, pair: Pair, start, *args):
+        serving(heavy=not pair.target.is_toy)
+        self.pipe, theirs = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=serve, name=f"speclib-{name}", daemon=True,
+                                       args=(theirs, start, pair, *args))
+        try:
+            with no_main():
+                self.process.start()
+        except (OSError, EOFError) as error:
+            raise DeviceLost(f"no process could be started: {error or 'the fork server ended'}; "
+                             "the next request tries again") from error
+        except BaseException:
+            self.pipe.close()               # a process that is there already ends by this
+            raise
+        finally:
+            theirs.close()
+
+    def receive(self, timeout: float, setting: str = "timeout"):
+        """The next message. Raises DeviceLost with the cause when none can come any more, or none
+        came in ``timeout`` seconds (the argument ``setting``); the process is gone then."""
+        ready = wait([self.pipe, self.process.sentinel], timeout)
+        with contextlib.suppress(EOFError, OSError):
+            if self.pipe in ready or self.pipe.poll():
+                return self.pipe.recv()
+        self.stop(PATIENCE if ready else 0.0)
+        code = self.process.exitcode
+        killed = ": it was killed, by the system perhaps, for lack of memory" if code == -9 else ""
+        raise DeviceLost(f"process ended with exit code {code}{killed}" if ready else
+                         f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
+                         f"larger {setting}")
+
+    def stop(self, patience: float = PATIENCE) -> None:
+        """Closes the pipe, which ends an idle worker; kills one that does not end."""
+        self.pipe.close()
+        try:
+            self.process.join(patience)
+        finally:
+            self.process.kill()
+            self.process.join()
+
+
+def dismiss(workers: dict[str, Worker]) -> None:
+    """Stops all workers at once and empties the dict first: an interrupt leaves no half-stopped
+    worker in it."""
+    leaving = [workers.pop(name) for name in list(workers)]
+    for worker in leaving:
+        worker.pipe.close()
+    until = time.monotonic() + PATIENCE
+    for worker in leaving:
+        worker.stop(max(0.0, until - time.monotonic()))
+
+
+def serving(heavy: bool = False) -> None:
+    """Sees to it that a fork server runs; the first call decides whether it has torch imported
+    (``heavy``). Interrupts, which a terminal sends to all, are ours alone: the server starts with
+    them blocked, and so do the processes it forks."""
+    models = ["speclib.models.hf", "speclib.models.dilate"] if heavy and find_spec("torch") else []
+    CONTEXT.set_forkserver_preload(["speclib.preload", "speclib.worker", "speclib.pairs",
+                                    "speclib.models.toy", *models])
+    resource_tracker.ensure_running()       # the server's own need; starting it unblocks them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def no_main():
+    """Hides the user's script while a worker starts, so that it is not run again in there; one
+    thread at a time, or the second would take the first one's blank for the script."""
+    with STARTING:
+        real, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = real

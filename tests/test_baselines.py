@@ -1,0 +1,175 @@
+"""Assisted generation and prompt lookup, against hand counts and transformers' own lookup."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speclib.errors import SpeclibError
+from speclib.latency import Curve, Latency
+from speclib.methods import METHODS, takes_gamma
+from speclib.methods.prompt_lookup import _continuation
+from speclib.metrics import stats
+from speclib.models.toy import Random, Scripted, Toy
+from speclib.tokens import Coins, Sampler
+from speclib.virtual import Virtual
+
+WORDS = tuple(range(1, 60))         # all different: an end token has one place
+
+
+def toys(alpha: float = 1.0, words=WORDS, context: int = 128) -> dict:
+    return {"draft": Toy(alpha, 60, 0, words, context), "target": Toy(None, 60, 0, words, context)}
+
+
+def drafts(trace, op: str = "propose") -> list[tuple[int, ...]]:
+    return [e.tokens for e in trace.events if e.op == op]
+
+
+def sizes(trace) -> list[int]:
+    return [len(tokens) for tokens in drafts(trace)]
+
+
+# -- assisted generation --------------------------------------------------------------------------
+def test_a_constant_schedule_drafts_as_many_each_time_and_never_the_last_token(decode):
+    """10 tokens, 3 at once and a bonus: 4, 4, and of the 2 that are left one is drafted."""
+    output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
+    assert output == WORDS[:10] and sizes(trace) == [3, 3, 1]
+    output, trace = decode(METHODS["assisted"], toys(), 9, num_assistant_tokens=3)
+    assert output == WORDS[:9] and sizes(trace) == [3, 3] and stats(trace).target_runs == 3
+
+
+def test_the_heuristic_adds_two_when_all_pass_and_takes_one_when_not_down_to_one(decode):
+    """A perfect draft: 2, 4, 6, 8 commit 24 with their bonuses. A useless one: 3, 2, 1, 1."""
+    settings = {"schedule": "heuristic"}
+    _, trace = decode(METHODS["assisted"], toys(), 24, num_assistant_tokens=2, **settings)
+    assert sizes(trace) == [2, 4, 6, 8]
+    _, trace = decode(METHODS["assisted"], toys(0.0), 6, num_assistant_tokens=3, **settings)
+    assert sizes(trace) == [3, 2, 1, 1, 1]
+
+
+def test_drafting_ends_after_an_end_token(decode):
+    _, trace = decode(METHODS["assisted"], toys(), 40, eos=frozenset({7}))
+    assert drafts(trace) == [WORDS[:7]] and trace.commits[-1].tokens == WORDS[:7]
+
+
+@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"])
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(threshold, sampler):
+    """A draft's probability at temperature 1 is the toy's own row; greedy shows a one-hot q."""
+    draft, ends = Random(4, 1), []
+    world = Virtual({"draft": draft, "target": Random(4, 2)}, Latency.ratio(3))
+    world.begin((0,), sampler=sampler, coins=Coins(3), limit=40)
+    METHODS["assisted"](world, 6, confidence_threshold=threshold)
+    text, trace = world.text, world.end()
+    begun, left = 1, 40
+    for proposed, commit in zip(drafts(trace), trace.commits, strict=False):
+        prefix = text[:begun]
+        sure = [draft.rows(prefix + proposed[:i], 0, Sampler(1.0))[0][t]
+                for i, t in enumerate(proposed)]
+        assert min(sure[:-1], default=1.0) >= threshold
+        ends.append(sure[-1] < threshold)
+        assert ends[-1] or len(proposed) == min(6, left - 1)
+        begun, left = begun + len(commit.tokens), left - len(commit.tokens)
+    assert len(ends) > 3 and any(ends) == (threshold > 0) and (threshold < 1 or all(ends))
+
+
+def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
+    """5 asked, 2 drafted after a prompt of 4: a prefill of 9 s, then one pass of 1 s."""
+    class Unsure(Toy):
+        def confidence(self, token):
+            return 0.1 if token == WORDS[4] else 0.9
+
+    models = {"draft": Unsure(1.0, 60, 0, WORDS), "target": Toy(None, 60, 0, WORDS)}
+    world = Virtual(models, Latency(Curve(((1, 1.0),), 9.0), Curve(((1, 30.0),))))
+    world.begin((0,) * 4, sampler=Sampler(), coins=Coins(), limit=50)
+    drafted = world.wait(world.draft.propose(world.text, 5, confidence=0.4))
+    event = world.end().operations[0]
+    assert event.tokens == tuple(d.token for d in drafted) == WORDS[3:5]
+    assert (event.dur, event.kept, event.fed) == (10.0, 0, 5)
+
+
+# -- prompt lookup --------------------------------------------------------------------------------
+@given(text=st.lists(st.integers(0, 3), min_size=1, max_size=14), length=st.integers(1, 6),
+       longest=st.integers(1, 4), eos=st.sampled_from([None, 2]))
+def test_what_is_drafted_is_what_transformers_looks_up(text, length, longest, eos):
+    torch = pytest.importorskip("torch")
+    from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
+    theirs = PromptLookupCandidateGenerator(
+        eos_token_id=None if eos is None else torch.tensor([eos]), num_output_tokens=length,
+        max_matching_ngram_size=longest, max_length=100)
+    wanted = theirs.get_candidates(torch.tensor([text]))[0][0, len(text):].tolist()
+    world = Virtual({"draft": Random(4), "target": Random(4)}, Latency.ratio(2))
+    world.begin(text, sampler=Sampler(), coins=Coins(), limit=50,
+                eos=frozenset() if eos is None else frozenset({eos}))
+    guessed = world.guess(_continuation(world.text, length, longest))
+    assert [d.token for d in guessed] == wanted
+    assert all(d.q[d.token] == 1 and d.q.sum() == 1 for d in guessed)
+
+
+def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
+    """5 6 7 5: after the second 5, the text offers 6 7 5; the target says 6 8, then 9, 9."""
+    prompt, said = (5, 6, 7, 5), (6, 8, 9, 9)
+    target = Scripted({prompt + said[:i]: t for i, t in enumerate(said)}, 10)
+    output, trace = decode(METHODS["prompt_lookup"], {"draft": Scripted({}, 10), "target": target},
+                           4, prompt=prompt)
+    s = stats(trace)
+    lookup, = (e for e in trace.events if e.op == "lookup")
+    assert output == said and (lookup.device, lookup.dur) == ("controller", 0)
+    assert (lookup.tokens, lookup.outcome) == ((6, 7, 5), ("accepted", "rejected", "wasted"))
+    assert [e.tokens for e in trace.commits] == [(6, 8), (9,), (9,)]
+    assert (s.drafted, s.accepted, s.rejected) == (3, 1, 1)
+    assert (s.draft_runs, s.target_runs, s.operations, s.draft_seconds) == (0, 3, 3, 0)
+
+
+def test_on_a_text_that_repeats_itself_every_pass_commits_all_that_was_looked_up(decode):
+    """Period 3. The prompt's token 0 has no earlier place, nor have 1 and 2: then 1, whose first
+    place offers one period more each pass, up to 4."""
+    models = toys(words=(1, 2, 3))
+    output, trace = decode(METHODS["prompt_lookup"], models, 20, num_tokens=4)
+    assert output == ((1, 2, 3) * 7)[:20]
+    assert [len(e.tokens) for e in trace.commits] == [1, 1, 1, 1, 4, 5, 5, 2]
+    assert trace.busy("draft") == 0
+
+
+def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
+    world = Virtual(toys(context=8), Latency.ratio(2))
+    world.begin((0,) * 5, sampler=Sampler(), coins=Coins(), limit=3)
+    assert [d.token for d in world.guess((1, 2, 3, 4))] == [1, 2, 3]
+    assert [d.token for d in world.guess((1, 60, 2))] == [1]
+    assert world.guess((60,)) == world.guess(()) == ()
+
+
+# -- both -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["assisted", "prompt_lookup"])
+def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
+    models = toys(words=(1, 2, 3), context=16)
+    assert decode(METHODS[name], models, 15)[0] == ((1, 2, 3) * 5)[:15]
+
+
+@pytest.mark.parametrize("name, settings, says", [
+    ("assisted", {"schedule": "linear"}, "schedule is 'linear': give 'constant' or 'heuristic'"),
+    ("assisted", {"num_assistant_tokens": 0}, "num_assistant_tokens is 0: give at least 1"),
+    ("prompt_lookup", {"num_tokens": 0}, "num_tokens is 0: give at least 1"),
+    ("prompt_lookup", {"max_matching_ngram_size": 0}, "ngram_size is 0: give at least 1")])
+def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):
+    with pytest.raises(SpeclibError, match=says):
+        decode(METHODS[name], toys(), 4, **settings)
+
+
+def test_only_methods_with_a_draft_length_take_gamma():
+    from pydantic import ValidationError
+
+    from speclib.experiment import Spec
+    assert {m for m in METHODS if takes_gamma(m)}.isdisjoint(
+        {"autoregressive", "assisted", "prompt_lookup"})
+    cell = {"kind": "virtual", "method": "assisted", "latency": "any", "alpha": 0.5}
+    assert Spec(**cell).gamma is None
+    with pytest.raises(ValidationError, match="gamma is 3 for method 'assisted'"):
+        Spec(**cell, gamma=3)
+
+
+def test_a_certain_row_is_one_hot():
+    from speclib.tokens import certain
+    assert (certain((2, 0), 3) == np.eye(3)[[2, 0]]).all() and certain((), 3).shape == (0, 3)

@@ -1,0 +1,209 @@
+"""Peers in their own process: transformers decodes as we do, in as many passes, and fails aloud."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+import speclib  # noqa: E402
+from speclib import prompts  # noqa: E402
+from speclib.external import EXTERNAL, External  # noqa: E402
+from speclib.models import zoo  # noqa: E402
+from speclib.world import DeviceLost  # noqa: E402
+
+if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
+    pytest.skip("the embedded models are not trained: make models", allow_module_level=True)
+
+TASKS = ("humaneval", "gsm8k", "mgsm_te", "rag", "summarization")
+COUNTS = ("tokens", "first_tokens", "rounds", "drafted", "accepted", "rejected", "draft_runs",
+          "target_runs")
+EMBEDDED = speclib.load_pair("embedded/llama-7b-70b")
+PAIR = EMBEDDED.model_copy(update={r: getattr(EMBEDDED, r).model_copy(update={"shape": None})
+                                   for r in ("target", "draft")})
+ASSIST, LOOKUP = "transformers-assisted", "transformers-prompt-lookup"
+HEURISTIC = {"num_assistant_tokens": 5, "num_assistant_tokens_schedule": "heuristic_transient"}
+OURS = {"transformers-plain": "autoregressive", ASSIST: "assisted", LOOKUP: "prompt_lookup"}
+SAME = [        # a peer's settings, and those of our method that mean the same
+    ("transformers-plain", {}, {}), (ASSIST, {}, {}),
+    (ASSIST, {"assistant_confidence_threshold": 0.0}, {"confidence_threshold": 0.0}),
+    (ASSIST, HEURISTIC, {"num_assistant_tokens": 5, "schedule": "heuristic"}),
+    (ASSIST, {**HEURISTIC, "assistant_confidence_threshold": 0.0},
+     {"num_assistant_tokens": 5, "schedule": "heuristic", "confidence_threshold": 0.0}),
+    (LOOKUP, {}, {}),
+    (LOOKUP, {"prompt_lookup_num_tokens": 5, "max_matching_ngram_size": 3},
+     {"num_tokens": 5, "max_matching_ngram_size": 3})]
+
+
+@pytest.fixture(scope="module")
+def virtual():
+    with speclib.open_world("virtual", PAIR) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with External("transformers-plain", PAIR) as peer:
+        yield peer
+
+
+def counts(stats) -> dict:
+    return {name: getattr(stats, name) for name in COUNTS}
+
+
+def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
+    """A peer's answer and our result, after both were found to agree."""
+    answer = peer.decode(prompt, max_new_tokens=limit)
+    result = speclib.decode(prompt, world=world, method=OURS[peer.name], max_new_tokens=limit,
+                            **ours)
+    assert answer.tokens == result.tokens and answer.text == result.text
+    assert counts(answer.stats) == counts(result.stats)
+    return answer, result
+
+
+# -- agreement ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name, theirs, ours", SAME, ids=str)
+def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(virtual, name, theirs, ours):
+    """Counts are equal to the last one: prefill is in both the first pass of each model."""
+    with External(name, PAIR, **theirs) as peer:
+        for task in TASKS:
+            answer, _ = compare(peer, virtual, ours, prompts.load(task)[0].input, 40)
+            wanted = speclib.decode(prompts.load(task)[0].input, world=virtual, max_new_tokens=40,
+                                    method="autoregressive")
+            assert answer.tokens == wanted.tokens
+            assert (answer.stats.draft_runs > 0) == EXTERNAL[name].drafts
+            assert (answer.stats.drafted > 0) == (name != "transformers-plain")
+
+
+@pytest.mark.parametrize("name", [ASSIST, LOOKUP])
+def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
+    with External(name, PAIR) as peer:
+        for task in ("gsm8k", "translation"):
+            answer, _ = compare(peer, virtual, {}, prompts.load(task)[0].input, 400)
+            assert answer.tokens[-1] == PAIR.tokenizer.eos_token_id
+        for limit in range(1, 12):
+            compare(peer, virtual, {}, prompts.load("humaneval")[0].input, limit)
+
+
+def test_torchs_own_linear_layers_and_more_threads_decode_the_same(virtual):
+    prompt = prompts.load("humaneval")[1].input
+    for threads, packed in ((2, True), (1, False)):
+        with External(ASSIST, PAIR, threads=threads, packed=packed) as peer:
+            compare(peer, virtual, {}, prompt, 40)
+
+
+def test_the_dilated_pair_decodes_as_the_undilated(plain):
+    with External(ASSIST, EMBEDDED) as peer:
+        prompt = prompts.load("gsm8k")[0].input
+        assert (peer.decode(prompt, max_new_tokens=12).tokens
+                == plain.decode(prompt, max_new_tokens=12).tokens)
+
+
+def save(folder, rows: int) -> str:
+    """A checkpoint of random weights, always the same, and 11 words; every row beyond these is ten
+    times one of them, so that it wins wherever its word would."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    torch.manual_seed(0)
+    net = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=22, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, max_position_embeddings=64, initializer_range=0.5,
+        tie_word_embeddings=False))
+    net.lm_head.weight.data[11:] = 10 * net.lm_head.weight.data[:11]
+    net.resize_token_embeddings(rows)
+    net.save_pretrained(folder)
+    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(11)}, unk_token="w0"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("wide", ["target", "draft"])
+def test_rows_that_only_one_model_has_are_never_chosen(tmp_path, wide):
+    folders = {role: save(tmp_path / role, 22 if role == wide else 11)
+               for role in ("target", "draft")}
+    net, text = transformers.AutoModelForCausalLM.from_pretrained(folders["target"]), [5, 7]
+    with torch.inference_mode():
+        free = int(net(torch.tensor([text])).logits[0, -1].argmax())
+        assert free >= 11 or wide == "draft"
+        for _ in range(16):
+            text.append(int(net(torch.tensor([text])).logits[0, -1, :11].argmax()))
+    for name in EXTERNAL:
+        with External(name, speclib.pair(**folders)) as peer:
+            answer = peer.decode("w5 w7", max_new_tokens=16)
+            assert list(answer.tokens) == text[2:]
+            assert answer.stats.rejected == 0 or name != ASSIST     # the two agree on 11 words
+
+
+def test_an_answers_times_are_of_its_commits(plain):
+    stats = plain.decode(prompts.load("gsm8k")[0].input, max_new_tokens=20).stats
+    assert plain.kind == "measured" and stats.requests == 1
+    assert 0 < stats.ttft < stats.seconds < 60
+    assert stats.decode_speed == pytest.approx(19 / (stats.seconds - stats.ttft))
+
+
+# -- place ----------------------------------------------------------------------------------------
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
+def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
+    allowed = sorted(os.sched_getaffinity(0))
+    assert EMBEDDED.place.target == ("core:1",) and EMBEDDED.place.threads == 1
+    assert os.sched_getaffinity(plain._worker.process.pid) == {allowed[1 % len(allowed)]}
+    with External("transformers-plain", PAIR, threads=2) as peer:
+        assert sorted(os.sched_getaffinity(peer._worker.process.pid)) == allowed
+
+
+# -- failures -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name, settings, says", [
+    ("vllm", {}, "unknown peer 'vllm'; known: transformers-plain, transformers-assisted"),
+    (ASSIST, {"gamma": 3}, "has no parameter 'gamma'; known: num_assistant_tokens"),
+    ("transformers-plain", {"gamma": 3}, "has no parameter 'gamma'; known: none")])
+def test_what_is_unknown_is_refused_with_what_is_known(name, settings, says):
+    with pytest.raises(speclib.SpeclibError, match=says):
+        External(name, PAIR, **settings)
+
+
+def test_a_toy_pair_and_a_limit_below_one_are_refused(plain):
+    with pytest.raises(speclib.SpeclibError, match="needs real models; pair 'toy' is a toy"):
+        External(ASSIST, speclib.load_pair("toy"))
+    with pytest.raises(speclib.SpeclibError, match="max_new_tokens is 0"):
+        plain.decode("x", max_new_tokens=0)
+
+
+def test_a_killed_peer_is_named_and_the_next_request_has_a_new_one():
+    with External("transformers-plain", PAIR) as peer:
+        wanted = peer.decode("def f", max_new_tokens=4).tokens
+        peer._worker.process.kill()
+        peer._worker.process.join()
+        with pytest.raises(DeviceLost, match="'transformers-plain' on .* exit code -9"):
+            peer.decode("def f", max_new_tokens=4)
+        assert peer.decode("def f", max_new_tokens=4).tokens == wanted
+
+
+def test_after_an_interrupt_the_next_request_gets_its_own_answer(plain):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    wanted = plain.decode("def f", max_new_tokens=4)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with External("transformers-plain", PAIR) as peer:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                peer.decode(prompts.load("humaneval")[0].input, max_new_tokens=400)
+            assert peer.decode("def f", max_new_tokens=4).tokens == wanted.tokens
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_peer_that_answers_too_late_is_stopped():
+    with External("transformers-plain", PAIR, timeout=1e-3) as peer:
+        with pytest.raises(DeviceLost, match="no answer in 0.001 s"):
+            peer.decode("def f", max_new_tokens=64)
+
+
+def test_a_model_that_cannot_be_built_is_said_and_why():
+    with pytest.raises(DeviceLost, match="could not build .*unknown dtype 'int3'"):
+        External("transformers-plain", PAIR, dtype="int3")
