@@ -11,9 +11,10 @@ from .methods import METHODS
 _LAZY = {
     "decode": "decoding", "open_world": "decoding", "Result": "decoding",
     "load_pair": "pairs", "pair": "pairs", "Pair": "pairs",
-    "Processes": "processes", "Virtual": "virtual", "DeviceLost": "world",
+    "Processes": "processes", "External": "external", "EXTERNAL": "external",
+    "Virtual": "virtual", "DeviceLost": "world",
     "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "metrics",
-    "simulate": "whatif", "compare": "whatif",
+    "simulate": "whatif", "compare": "whatif", "replay": "replaying",
     "timeline": "views.timeline", "explorer": "views.explorer", "steps": "views.steps",
     "Book": "reproduce.book",
 }

@@ -1,0 +1,41 @@
+"""How fast speclib itself is: its virtual clock, and being imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from ..latency import Latency
+from ..models.toy import BOS, Toy
+from ..operations import Score
+from ..tokens import Coins, Sampler
+from ..virtual import Virtual
+from .rows import Row, Size, middle
+
+
+def virtual_clock(size: Size) -> Iterator[Row]:
+    """Operations per second of the virtual clock: submit, a toy's row, wait, record; two devices
+    at once, 250 times ``size.operations`` operations per repeat."""
+    yield middle("virtual clock", [_operations(250 * size.operations)
+                                   for _ in range(size.repeats)], "operations/s", aim=50_000)
+
+
+def _operations(count: int) -> float:
+    world = Virtual({"draft": Toy(0.9), "target": Toy()}, Latency.ratio(5))
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=1)
+    op, begun = Score((BOS,)), time.perf_counter()
+    for _ in range(count // 2):
+        world.all(world.submit("draft", op), world.submit("target", op))
+    return count / (time.perf_counter() - begun)
+
+
+def importing(size: Size) -> Iterator[Row]:
+    """Seconds of `import speclib` in a fresh interpreter, the interpreter's own start left out."""
+    code = ("import time; t = time.perf_counter(); import speclib; "
+            "print(time.perf_counter() - t)")
+    yield middle("import speclib", [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                             check=True).stdout) for _ in range(size.repeats)],
+        "s", aim=0.5, most=True)

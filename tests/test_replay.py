@@ -1,0 +1,162 @@
+"""Replays: a trace's own decisions and durations, with nothing in between."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+import speclib
+from speclib import replay
+from speclib.errors import SpeclibError
+from speclib.latency import Curve, Latency
+from speclib.methods import METHODS
+from speclib.models.toy import Random, Toy
+from speclib.processes import Processes
+from speclib.tokens import Coins, Sampler
+from speclib.trace import Trace
+
+EXACT = Latency(Curve(((1, 0.25), (3, 0.5)), 1.0), Curve(((1, 1.5), (9, 3.5)), 4.0))    # dyadic
+
+
+class Noisy:
+    """Random durations: no two operations alike."""
+
+    c = 3.0
+
+    def __init__(self, seed: int):
+        self.draw = random.Random(seed)
+
+    def seconds(self, device, op, kept, fed) -> float:
+        return self.draw.expovariate(1.0)
+
+
+def toys(alpha: float = 0.8) -> dict:
+    return {"draft": Toy(alpha, context=512), "target": Toy(context=512)}
+
+
+def named(trace: Trace, case) -> Trace:
+    return replace(trace, meta={**trace.meta, "method": case.name})
+
+
+# -- virtual --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"])
+def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
+    for settings in case.at(1, 3, 6):
+        for limit, eos in ((1, ()), (40, ()), (40, (5, 9))):
+            _, trace = decode(case.method, toys(), limit, sampler=sampler, latency=EXACT,
+                              eos=frozenset(eos), **settings)
+            trace = named(trace, case)
+            assert replay(trace) == trace
+            assert replay(Trace.from_json(trace.to_json())).events == trace.events
+
+
+def test_whatever_operations_last_the_makespan_comes_again(case, decode):
+    for settings in case.at(1, 3, 6):
+        for seed in range(5):
+            models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
+            _, trace = decode(case.method, models, 25, latency=Noisy(seed), **settings)
+            again = replay(trace, case.name)
+            assert again.makespan == pytest.approx(trace.makespan, rel=1e-12)
+            assert [e.tokens for e in again.commits] == [e.tokens for e in trace.commits]
+
+
+def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
+    for settings in case.at(4):
+        _, slow = decode(case.method, toys(), 30, latency=Noisy(1), **settings)
+        _, direct = decode(case.method, toys(), 30, latency=EXACT, **settings)
+        assert replay(slow, case.name, latency=EXACT) == direct
+
+
+# -- wall-clock -----------------------------------------------------------------------------------
+def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case):
+    latency = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0))
+    with Processes(speclib.load_pair("toy"), emulate=latency) as world:
+        for settings in case.at(3):
+            trace = speclib.decode("x", method=case.name, world=world, max_new_tokens=16,
+                                   **settings).trace
+            again = replay(trace)
+            ideal = replay(trace, latency=latency)      # waits may be longer, never shorter
+            assert ideal.makespan - 1e-6 <= again.makespan <= trace.makespan
+            assert [e.id for e in again.commits] == [e.id for e in trace.commits]
+            for device in trace.devices:
+                assert again.busy(device) == pytest.approx(trace.busy(device))
+            assert {e.clock for e in again.events} == {"virtual"}
+
+
+# -- methods that decide by time ------------------------------------------------------------------
+def racing(world, n: int):
+    """Drafts on both devices; the first to finish counts, the other is cancelled."""
+    while world.going:
+        drafts = [world.draft.propose(world.text, n), world.draft.propose(world.text, 1)]
+        asked = world.target.score(world.text)
+        first = world.first(*drafts, asked)
+        world.cancel(*(f for f in (*drafts, asked) if f is not first))
+        world.commit((int(world.wait(world.target.score(world.text))[0].argmax()),))
+
+
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+@pytest.mark.parametrize("n", [1, 9])
+def test_cancelled_operations_are_cancelled_again(cancel, n, monkeypatch):
+    monkeypatch.setitem(METHODS, "racing", racing)
+    world = speclib.Virtual(toys(), EXACT, cancel=cancel)
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=6)
+    racing(world, n)
+    trace = world.end(method="racing", prompt=[0], n=n)
+    assert replay(trace) == trace
+    assert any(not e.tokens for e in trace.operations) == (cancel == "immediate")
+
+
+def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
+    monkeypatch.setitem(METHODS, "racing", racing)
+    world = speclib.Virtual(toys(), EXACT)
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=3)
+    racing(world, 9)
+    trace = world.end(method="racing", prompt=[0], n=9)
+    lost = [e if e.op != "score" else e._replace(tokens=(), fed=0) for e in trace.events]
+    with pytest.raises(SpeclibError, match="'target', which did not finish in the trace"):
+        replay(replace(trace, events=lost))
+
+
+# -- where it leaves the trace --------------------------------------------------------------------
+@pytest.fixture
+def pearl(decode) -> Trace:
+    return replace(decode(METHODS["pearl"], toys(), 20, gamma=3)[1],
+                   meta={"method": "pearl", "prompt": [0], "limit": 20, "eos": [], "gamma": 3,
+                         "cancel": "immediate", "devices": ["draft", "target"]})
+
+
+@pytest.mark.parametrize("change, says", [
+    ({"gamma": 2}, "leaves the trace at operation 0: it asks for a propose by 'draft' in round 0"),
+    ({"method": "speculative"}, "leaves the trace at operation 1"),
+    ({"without": "post-verify"}, "leaves the trace at operation"),
+    ({"prompt": [0, 1]}, "leaves the trace at operation 0"),
+    ({"limit": 9}, "ends before the trace"),
+    ({"limit": 99}, "the trace has nothing"),
+    ({"method": "perl"}, "no method 'perl' to replay with; known: autoregressive"),
+], ids=str)
+def test_another_run_than_the_traces_is_refused(pearl, change, says):
+    assert replay(pearl).makespan == pearl.makespan
+    with pytest.raises(SpeclibError, match=says):
+        replay(replace(pearl, meta=pearl.meta | change))
+
+
+@pytest.mark.parametrize("key", ["prompt", "limit", "eos", "gamma"])
+def test_a_trace_that_does_not_say_enough_is_refused_naming_what_lacks(pearl, key):
+    meta = {k: v for k, v in pearl.meta.items() if k != key}
+    with pytest.raises(SpeclibError, match=f"meta lacks {key}"):
+        replay(replace(pearl, meta=meta))
+
+
+@pytest.mark.parametrize("kind", ["propose", "score"])
+def test_a_trace_with_an_operation_altered_or_missing_is_refused(pearl, kind):
+    at = max(i for i, e in enumerate(pearl.events) if e.op == kind and len(e.tokens) > 1)
+    event = pearl.events[at]
+    changed = {"shorter": [event._replace(tokens=event.tokens[:-1])], "missing": [],
+               "other device": [event._replace(device="elsewhere")],
+               "later": [event._replace(round=event.round + 1)],
+               "longer": [event._replace(tokens=event.tokens + (1,), fed=event.fed + 1)]}
+    for events in changed.values():
+        with pytest.raises(SpeclibError, match="leaves the trace"):
+            replay(replace(pearl, events=[*pearl.events[:at], *events, *pearl.events[at + 1:]]))
