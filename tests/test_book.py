@@ -53,3 +53,5 @@ def test_only_rows_measured_elsewhere_are_another_machines():
     assert of_another_machine(row._replace(setup="hub/x@other-64c/bfloat16/1"))
     assert not of_another_machine(row._replace(setup=f"embedded/x@{name()}/float32/1"))
     assert not of_another_machine(row._replace(kind="virtual", setup="pearl/llama2-7-70"))
+    assert of_another_machine(row._replace(kind="emulated", setup="pearl/llama2-7-70@other-64c"))
+    assert not of_another_machine(row._replace(kind="emulated", setup=f"pearl/x@{name()}"))

@@ -6,10 +6,12 @@ import json
 import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from speclib import experiment, paths
+from speclib.decoding import open_world
 from speclib.errors import SpeclibError
 from speclib.experiment import (
     CellsFailed,
@@ -23,9 +25,14 @@ from speclib.experiment import (
     simulating,
     virtual_cells,
 )
+from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.metrics import total
+from speclib.models import zoo
+from speclib.models.toy import Toy
+from speclib.pairs import load_pair
 from speclib.progress import Progress
+from speclib.virtual import Virtual
 
 LATENCY = "pearl/codellama-7-34"            # c = 2.66
 
@@ -284,6 +291,20 @@ def test_measured_cells_share_prompts_workers_and_baseline(own_cache, monkeypatc
     assert all(again[s].stats == runs[s].stats and again[s].cached for s in runs)
 
 
+def test_cells_of_one_method_and_window_share_its_run(monkeypatch):
+    real, asked = measured_cells.one, []
+
+    def counted(world, prompt, setting, *, request, **common):
+        if common["tokens"] == 12:
+            asked.append((setting.method, request))
+        return real(world, prompt, setting, request=request, **common)
+    monkeypatch.setattr(measured_cells, "one", counted)
+    long, short = measured(requests=3), measured(requests=2)
+    runs = run_all([short, long])
+    assert sorted(asked) == [(m, i) for m in ("autoregressive", "pearl") for i in range(3)]
+    assert runs[short].stats == runs[long].stats[:2]
+
+
 def test_an_interrupted_measurement_goes_on_at_its_next_prompt(monkeypatch):
     real, asked = measured_cells.one, []
 
@@ -344,6 +365,73 @@ def test_the_first_difference_between_outputs():
     assert measured_cells.difference((1, 2, 3), (1, 2, 3)) is None
     assert measured_cells.difference((1, 2, 3), (1, 9, 3)) == 1
     assert measured_cells.difference((1, 2), (1, 2, 3)) == 2
+
+
+class Margin(Toy):
+    """After n tokens the best logit leads by n eighths."""
+
+    def rows(self, text, last, sampler):
+        self._feed(text, last)
+        ends = range(len(text) - last, len(text) + 1)
+        return sampler(np.array([[-1.0, 3.0, 3.0 + n / 8] for n in ends]))
+
+
+def test_a_departure_has_the_gap_between_the_targets_two_best_logits():
+    world = Virtual({"draft": Margin(vocab=3), "target": Margin(vocab=3)}, Latency.ratio(3))
+    found = measured_cells.departure(world, (0,), (2, 2, 1, 2), (2, 2, 2, 2))
+    assert found == {"differs": 2, "gap": pytest.approx(3 / 8)}
+    assert measured_cells.departure(world, (0,), (2, 2), (2, 2)) == {"differs": None, "gap": None}
+
+
+def test_agreements_are_what_verification_finds():
+    """PEARL tests a draft at every position that it commits."""
+    world = virtual_cells.world(load_latency(LATENCY), 0.8, tokens=80)
+    trace = virtual_cells.decode(world, METHODS["pearl"], 0.8, tokens=80, gamma=3)
+    output = world.text[1:]
+    tested = [o == "accepted" for e in trace.operations for o in e.outcome if o != "wasted"]
+    assert 5 < tested.count(False) < 40
+    assert measured_cells.agreements(world, (0,), output) == tested
+
+
+@pytest.mark.slow
+def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
+    import torch
+    from transformers import AutoModelForCausalLM
+    pair = load_pair("embedded/llama-7b-70b")
+    network = AutoModelForCausalLM.from_pretrained(zoo.ZOO / "target", dtype="float32")
+    world = open_world("virtual", pair)
+    text = pair.tokenizer.encode("def add(a, b):\n    return")
+    logits = network(torch.tensor([text])).logits[0, -1, :pair.vocab].topk(2)
+    found = measured_cells.departure(world, tuple(text), (1,), (logits.indices[0].item(),))
+    assert found["gap"] == pytest.approx((logits.values[0] - logits.values[1]).item(), abs=1e-4)
+
+
+@pytest.mark.slow
+def test_agreements_of_embedded_models_are_what_verification_finds():
+    spec = measured(pair="embedded/llama-7b-70b", task="humaneval", requests=1, tokens=48)
+    run = run_all([spec])[spec]
+    tested = [o == "accepted" for e in example(run).operations for o in e.outcome if o != "wasted"]
+    assert run.facts["agree"] == tested and False in tested
+
+
+@pytest.mark.slow
+def test_bfloat16_cells_run_beside_plain_decoding_of_the_same_dtype():
+    if not machine.computes("bfloat16", ("cpu",)):
+        pytest.skip("no bfloat16 instructions")
+    spec = measured(pair="embedded/llama-7b-70b", task="humaneval", dtype="bfloat16", requests=1,
+                    tokens=8)
+    run = run_all([spec])[spec]
+    assert len(run.facts["agree"]) == run.stats[0].tokens == 8
+    assert [g is None for g in run.facts["gap"]] == [d is None for d in run.facts["differs"]]
+
+
+@pytest.mark.parametrize("flags, places, able", [
+    ("fpu avx512_bf16", ("core:0",), True), ("fpu avx2", ("core:0", "cpu"), False),
+    ("fpu avx2", ("cuda:0", "cuda:1"), True), ("fpu avx2", ("cpu", "cuda:0"), False)])
+def test_bfloat16_wants_instructions_of_every_place(monkeypatch, flags, places, able):
+    monkeypatch.setattr(machine, "_cpuinfo", {"flags": flags}.get)
+    assert machine.computes("bfloat16", places) is able
+    assert machine.computes("auto", places)
 
 
 # -- what is shown -------------------------------------------------------------------------------

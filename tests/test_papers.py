@@ -5,13 +5,25 @@ from __future__ import annotations
 import csv
 import math
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from speclib import papers, paths, theory
 from speclib.errors import SpeclibError
-from speclib.experiment import QUICK, CellsFailed, Profile, Run, Spec
+from speclib.experiment import (
+    FULL,
+    QUICK,
+    CellsFailed,
+    Profile,
+    Run,
+    Spec,
+    example,
+    machine,
+    run_all,
+)
 from speclib.metrics import Stats
 from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
 from speclib.papers.comparisons import Numbers
@@ -19,7 +31,7 @@ from speclib.papers.filling import wanted
 from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
 from speclib.papers.printed import Claim, Paper, Table
 
-SMALL = Profile("small", 2_048, 1, 8, 1)
+SMALL = Profile("small", 2_048, 1, 8, 1, 1, 8)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +52,7 @@ def small(paper, tmp_path_factory):
 def test_every_table_of_the_paper_is_there_in_order(paper):
     numbers = [int(item.split("-")[1]) for item in paper.tables if item.startswith("table")]
     assert numbers == list(range(1, 19))
-    assert list(paper.tables)[-1] == "blog-figure-1"
+    assert list(paper.tables)[-2:] == ["blog-figure-1", "extra-1"]
     assert paper.tables["table-5"].printed("3", "CodeLlama 7&34") == 46.06
 
 
@@ -140,25 +152,53 @@ def test_only_the_kinds_and_cells_a_table_has_are_run(paper):
     assert wanted(paper.table("table-2"), QUICK) == []
     kinds = {w.kind for w in wanted(paper.table("table-7"), QUICK)}
     assert kinds == {"virtual", "measured"}
-    cells = {(w.row, w.column) for w in wanted(paper.table("table-14"), QUICK)}
-    assert len(cells) == 20                     # no window that the paper did not try
+    printed = {(w.row, w.column) for w in wanted(paper.table("table-14"), QUICK)
+               if "bf16" not in w.column}
+    assert len(printed) == 20                   # no window that the paper did not try
     methods = {w.spec.method for w in wanted(paper.table("table-1"), QUICK)}
-    assert methods == {"autoregressive", "speculative", "pearl"}
+    assert methods == {"autoregressive", "speculative", "assisted", "pearl"}
 
 
 def test_tables_share_their_measured_cells(paper):
     specs = {item: {w.spec for w in wanted(paper.table(item), QUICK, ("measured",))}
-             for item in ("table-1", "table-4", "table-7")}
+             for item in ("table-1", "table-4", "table-7", "table-15", "figure-2a", "figure-2b")}
     pearl = {s for s in specs["table-1"] if s.method == "pearl"}
+    assert specs["table-15"] < pearl and specs["figure-2a"] < specs["table-7"]
+    assert specs["figure-2b"] < specs["table-1"]
     assert {s for s in specs["table-7"] if s.method == "pearl"} < pearl
     assert {s for s in specs["table-4"] if s.task == "humaneval" and not s.settings} < pearl
+
+
+def test_a_window_sweep_is_measured_on_half_the_prompts(paper):
+    def prompts(item, profile):
+        return {w.spec.requests for w in wanted(paper.table(item), profile, ("measured",))}
+    for item in ("table-5", "table-6", "table-14"):
+        assert prompts(item, FULL) == {4} and prompts(item, QUICK) == {1}
+    assert prompts("table-1", FULL) == prompts("table-11", FULL) == {8}
+
+
+def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(paper, monkeypatch):
+    def columns(item, instructions):
+        monkeypatch.setattr(machine, "_cpuinfo", lambda name: instructions)
+        return {w.column: w.spec.dtype for w in wanted(paper.table(item), QUICK, ("measured",))}
+    for item, column in (("table-1", "Llama2 7&70B"), ("table-5", "CodeLlama 7&34"),
+                         ("table-14", "codellama 7&34B")):
+        with_it, without = columns(item, "avx2 amx_bf16"), columns(item, "avx2")
+        assert (with_it[column], with_it[f"{column}, bf16"]) == ("auto", "bfloat16")
+        assert f"{column}, bf16" not in without and column in without
+
+
+def test_claims_look_for_no_print_in_the_engines_own_columns(paper):
+    for item in ("table-1", "table-5", "table-14"):
+        claims = fill(paper.table(item), SMALL, kinds=()).claims
+        assert not any("bf16" in c.note + c.expected for c in claims if c.kind == "paper")
 
 
 def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(paper, monkeypatch):
     def failing(specs, progress=None):
         raise CellsFailed({}, {s: RuntimeError("out of memory") for s in specs})
     monkeypatch.setattr("speclib.papers.filling.run_all", failing)
-    filled = fill(paper.table("table-5"), SMALL)
+    filled = fill(paper.table("table-5"), SMALL, kinds=("virtual",))
     assert len(filled.errors) == 15
     assert all(name.startswith("table-5, ") for name in filled.errors)
     broken = [r for r in filled.rows if r.kind == "virtual"]
@@ -170,7 +210,8 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
     def made_up(specs, progress=None):
         stats = [Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)] * 2
         plain = [Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)] * 2
-        facts = {"differs": [None, 3], "contention": {"draft": 1.2, "target": 1.1}, "load": 0.5}
+        facts = {"differs": [None, 3], "gap": [None, 0.0039], "load": 0.5,
+                 "contention": {"draft": 1.2, "target": 1.1}}
         return {s: Run(s, stats, plain, 3, 2.9, "xeon-2c-ab12cd", facts=facts, created="today")
                 for s in specs}
     monkeypatch.setattr("speclib.papers.filling.run_all", made_up)
@@ -179,7 +220,8 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
                and (r.kind, r.column) == ("measured", "CodeLlama 7&34B"))
     assert row.setup == "embedded/codellama-7b-34b@xeon-2c-ab12cd/float32/1"
     assert row.value == pytest.approx((8 / 1.5) / (8 / 4.0)) and row.n == 2
-    assert "dilated" in row.note and "plain decoding: 1 of 2" in row.note
+    assert "dilated" in row.note and ("output of plain decoding: 1 of 2; first divergence after "
+                                      "3 tokens, top-2 logit gap 0.0039;") in row.note
     whole = next(r for r in filled.rows if r.metric == "speedup_e2e" and r.row == row.row)
     assert whole.value == pytest.approx((9 / 2.0) / (9 / 4.5))
     below_c = next(c for c in filled.claims if (c.claim, c.kind) == ("below-c", "measured"))
@@ -213,11 +255,40 @@ def test_figure_2a_is_six_drafts_over_one_verification(small):
 
 def test_best_draft_lengths_fall_by_what_an_iteration_commits():
     """With agreements fixed, the best length drops by gamma + 1 while a run of agreements lasts."""
-    series = items.best_lengths(Spec(kind="virtual", method="speculative", gamma=4, alpha=0.95,
-                                     latency="pearl/codellama-7-34", requests=1, tokens=200))
+    series = items.virtual_lengths(Spec(kind="virtual", method="speculative", gamma=4, alpha=0.95,
+                                        latency="pearl/codellama-7-34", requests=1, tokens=200))
     pairs = list(zip(series.values, series.values[1:], strict=False))
     assert any(a > series.gamma for a, _ in pairs)
     assert all(b == a - series.gamma - 1 for a, b in pairs if a > series.gamma)
+
+
+def test_best_draft_lengths_by_hand():
+    """Tokens 1 .. 8, the draft is wrong about the third; iterations commit 1, 2, 2 and 3."""
+    agrees = [True, True, False, True, True, True, True, True]
+    commits = [SimpleNamespace(tokens=(7,) * n) for n in (1, 2, 2, 3)]
+    series = items.best_lengths(agrees, commits, 4)
+    assert series.values == (2, 1, 5, 3) and series.gamma == 4
+    assert series.whole == 2                    # the last two end with the output
+
+
+def test_measured_best_draft_lengths_are_of_the_run_itself(paper, monkeypatch, tmp_path):
+    """What an iteration accepts is the best length, or the window where that is shorter."""
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    table = paper.table("figure-2b")
+    toys = table.model_copy(update={"column": {"toys": {"pair": "toy"}}, "settings": {
+        **table.settings, "gamma": 4, "task": "toy"}})
+    toys._paper = paper.model_copy(update={"tables": {"figure-2b": toys}})
+    monkeypatch.setattr(items, "draw", lambda filled: None)
+    profile = replace(SMALL, tokens=100)
+    filled = fill(toys, profile, kinds=("measured",))
+    lengths = list(filled.values["measured"].values())
+    run, = run_all(w.spec for w in wanted(toys, profile, ("measured",))).values()
+    drafted = [e.outcome for e in example(run).operations if e.op == "propose"]
+    accepted = [outcomes.count("accepted") for outcomes in drafted]
+    assert len(lengths) == len(accepted) > 10 and min(accepted) < 4
+    assert [min(4, best) for best in lengths[:-1]] == accepted[:-1]
+    assert all(r.setup.startswith("toy@") and "window is 4" in r.note for r in filled.rows
+               if r.kind == "measured")
 
 
 def test_theorem_2_holds_without_its_plus_one(small):
@@ -275,6 +346,10 @@ def verdict(samples=None, **claim):
     ("no", dict(kind="argmax", over="row", column="*", expected="round(c)")),
     ("yes", dict(kind="argmax", over="row", column="*", expected={"A": "3", "B": "4"})),
     ("yes", dict(kind="argmax", over="column", row="2", expected="B")),
+    ("yes", dict(kind="order", over="column", row="3", by="2", order=["A", "B"])),  # 3, 1.25
+    ("no", dict(kind="order", over="column", row="3", by="2", order=["B", "A"])),
+    ("yes", dict(kind="order", over="row", column="B", by="A", order=["2", "4", "3"])),
+    ("yes", dict(kind="argmax", over="column", row="3", by="2", expected="A")),
     ("yes", dict(kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.5)),
     ("yes", dict(kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.4, within=0.1)),
     ("no", dict(kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.4, within=0.05)),
@@ -327,6 +402,17 @@ def test_an_order_is_settled_by_joint_resamples_not_by_overlap():
     assert best.holds == "yes" and best.note == "not settled by these requests: A: 3 and 4"
 
 
+def test_an_order_of_quotients_is_settled_by_quotients_of_joint_resamples():
+    """3 over 2 is the same in every resample of each column, however much the cells swing."""
+    swing = np.linspace(0.5, 1.5, 200)
+    order = dict(kind="order", over="column", row="3", by="2", order=["A", "B"])
+    together = {("3", "A"): 3 * swing, ("2", "A"): swing,
+                ("3", "B"): 5 * swing[::-1], ("2", "B"): 4 * swing[::-1]}
+    assert verdict(together, **order).note == ""
+    apart = together | {("2", "A"): swing[::-1]}
+    assert verdict(apart, **order).note == "not settled by these requests: 3: A and B"
+
+
 def test_a_ratio_has_the_interval_of_the_joint_resamples():
     swing = np.linspace(0.5, 1.5, 200)
     found = verdict({("3", "A"): 3 * swing, ("4", "A"): 2 * swing}, kind="ratio", of=["3", "A"],
@@ -351,6 +437,18 @@ def test_statistics_by_hand():
     assert quantities.value("gamma", run) == 2 and quantities.value("c", run) == 3.0
     with pytest.raises(SpeclibError, match="unknown statistic 'luck'; known: speedup"):
         quantities.value("luck", run)
+
+
+def test_times_of_a_step_by_hand():
+    """Four steps of 0.5 s: a device is busy for 1.7 s of them, 0.1 s go to verifying."""
+    run = run_with((11, 5.0, 8, 2))
+    run.stats = [replace(run.stats[0], steps=4, step_seconds=2.0, step_busy=1.7, step_draft=1.6,
+                         step_target=0.8, step_verify=0.1)]
+    found = {name: quantities.value(f"{name}_per_step", run)
+             for name in ("communication", "verify", "draft", "target")}
+    assert found == pytest.approx(
+        {"communication": 0.05, "verify": 0.025, "draft": 0.4, "target": 0.2})
+    assert quantities.value("draft_over_verify", run) == pytest.approx(2)
 
 
 def test_intervals_are_seeded_hold_the_value_and_shrink():

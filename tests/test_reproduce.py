@@ -25,12 +25,14 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
 
 
-def make_home(path: Path, virtual=("table-5", "table-9"), measured=()) -> Path:
+def make_home(path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()) -> Path:
     """A home whose paper fills only some tables."""
     for folder in ("papers", "latency", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
     toml = path / "data" / "papers" / "pearl" / "paper.toml"
-    fill = f"[fill]\nvirtual = {json.dumps(virtual)}\nmeasured = {json.dumps(measured)}\n\n[tasks]"
+    lists = {"virtual": virtual, "emulated": emulated, "measured": measured}
+    filled = [f"{kind} = {json.dumps(items)}" for kind, items in lists.items()]
+    fill = "\n".join(["[fill]", *filled, "", "[tasks]"])
     text, n = re.subn(r"\[fill\].*?\[tasks\]", fill, toml.read_text(), flags=re.S)
     assert n == 1
     toml.write_text(text)
@@ -80,6 +82,23 @@ def test_two_runs_from_nothing_give_the_same_bytes(done, tmp_path):
         assert one[name] == two[name], name
     kinds = {row.kind for row in read_ledger(done / "reports" / "ledger.csv")}
     assert kinds == {"paper", "virtual"}
+
+
+def test_without_real_models_numbers_are_virtual_and_emulated_and_both_are_cached(tmp_path):
+    home = make_home(tmp_path / "home", virtual=["table-4"], emulated=["table-4"])
+    for path in (home / "data" / "latency").rglob("*.toml"):    # a tenth of each forward pass
+        path.write_text(re.sub(r"\[\[1, ([\d.]+)\]\]", lambda m: f"[[1, {float(m[1]) / 10}]]",
+                               path.read_text()))
+    run(home, *REPRODUCE)
+    rows = read_ledger(home / "reports" / "ledger.csv")
+    assert {row.kind for row in rows} == {"paper", "virtual", "emulated"}
+    ours = {k: {r[1:6] for r in rows if r.kind == k} for k in ("virtual", "emulated")}
+    assert ours["virtual"] == ours["emulated"]
+    first = (home / "reports" / "pearl.md").read_bytes()
+    assert b"| emulated |" in first
+    shutil.rmtree(home / "reports")
+    run(home, *REPRODUCE)
+    assert (home / "reports" / "pearl.md").read_bytes() == first
 
 
 def test_a_second_run_does_nothing_and_says_so(home):

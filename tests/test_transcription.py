@@ -121,6 +121,16 @@ def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens():
         assert alphas[0] == pytest.approx(alphas[1], abs=0.006), name
 
 
+def test_an_item_of_ours_prints_nothing_and_says_that_it_is_ours():
+    ours = {item for item in TABLES if item.startswith("extra-")}
+    assert ours == {item for item, table in TABLES.items()
+                    if table["about"].startswith("Ours, not the paper's")}
+    for item in ours:
+        assert TABLES[item]["cells"] == [] and "errata" not in TABLES[item]
+        for claim in TABLES[item]["claims"]:
+            assert claim["source"].startswith("ours") and "paper" not in claim["kinds"]
+
+
 @pytest.mark.parametrize("item", ["table-9", "figure-3"])
 def test_steps_follow_the_rule_of_pearl(item):
     steps, block = TABLES[item]["steps"], []

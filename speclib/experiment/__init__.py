@@ -15,34 +15,38 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from ..errors import SpeclibError
-from ..methods import METHODS
+from ..methods import METHODS, takes_gamma
 from ..metrics import Stats
 from ..progress import Progress
 from ..trace import Trace
 
-Kind = Literal["virtual", "measured"]
+Kind = Literal["virtual", "emulated", "measured"]
 
 
 @dataclass(frozen=True)
 class Profile:
     """How much to run. ``virtual_tokens`` per cell in all; ``prompts`` x ``tokens`` per measured
-    cell; ``sweep_prompts`` per window of a measured search."""
+    cell; ``sweep_prompts`` per window of a measured search; ``emulated_requests`` x
+    ``emulated_tokens`` per emulated cell."""
 
     name: str
     virtual_tokens: int
     prompts: int
     tokens: int
     sweep_prompts: int
+    emulated_requests: int
+    emulated_tokens: int
 
 
-FULL = Profile("full", 20_480, 8, 64, 2)
-QUICK = Profile("quick", 4_096, 2, 40, 1)
+FULL = Profile("full", 20_480, 8, 64, 2, 8, 64)
+QUICK = Profile("quick", 4_096, 2, 32, 1, 1, 32)
 
 
 class Spec(BaseModel):
-    """One cell. Virtual: ``latency`` (a file under data/latency) and ``alpha``; measured: ``pair``
-    and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "best" = searched, or None
-    for a method without one. ``requests`` of ``tokens`` tokens each; ``settings`` go to the method.
+    """One cell. Virtual, emulated: ``latency`` (a file under data/latency) and ``alpha``; measured:
+    ``pair`` and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "best" = searched,
+    or None for a method without one. ``requests`` of ``tokens`` tokens each; ``settings`` go to
+    the method.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,13 +67,13 @@ class Spec(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self):
-        needs = ("latency", "alpha") if self.kind == "virtual" else ("pair", "task")
+        needs = ("pair", "task") if self.kind == "measured" else ("latency", "alpha")
         missing = [name for name in needs if getattr(self, name) is None]
         if missing:
             raise ValueError(f"a {self.kind} cell needs {' and '.join(missing)}")
         if self.method not in METHODS:
             raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
-        if (self.gamma is None) != (self.method == "autoregressive"):
+        if (self.gamma is None) == takes_gamma(self.method):
             raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")
         return self
 
@@ -88,17 +92,18 @@ class Spec(BaseModel):
         """For people: what an error or a progress line calls the cell."""
         extras = [f"{k}={v}" for k, v in self.settings]
         gamma = [] if self.gamma is None else [f"gamma={self.gamma}"]
-        where = [f"{self.latency}, alpha={self.alpha:g}" if self.kind == "virtual" else
-                 f"{self.pair}, {self.task}"]
-        return f"{self.kind} {self.method}({', '.join(gamma + extras)}) on {where[0]}"
+        where = f"{self.pair}, {self.task}" if self.kind == "measured" else \
+            f"{self.latency}, alpha={self.alpha:g}"
+        return f"{self.kind} {self.method}({', '.join(gamma + extras)}) on {where}"
 
 
 @dataclass
 class Run:
     """What came of a spec. ``stats[i]`` and ``baseline[i]`` (plain decoding of the same run) are
     of request i. ``gamma``: the window used; ``c``: target over draft time, as this world has it.
-    ``facts``: more to know of it (windows searched, contention, load). ``trace``: measured only,
-    the first request's, as JSON, with the ``pieces`` of text its tokens stand for."""
+    ``facts``: more to know of it (windows searched, contention, load, overruns). ``trace``: the
+    first request's, as JSON, but of virtual runs; measured, with the ``pieces`` of text its tokens
+    stand for."""
 
     spec: Spec
     stats: list[Stats]
@@ -126,12 +131,13 @@ class CellsFailed(SpeclibError):
 
 def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spec, Run]:
     """Runs what the cache lacks; every spec -> its Run. Raises CellsFailed at the end, if any."""
-    from . import measuring, simulating
+    from . import emulating, measuring, simulating
+    engines = {"virtual": simulating, "emulated": emulating, "measured": measuring}
     wanted = list(dict.fromkeys(specs))
     runs: dict[Spec, Run] = {}
     errors: dict[Spec, Exception] = {}
     with progress or Progress("cells") as bar:
-        for kind, engine in (("virtual", simulating), ("measured", measuring)):
+        for kind, engine in engines.items():            # one after the other: they are timed
             for spec, outcome in engine.results([s for s in wanted if s.kind == kind], bar):
                 (runs if isinstance(outcome, Run) else errors)[spec] = outcome
     if errors:

@@ -10,6 +10,7 @@ as missing. Knows no method and no statistic.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import inspect
 import json
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from .. import paths
+from ..errors import SpeclibError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REGISTRY = "speclib.methods"        # not followed: a cell depends on its own method only
@@ -111,9 +113,19 @@ def data(*files: Path) -> str:
 
 # -- files ---------------------------------------------------------------------------------------
 def write_atomically(path: Path, text: str) -> None:
-    """Writes the whole file or nothing, whatever interrupts it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Writes the whole file or nothing, whatever interrupts it. Raises SpeclibError naming the
+    file if it cannot be written: a full disk, for instance."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, text)
+    except OSError as error:
+        raise SpeclibError(f"cannot write {path}: {error.strerror}; the file is as it was. Make "
+                           "room or give permission, then run again: what is finished is kept"
+                           ) from error
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{os.getpid()}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -122,6 +134,16 @@ def write_atomically(path: Path, text: str) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def sweep(*folders: Path) -> None:
+    """Removes what a process left in ``folders`` that was killed while it wrote."""
+    for path in (p for f in folders for p in f.glob(".*.*.*")):
+        with contextlib.suppress(ValueError, PermissionError):      # not ours, or still at work
+            try:
+                os.kill(int(path.name.split(".")[-2]), 0)
+            except ProcessLookupError:
+                path.unlink(missing_ok=True)
 
 
 def folder() -> Path:

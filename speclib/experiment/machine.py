@@ -8,10 +8,12 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 VERSIONS = ("torch", "transformers", "numpy")       # what a measured time also depends on
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}      # instructions, as x86 and ARM name them
 
 
 @cache
@@ -46,20 +48,34 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def computes(dtype: str, places: Iterable[str]) -> bool:
+    """Whether ``places`` (core:N, cpu, cuda:N) have instructions for ``dtype``: bfloat16 without
+    them is converted back and forth, and its times say nothing."""
+    on_cpu = any(not p.startswith("cuda") for p in places)
+    return dtype != "bfloat16" or not on_cpu or bool(BFLOAT16 & set(_instructions()))
+
+
 def load() -> float:
     """Runnable processes per usable core over the last minute; above 1, others compete."""
     return os.getloadavg()[0] / cores()
 
 
 def _processor() -> str:
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def _instructions() -> list[str]:
+    return (_cpuinfo("flags") or _cpuinfo("Features")).split()      # x86, ARM
+
+
+def _cpuinfo(name: str) -> str:
+    """The first core's entry of that name; empty where the system keeps no such file."""
     try:
         with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
+            return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)),
+                        "")
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        return ""
 
 
 def _gpus() -> str:

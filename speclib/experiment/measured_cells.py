@@ -8,6 +8,8 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+
 from ..decoding import Result, decode
 from ..operations import Propose, Score
 from ..tokens import Coins, Sampler
@@ -38,6 +40,41 @@ def difference(tokens: tuple[int, ...], plain: tuple[int, ...]) -> int | None:
         return None
     pairs = enumerate(zip(tokens, plain, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(tokens), len(plain)))
+
+
+def outputs(world, found: set[tuple[int, ...]], plain: Result, first: bool) -> dict[tuple, dict]:
+    """What is known of each output besides its run: its ``departure`` from ``plain``; of the first
+    prompt's, where draft and target ``agree``. Asked when all runs of the prompt are over."""
+    prompt = tuple(plain.trace.meta["prompt"])
+    return {tokens: departure(world, prompt, tokens, plain.tokens) | (
+        {"agree": agreements(world, prompt, tokens)} if first else {}) for tokens in found}
+
+
+def departure(world, prompt: tuple[int, ...], tokens: tuple[int, ...],
+              plain: tuple[int, ...]) -> dict[str, int | float | None]:
+    """Where an output after ``prompt`` first ``differs`` from plain decoding's, and the ``gap``
+    there: the target's best logit less its second best, from one pass over the text before. A
+    gap near zero is a tie that rounding broke; a wide one would be a wrong token. None: nowhere."""
+    at = difference(tokens, plain)
+    if at is None:
+        return {"differs": None, "gap": None}
+    text = (*prompt, *plain[:at])
+    world.begin(text, sampler=Sampler(temperature=1.0), coins=Coins(), limit=1)
+    best = np.sort(world.wait(world.target.score(text))[-1])[-2:]
+    world.end()
+    with np.errstate(divide="ignore"):          # a second best of probability 0 is a gap of inf
+        return {"differs": at, "gap": float(np.diff(np.log(best))[0])}
+
+
+def agreements(world, prompt: tuple[int, ...], tokens: tuple[int, ...]) -> list[bool]:
+    """Whether draft and target, both greedy, choose the same token, at each place of ``tokens``,
+    an output after ``prompt``."""
+    text = (*prompt, *tokens[:-1])
+    world.begin(text, sampler=Sampler(), coins=Coins(), limit=1)
+    rows = world.all(*(d.score(text, last=len(tokens) - 1) for d in (world.draft, world.target)))
+    world.end()
+    draft, target = (r.argmax(-1) for r in rows)
+    return (draft == target).tolist()
 
 
 def contention(world, length: int = 64) -> dict[str, float]:

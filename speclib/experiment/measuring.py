@@ -1,9 +1,9 @@
 """Measured cells from the cache, or run: one set of workers per pair, methods interleaved.
 
 For each prompt plain decoding runs first, then every method, in an order that rotates with the
-prompt: a machine that slows down slows all of them. What a prompt gave is stored when all methods
-have done it, so an interrupted measurement goes on at its next prompt, and every speed-up compares
-runs of the same minute.
+prompt: a machine that slows down slows all of them. Cells that come to the same method and window
+share its run. What a prompt gave is stored when all methods have done it, so an interrupted
+measurement goes on at its next prompt, and every speed-up compares runs of the same minute.
 """
 
 from __future__ import annotations
@@ -47,23 +47,25 @@ class Cell:
     def setting(self) -> Setting:
         return Setting(self.spec.method, self.header["gamma"], self.spec.settings)
 
-    def add(self, result, plain) -> None:
-        """The next prompt's outcome, beside plain decoding's; stored at once."""
+    def add(self, result, plain, more: dict) -> None:
+        """The next prompt's outcome, beside plain decoding's; stored at once. ``more`` is what
+        else is known of the output; of the first, where draft and target ``agree``."""
         if not self.rows:
-            self.header |= {"trace": result.trace.to_json(),
+            self.header |= {"trace": result.trace.to_json(), "agree": more["agree"],
                             "pieces": {str(k): v for k, v in result.pieces.items()}}
         self.rows.append({"stats": astuple(result.stats), "baseline": astuple(plain.stats),
-                          "differs": measured_cells.difference(result.tokens, plain.tokens)})
+                          "differs": more["differs"], "gap": more["gap"]})
         self.header["seconds"] = round(sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3)
         cache.save(self.key, self.header, self.rows)
         self.bar.step(self.spec.name)
 
     def run(self) -> Run:
-        head, differs = self.header, [row["differs"] for row in self.rows]
+        head = self.header
+        found = {name: [row[name] for row in self.rows] for name in ("differs", "gap")}
         return Run(self.spec, [Stats(*row["stats"]) for row in self.rows],
                    [Stats(*row["baseline"]) for row in self.rows], head["gamma"], head["c"],
                    head["machine"], head["seconds"], head["created"],
-                   head["facts"] | {"differs": differs}, head["trace"],
+                   head["facts"] | found | {"agree": head["agree"]}, head["trace"],
                    {int(k): v for k, v in head["pieces"].items()}, self.cached)
 
 
@@ -100,12 +102,15 @@ def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:
     cells[0].bar.step(f"starting {pair}", 0)
     with Processes(load_pair(pair), dtype=dtype) as world:
         facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2)}
+        warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
             group = [c for c in cells if _conditions(c.spec) == conditions]
-            texts = [p.input for p in load_prompts(*conditions[:2])]
-            common = dict(zip(("tokens", "temperature", "seed"), conditions[2:], strict=True))
+            most = max(c.spec.requests for c in group)
+            texts = [p.input for p in load_prompts(conditions[0], most)]
+            common = dict(zip(("tokens", "temperature", "seed"), conditions[1:], strict=True))
             for cell in group:
                 try:
+                    _warm_up(cell, world, texts[0], common, warm)
                     _prepare(cell, world, texts, facts, common)
                 except Exception as error:
                     failed[cell.spec] = error
@@ -116,7 +121,7 @@ def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:
 
 def _conditions(spec: Spec) -> tuple:
     """What cells must share to be compared prompt by prompt."""
-    return spec.task, spec.requests, spec.tokens, spec.temperature, spec.seed
+    return spec.task, spec.tokens, spec.temperature, spec.seed
 
 
 def load_prompts(task: str, n: int):
@@ -126,10 +131,16 @@ def load_prompts(task: str, n: int):
     return prompts.load(task, n)
 
 
+def _warm_up(cell: Cell, world, text, common: dict, warm: set[Setting]) -> None:
+    """A few tokens by the cell's method, once in a world."""
+    setting = Setting(cell.spec.method, None if cell.spec.gamma is None else 2, cell.spec.settings)
+    if setting not in warm:
+        measured_cells.one(world, text, setting, request=0, **common | {"tokens": 8})
+        warm.add(setting)
+
+
 def _prepare(cell: Cell, world, texts, facts: dict, common: dict) -> None:
-    """Warms up, settles the window and starts the header, unless an earlier run did."""
-    warm = Setting(cell.spec.method, None if cell.spec.gamma is None else 2, cell.spec.settings)
-    measured_cells.one(world, texts[0], warm, request=0, **common | {"tokens": 8})
+    """Settles the window and starts the header, unless an earlier run did."""
     if cell.header:
         return
     searched = {}
@@ -156,25 +167,25 @@ def _speed(cell: Cell, gamma: int, world, texts, common: dict) -> float:
 
 def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) -> None:
     """Prompt i by every cell that lacks it."""
-    cells = [c for c in cells if len(c.rows) == i]
+    cells = [c for c in cells if len(c.rows) == i < c.spec.requests]
     if not cells:
         return
-    turn = i % len(cells)
+    settings = list(dict.fromkeys(c.setting for c in cells if c.setting != PLAIN))
+    turn = i % max(1, len(settings))
     results = {}
-    try:
-        plain = measured_cells.one(world, text, PLAIN, request=i, **common)
-    except Exception as error:
-        failed.update((c.spec, error) for c in cells)
-        return
-    for cell in cells[turn:] + cells[:turn]:
+    for setting in [PLAIN, *settings[turn:], *settings[:turn]]:
         try:
-            results[cell.key] = plain if cell.spec.method == "autoregressive" else \
-                measured_cells.one(world, text, cell.setting, request=i, **common)
+            results[setting] = measured_cells.one(world, text, setting, request=i, **common)
         except Exception as error:
-            failed[cell.spec] = error
+            failed.update((c.spec, error) for c in cells if setting in (PLAIN, c.setting))
+            if setting == PLAIN:
+                return
+    plain = results[PLAIN]
+    more = measured_cells.outputs(world, {r.tokens for r in results.values()}, plain, i == 0)
     for cell in cells:
-        if cell.key in results:
-            cell.add(results[cell.key], plain)
+        if cell.setting in results:
+            result = results[cell.setting]
+            cell.add(result, plain, more[result.tokens])
 
 
 def key_of(spec: Spec) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from .. import paths
+from ..errors import SpeclibError
 from ..latency import load_latency
 from ..methods import METHODS
 from ..metrics import Stats, astuple, total
 from ..paths import DATA
-from ..processes import no_main
 from ..progress import Progress
+from ..spawn import CONTEXT, no_main, serving
 from ..trace import Trace
+from ..worker import end_with_parent
 from . import Run, Spec, cache, machine, virtual_cells
 
 PATIENCE = 2                # a search stops after so many windows in a row that are slower
@@ -45,9 +46,9 @@ def attempt(spec: Spec) -> tuple[Spec, Run | Exception]:
 
 def _on_every_core(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
     """The same from worker processes. They import this module only, never the user's script."""
-    context = multiprocessing.get_context("forkserver")
+    serving()
     with no_main():
-        pool = context.Pool(machine.cores(), _settle, (paths.CACHE,))
+        pool = CONTEXT.Pool(machine.cores(), _settle, (paths.CACHE,))
     try:
         yield from pool.imap_unordered(attempt, specs)
     finally:
@@ -58,13 +59,17 @@ def _on_every_core(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
 def _settle(cache_folder) -> None:
     """A worker's start: interrupts are the parent's business, and so is where the cache lies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     paths.CACHE = cache_folder
 
 
 def cached(spec: Spec) -> bool:
     """Whether a cell is on disk; of a search, whether its first window is."""
-    fixed = _fixed(spec.but(gamma="auto") if spec.gamma == "best" else spec,
-                   load_latency(spec.latency).c)
+    try:
+        c = load_latency(spec.latency).c
+    except SpeclibError:                    # the cell's own failure, when it is run
+        return False
+    fixed = _fixed(spec.but(gamma="auto") if spec.gamma == "best" else spec, c)
     return cache.exists(key_of(fixed))
 
 

@@ -27,14 +27,26 @@ def run(method, latency: Latency, alpha: float, *, requests: int, tokens: int,
 def trace(method, latency: Latency, alpha: float, *, tokens: int, temperature: float = 0.0,
           seed: int = 0, request: int = 0, **settings) -> Trace:
     """The trace of one request."""
-    world_ = world(latency, alpha, tokens=tokens, seed=seed, request=request)
-    world_.begin((BOS,), sampler=Sampler(temperature), coins=Coins(seed, request), limit=tokens)
-    method(world_, **settings)
-    return world_.end(alpha=alpha, prompt=[BOS], **settings)
+    return decode(world(latency, alpha, tokens=tokens, seed=seed, request=request), method, alpha,
+                  tokens=tokens, temperature=temperature, seed=seed, request=request, **settings)
+
+
+def decode(world, method, alpha: float, *, tokens: int, temperature: float = 0.0, seed: int = 0,
+           request: int = 0, on_commit=None, **settings) -> Trace:
+    """The trace of one request in any world of its toys."""
+    world.begin((BOS,), sampler=Sampler(temperature), coins=Coins(seed, request), limit=tokens,
+                on_commit=on_commit)
+    method(world, **settings)
+    return world.end(alpha=alpha, prompt=[BOS], **settings)
 
 
 def world(latency: Latency, alpha: float, *, tokens: int, seed: int = 0,
           request: int = 0) -> Virtual:
     """A target and a draft that agree with probability alpha at each of ``tokens`` positions."""
-    toy = {"seed": seed * 100_003 + request, "context": tokens + ROOM}
-    return Virtual({"draft": Toy(alpha, **toy), "target": Toy(None, **toy)}, latency)
+    same = script(tokens, seed, request)
+    return Virtual({"draft": Toy(alpha, **same), "target": Toy(None, **same)}, latency)
+
+
+def script(tokens: int, seed: int, request: int) -> dict[str, int]:
+    """What the toys of a request have in common."""
+    return {"seed": seed * 100_003 + request, "context": tokens + ROOM}

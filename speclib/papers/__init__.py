@@ -1,4 +1,4 @@
-"""Papers as data, and their tables filled: paper | virtual | measured, with claims judged.
+"""Papers as data, and their tables filled: a number per cell and kind, claims judged.
 
     paper = load_paper("pearl")
     filled = fill(paper.tables["table-5"], FULL)
@@ -88,7 +88,7 @@ def _parse(model, raw: dict, path: Path, entry: str | None = None):
 
 
 def _place(table: Table) -> tuple:
-    """Figures, tables, theorems; by number; those of a blog last."""
+    """Figures, tables, theorems, by number; then those of a blog, then our own ("extra")."""
     word, number = re.fullmatch(r"(.*?)-(\w+)", table.item.replace("blog-figure", "z")).groups()
     digits = re.match(r"\d+", number)
     return ("figure", "table", "theorem", "z").index(word) if word in (

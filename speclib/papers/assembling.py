@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 from statistics import fmean
 
-from ..experiment import Run, Spec
+from ..experiment import Run, Spec, example
 from ..latency import load_latency
 from ..pairs import load_pair
 from . import claims, items, quantities
@@ -13,6 +13,7 @@ from .ledger import LedgerRow
 from .printed import Table
 
 DTYPES = {"auto": "float32"}
+OVERRUNS = 0.01             # of an emulated cell's operations may outlast their latency
 
 
 def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception]) -> None:
@@ -21,7 +22,7 @@ def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception]
     _paper(filled)
     for cell in cells:
         if cell.spec in runs:
-            _cell(filled, cell, runs[cell.spec])
+            (_lengths if cell.stat == items.LENGTHS else _cell)(filled, cell, runs[cell.spec])
         elif cell.spec in errors:
             filled.errors[f"{table.item}, {cell.row}, {cell.column}: {cell.spec.name}"] = str(
                 errors[cell.spec])
@@ -76,15 +77,20 @@ def _cell(filled, cell, run: Run) -> None:
     value = quantities.value(cell.stat, run, cell.tokens)
     printed = filled.table.printed(cell.row, cell.column)
     place = cell.row, cell.column, cell.kind
+    note = _note(cell, run)
+    if cell.kind == "emulated" and run.facts["overruns"] > OVERRUNS:
+        add(filled, cell.row, cell.column, cell.metric, cell.unit, cell.kind,
+            _setup(cell.spec, run), None, note=f"not reported: the machine is too slow or busy to "
+            f"emulate these latencies (at most {OVERRUNS:.0%} overruns); {note}")
+        return
     filled.samples[place] = quantities.samples(cell.stat, run, cell.tokens)
     low, high = quantities.interval(filled.samples[place])
-    note = _note(cell, run)
     if cell.kind == "virtual" and printed:
         note += f"; {100 * (value / printed - 1):+.1f} % against print"
     filled.runs[place] = run
     common = {"kind": cell.kind, "setup": _setup(cell.spec, run), "n": len(run.stats),
-              "source": f"measured {run.created}" if cell.kind == "measured"
-              else f"data/latency/{cell.spec.latency}.toml"}
+              "source": f"data/latency/{cell.spec.latency}.toml" if cell.kind == "virtual"
+              else f"{cell.kind} {run.created}"}
     add(filled, cell.row, cell.column, cell.metric, cell.unit, value=value, low=low, high=high,
          note=note, **common)
     if cell.kind == "measured" and cell.stat == "speedup":
@@ -94,27 +100,37 @@ def _cell(filled, cell, run: Run) -> None:
              **common)
 
 
+def _lengths(filled, cell, run: Run) -> None:
+    """A figure's curve, of the run's first request."""
+    items.add_lengths(filled, cell.column, cell.kind, _setup(cell.spec, run),
+                      items.best_lengths(run.facts["agree"], example(run).commits, run.gamma),
+                      f"{cell.kind} {run.created}", _note(cell, run))
+
+
 def _note(cell, run: Run) -> str:
     parts = [cell.calibrates] if cell.calibrates else []
-    if cell.spec.kind == "virtual" and cell.spec.method != "autoregressive":
+    if cell.kind != "measured" and cell.spec.method != "autoregressive":
         parts.append(f"alpha {cell.spec.alpha:g}")
     if run.gamma is not None:
         tried = run.facts.get("searched")
-        parts.append(f"gamma {run.gamma}" + (f", best of {min(map(int, tried))}.."
-                                             f"{max(map(int, tried))}" if tried else ""))
+        parts.append(f"gamma {run.gamma}" + (
+            f", best of {min(map(int, tried))}..{max(map(int, tried))}" if tried else "") + (
+            " on the virtual clock" if tried and cell.kind == "emulated" else ""))
     if cell.tokens and cell.stat.endswith("_runs"):
         parts.append(f"scaled to {cell.tokens} tokens")
     if cell.stat == "mat":
         parts.append("accepted drafts per target pass, no bonus")
     if cell.stat in ("run_length", "run_tokens"):
         parts.append("per run between rejections, over several passes")
+    if cell.kind == "emulated":
+        parts += [f"virtual clock x{run.facts['over_virtual']:.3f}",
+                  f"overruns {run.facts['overruns']:.1%}"]
     if cell.kind == "measured":
-        same = run.facts["differs"].count(None)
         slower = ", ".join(f"{k} x{v:.2f}" for k, v in sorted(run.facts["contention"].items()))
         dilated = load_pair(cell.spec.pair)
         parts += [*(["dilated"] if dilated.target.shape else []), f"c {run.c:.2f}",
-                  f"output of plain decoding: {same} of {len(run.stats)}",
-                  f"both busy over alone: {slower}", f"load {run.facts['load']:g}"]
+                  quantities.departures(run), f"both busy over alone: {slower}",
+                  f"load {run.facts['load']:g}"]
     return "; ".join(parts)
 
 
@@ -122,9 +138,11 @@ def _setup(spec: Spec, run: Run | None) -> str:
     if spec.kind == "virtual":
         return spec.latency
     from ..experiment import machine
+    here = run.machine if run else machine.name()
+    if spec.kind == "emulated":
+        return f"{spec.latency}@{here}"
     threads = load_pair(spec.pair).place.threads
-    return (f"{spec.pair}@{run.machine if run else machine.name()}/"
-            f"{DTYPES.get(spec.dtype, spec.dtype)}/{threads}")
+    return f"{spec.pair}@{here}/{DTYPES.get(spec.dtype, spec.dtype)}/{threads}"
 
 
 def _means(filled) -> None:

@@ -19,7 +19,9 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
     if numbers.kind not in claim.kinds:
         verdict = Verdict(None, "", "", "a claim about the print")
     else:
-        verdict = _JUDGES[claim.kind](claim, table, numbers)
+        divided = claim.by and claim.kind in ("order", "argmax")
+        verdict = _JUDGES[claim.kind](
+            claim, table, comparisons.relative(claim, numbers) if divided else numbers)
     holds = {True: "yes", False: "no", None: "n/a"}[verdict.holds]
     return ClaimRow(table.paper.key, table.item, claim.id, numbers.kind, holds, *verdict[1:])
 

@@ -97,10 +97,30 @@ def _quotients(claim: Claim, table: Table, numbers: Numbers) -> list[Found]:
 
 def _span(numbers: Numbers, top: tuple, bottom: tuple | None):
     """The 95 % interval of a cell, or of the quotient of two, resampled together."""
-    above, below = numbers.samples(*top), None if bottom is None else numbers.samples(*bottom)
-    if above is None or (bottom is not None and (below is None or len(below) != len(above))):
-        return None, None
-    return interval(above if below is None else above / below)
+    above = numbers.samples(*top)
+    return interval(above if bottom is None else _divided(above, numbers.samples(*bottom)))
+
+
+def _divided(above: np.ndarray | None, below: np.ndarray | None) -> np.ndarray | None:
+    """One by one; None where the two cannot be compared so."""
+    comparable = above is not None and below is not None and len(above) == len(below)
+    return above / below if comparable else None
+
+
+def relative(claim: Claim, numbers: Numbers) -> Numbers:
+    """The numbers over those of row ``by`` in the same column (over = "column"), or of column
+    ``by`` in the same row."""
+    def under(row: str, column: str) -> tuple[str, str]:
+        return (claim.by, column) if claim.over == "column" else (row, claim.by)
+
+    def cell(item: str, row: str, column: str) -> Number:
+        top, bottom = numbers.cell(item, row, column), numbers.cell(item, *under(row, column))
+        return None if top is None or not bottom else top / bottom
+
+    def samples(item: str, row: str, column: str) -> np.ndarray | None:
+        return _divided(numbers.samples(item, row, column),
+                        numbers.samples(item, *under(row, column)))
+    return numbers._replace(cell=cell, samples=samples)
 
 
 def _cells(ref, claim: Claim, table: Table) -> tuple[list[tuple[str, str, str]], list[str]]:

@@ -13,15 +13,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..experiment import CellsFailed, Profile, Run, Spec, run_all
+from ..experiment import CellsFailed, Profile, Run, Spec, machine, run_all
+from ..methods import parameters, takes_gamma
+from ..pairs import load_pair
 from ..progress import Progress
 from . import items
 from .assembling import assemble
 from .ledger import ClaimRow, LedgerRow
 from .printed import Paper, Table
 
-KINDS = ("paper", "virtual", "measured")
+KINDS = ("paper", "virtual", "emulated", "measured")
 RUN = KINDS[1:]
+NEEDS = {"virtual": ("latency", "alpha"), "emulated": ("latency", "alpha"),
+         "measured": ("pair", "task")}
 COMPARABLE = ("x", "tokens", "runs")    # units in which another machine's value can meet print
 
 
@@ -70,14 +74,14 @@ class Filled:
         return None if not printed or ours is None else ours / printed - 1
 
     def frame(self) -> pd.DataFrame:
-        """Rows and columns as printed; under each column one per kind, and the errors of virtual
-        (``error``) and, where units allow, measured (``error measured``) against print."""
+        """Rows and columns as printed; under each column one per kind, and the errors against
+        print: ``error`` (of virtual), ``error emulated``; where units allow, ``error measured``."""
         data = {}
         for column in self.table.column_labels:
             for kind in self.kinds:
                 data[column, kind] = [self.values[kind].get((r, column)) for r in self._labels]
                 if kind != "paper" and "paper" in self.kinds and (
-                        kind == "virtual" or self.table.unit in COMPARABLE):
+                        kind != "measured" or self.table.unit in COMPARABLE):
                     name = "error" if kind == "virtual" else f"error {kind}"
                     data[column, name] = [self.error(r, column, kind) for r in self._labels]
         index = pd.Index(self._labels, name=self.table.rows)
@@ -97,18 +101,25 @@ def wanted(table: Table, profile: Profile, kinds: Iterable[str] = RUN) -> list[W
     found = []
     for row, column in _places(table):
         s = table.setting(row, column)
-        if "method" not in s or "mean_of" in s or "script" in s or s.get("stat") in items.DRAWN:
+        if "method" not in s or "mean_of" in s or "script" in s:
             continue
-        needs = {"virtual": ("latency", "alpha"), "measured": ("pair", "task")}
         found += [_wanted(table, row, column, s, kind, profile) for kind in kinds
-                  if all(n in s for n in needs[kind])]
+                  if all(n in s for n in NEEDS[kind]) and _runs(kind, s)]
     return found
+
+
+def _runs(kind: str, s: dict) -> bool:
+    """Whether a cell is run: measured, if this machine computes its dtype; else, if not drawn."""
+    if kind != "measured":
+        return s.get("stat") not in items.DRAWN
+    place = load_pair(s["pair"]).place if "dtype" in s else None
+    return place is None or machine.computes(s["dtype"], place.draft + place.target)
 
 
 def _places(table: Table) -> Iterable[tuple[str, str]]:
     """Printed cells, and those in rows or columns that print none: the engine's own."""
     rows, columns = {r for r, _, _ in table.cells}, {c for _, c, _ in table.cells}
-    for row in table.row_labels:
+    for row in table.row_labels or ("",):
         for column in table.column_labels:
             if table.printed(row, column) is not None or row not in rows or column not in columns:
                 yield row, column
@@ -116,19 +127,24 @@ def _places(table: Table) -> Iterable[tuple[str, str]]:
 
 def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Profile) -> Wanted:
     stat = s.get("stat") or s["metric"]
-    gamma = None if s["method"] == "autoregressive" else s["gamma"]
-    settings = (("without", s["without"]),) if "without" in s else ()
+    gamma = s["gamma"] if takes_gamma(s["method"]) else None
+    settings = tuple((n, s[n]) for n in parameters(s["method"]) if n in s and n != "gamma")
     common = {"kind": kind, "method": s["method"], "gamma": gamma, "settings": settings}
     longest = int(s.get("max_new_tokens", profile.virtual_tokens))
-    if kind == "virtual":
-        tokens = min(longest, profile.virtual_tokens)
-        spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
-                    tokens=tokens, requests=ceil(profile.virtual_tokens / tokens))
-    else:
+    if kind == "measured":
         spec = Spec(**common, pair=s["pair"], task=s["task"], tokens=min(longest, profile.tokens),
-                    requests=profile.prompts, sweep=profile.sweep_prompts)
+                    requests=max(1, round(profile.prompts * s.get("share", 1))),
+                    sweep=profile.sweep_prompts, dtype=s.get("dtype", "auto"))
+    else:
+        tokens = min(longest, profile.virtual_tokens)
+        requests = ceil(profile.virtual_tokens / tokens)
+        if kind == "emulated":
+            tokens = min(longest, profile.emulated_tokens)
+            requests = profile.emulated_requests
+        spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
+                    tokens=tokens, requests=requests)
     how = table.paper.calibration.get(s.get("alpha"))
-    sets = how.role(table.item, row, column) if how and kind == "virtual" else ""
+    sets = how.role(table.item, row, column) if how and kind != "measured" else ""
     return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],
                   int(s.get("prompts", 0)) * longest, sets)
 

@@ -6,24 +6,27 @@ they said, or that agree with a stated probability.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
 from ..experiment import Spec, virtual_cells
+from ..experiment.measured_cells import agreements
 from ..experiment.simulating import example
 from ..experiment.simulating import run as virtual_run
 from ..latency import Latency, load_latency
 from ..methods import METHODS
 from ..models.toy import BOS, Scripted
 from ..tokens import Coins, Sampler
-from ..trace import Trace
+from ..trace import Event, Trace
 from ..virtual import Virtual
 from . import assembling
 from .printed import Step, Table
 
-DRAWN = ("best_draft_length", "draft_over_verify")     # statistics of a trace, not of its sums
+LENGTHS = "best_draft_length"       # a curve: a row per iteration
+DRAWN = (LENGTHS, "draft_over_verify")                 # on the virtual clock, from one trace
 SHOWN = 60                          # iterations of a series
 
 
@@ -40,10 +43,12 @@ class Replay:
 
 @dataclass(frozen=True)
 class Series:
-    """A number per decoding iteration, and the window that was used throughout."""
+    """A number per decoding iteration, and the window that was used throughout. The first
+    ``whole`` values were not cut short by the end of the output."""
 
     values: tuple[int, ...]
     gamma: int
+    whole: int
 
 
 def draw(filled) -> None:
@@ -54,7 +59,7 @@ def draw(filled) -> None:
     for row in table.row_labels or ("",):
         stat = table.row.get(row, {}).get("stat", table.settings.get("stat"))
         if stat in DRAWN:
-            (_draw_lengths if stat == "best_draft_length" else _draw_phases)(filled, row)
+            (_draw_lengths if stat == LENGTHS else _draw_phases)(filled, row)
 
 
 # -- printed steps -------------------------------------------------------------------------------
@@ -134,44 +139,57 @@ def _draw_steps(filled, replayed: Replay) -> None:
 
 
 # -- best draft length ---------------------------------------------------------------------------
-def best_lengths(spec: Spec) -> Series:
-    """At each iteration of a virtual run: how many drafts from there on the target would accept.
+def best_lengths(agrees: Sequence[bool], commits: Sequence[Event], gamma: int) -> Series:
+    """At each iteration of a run: how many drafts from there on the target would accept.
 
-    The draft's and the target's greedy tokens along the committed text say where they agree; the
+    ``agrees`` says where draft and target choose the same token along the committed text; the
     best length of an iteration is the run of agreements that begins at its first position."""
-    gamma = virtual_run(spec).gamma
-    latency, tokens = load_latency(spec.latency), spec.tokens
-    world = virtual_cells.world(latency, spec.alpha, tokens=tokens)
+    ends = np.append(np.flatnonzero(~np.asarray(agrees)), len(agrees))
+    starts = np.cumsum([0] + [len(e.tokens) for e in commits])[:-1]
+    at = np.searchsorted(ends, starts)[:SHOWN]
+    return Series(tuple(int(ends[i] - s) for i, s in zip(at, starts, strict=False)), gamma,
+                  int((at < len(ends) - 1).sum()))
+
+
+def virtual_lengths(spec: Spec) -> Series:
+    """``best_lengths`` of a virtual run."""
+    gamma, tokens = virtual_run(spec).gamma, spec.tokens
+    world = virtual_cells.world(load_latency(spec.latency), spec.alpha, tokens=tokens)
     world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=tokens)
     METHODS[spec.method](world, gamma=gamma)
-    text, commits = world.text, world.end().commits
-    says = {name: model.rows(text, len(text) - 1, Sampler()).argmax(-1)[:-1]
-            for name, model in world.models.items()}
-    agrees = says["draft"] == says["target"]
-    ends = np.append(np.flatnonzero(~agrees), len(agrees))
-    starts = np.cumsum([0] + [len(e.tokens) for e in commits])[:-1]
-    lengths = tuple(int(ends[np.searchsorted(ends, s)] - s) for s in starts)
-    return Series(lengths[:SHOWN], gamma)
+    committed, commits = world.text[1:], world.end().commits
+    return best_lengths(agreements(world, (BOS,), committed), commits, gamma)
 
 
 def _draw_lengths(filled, _row: str) -> None:
     for column in filled.table.column_labels:
         spec = _spec(filled, "", column)
-        series = filled.figure = best_lengths(spec)
-        for i, length in enumerate(series.values, 1):
-            _add(filled, str(i), column, spec, float(length),
-                 f"alpha {spec.alpha:g}; the run's window is {series.gamma}")
+        add_lengths(filled, column, "virtual", spec.latency, virtual_lengths(spec),
+                    f"data/latency/{spec.latency}.toml", f"alpha {spec.alpha:g}")
+
+
+def add_lengths(filled, column: str, kind: str, setup: str, series: Series, source: str,
+                note: str) -> None:
+    """A row per iteration."""
+    table, filled.figure = filled.table, series
+    for i, length in enumerate(series.values, 1):
+        cut = "" if i <= series.whole else "; at least, since the output ends there"
+        assembling.add(filled, str(i), column, table.metric, table.unit, kind, setup, float(length),
+                       n=1, source=source, note=f"{note}; the run's window is {series.gamma}{cut}")
 
 
 # -- time per phase ------------------------------------------------------------------------------
 def _draw_phases(filled, row: str) -> None:
     """Median time of a drafting phase over that of a verification."""
-    for column in filled.table.column_labels:
+    table = filled.table
+    for column in table.column_labels:
         spec = _spec(filled, row, column)
         trace = filled.figure = example(spec)
         phase = {op: median(e.dur for e in trace.operations if e.op == op)
                  for op in ("propose", "score")}
-        _add(filled, row, column, spec, phase["propose"] / phase["score"], f"gamma {spec.gamma}")
+        assembling.add(filled, row, column, table.metric, table.unit, "virtual", spec.latency,
+                       phase["propose"] / phase["score"], n=1, note=f"gamma {spec.gamma}",
+                       source=f"data/latency/{spec.latency}.toml")
 
 
 def _spec(filled, row: str, column: str) -> Spec:
@@ -179,9 +197,3 @@ def _spec(filled, row: str, column: str) -> Spec:
     return Spec(kind="virtual", method=s["method"], gamma=s["gamma"], latency=s["latency"],
                 alpha=filled.table.paper.alpha(s["alpha"]), tokens=tokens,
                 requests=max(1, filled.profile.virtual_tokens // tokens))
-
-
-def _add(filled, row: str, column: str, spec: Spec, value: float, note: str) -> None:
-    table = filled.table
-    assembling.add(filled, row, column, table.metric, table.unit, "virtual", spec.latency, value,
-                   n=1, source=f"data/latency/{spec.latency}.toml", note=note)

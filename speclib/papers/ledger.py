@@ -18,8 +18,9 @@ KEY = 8                     # the first so many columns tell rows apart
 
 
 class LedgerRow(NamedTuple):
-    """One number. ``setup``: "" for paper, the latency file for virtual, else
-    ``<pair>@<machine>/<dtype>/<threads>``. ``low``, ``high``: 95 % over ``n`` requests."""
+    """One number. ``setup``: "" for paper, the latency file for virtual, ``<latency>@<machine>``
+    for emulated, else ``<pair>@<machine>/<dtype>/<threads>``. ``low``, ``high``: 95 % over ``n``
+    requests."""
 
     paper: str
     item: str

@@ -11,10 +11,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from ..errors import SpeclibError
+from ..methods import METHODS, parameters
 from .calibration import Calibration
 
-SETTINGS = set("method gamma without latency alpha pair task max_new_tokens metric unit decimals "
-               "stat mean_of printed_c prompts script c tokens".split())
+SETTINGS = {*("method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
+              "printed_c prompts script c tokens dtype share").split(),
+            *(name for method in METHODS for name in parameters(method))}
 MethodSetting = str | int | float
 
 

@@ -37,6 +37,13 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "acceptance_rate": lambda s, *_: s.acceptance_rate,
     "draft_runs": lambda s, _, x: s.draft_runs / s.tokens * x.tokens,
     "target_runs": lambda s, _, x: s.target_runs / s.tokens * x.tokens,
+    # seconds per step, after the first; speculative decoding's is one phase of each model
+    "communication_per_step": lambda s, *_: s.communication,
+    "verify_per_step": lambda s, *_: s.per_step(s.step_verify),
+    "draft_per_step": lambda s, *_: s.per_step(s.step_draft),
+    "target_per_step": lambda s, *_: s.per_step(s.step_target),
+    "draft_over_verify": lambda s, *_: s.step_draft / s.step_target if s.step_target
+    else float("nan"),
     "gamma": lambda s, _, x: x.gamma,
     "c": lambda s, _, x: x.c,
 }
@@ -71,6 +78,16 @@ def interval(found: np.ndarray | None) -> tuple[float, float] | tuple[None, None
         return None, None
     low, high = np.nanpercentile(found, [2.5, 97.5])
     return float(low), float(high)
+
+
+def departures(run) -> str:
+    """For how many requests a measured output is plain decoding's; of the others, where each
+    leaves it first, and how close the target's choice was there."""
+    found = [f"after {at} tokens, top-2 logit gap {gap:.2g}" for at, gap in
+             zip(run.facts["differs"], run.facts["gap"], strict=True) if at is not None]
+    n = len(run.stats)
+    return "; ".join([f"output of plain decoding: {n - len(found)} of {n}",
+                      *(f"first divergence {where}" for where in found)])
 
 
 def _of(name: str):

@@ -44,6 +44,7 @@ def reproduce(only: Iterable[str] = (), *, quick: bool = False, measured: bool =
     """Regenerates ``reports/`` for all papers, or ``only`` some. Raises SpeclibError for an
     unknown paper; cells that fail are in the outcome, and everything else is written."""
     chosen, outcome = list(only) or known(), Outcome()
+    cache.sweep(paths.REPORTS, paths.CACHE / "reports", cache.folder())
     for key in chosen:
         if key not in known():
             raise SpeclibError(f"no paper {key!r} under {paths.DATA / 'papers'}; known: "
@@ -71,7 +72,7 @@ def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) ->
     from .book import Book
     book = Book(key, quick=quick, measured=measured)
     if measured and "measured" not in book.kinds:
-        say("torch is not installed: virtual numbers only. `pip install -e '.[models]'` adds it")
+        say("torch is not installed: no measured numbers. `pip install -e '.[models]'` adds it")
     say(f"{key}: filling {len(book.paper.tables)} tables ({book.profile.name} profile)")
     failed = {name: why for f in book.filled.values() for name, why in f.errors.items()}
     publish.tables(book)

@@ -37,8 +37,8 @@ class Page:
 
 
 def kinds(measured: bool = True) -> tuple[str, ...]:
-    """The kinds of number this installation can produce: without torch, virtual ones only."""
-    return ("virtual", "measured") if measured and find_spec("torch") else ("virtual",)
+    """The kinds of number this installation can produce: without torch, none that is measured."""
+    return ("virtual", "emulated", *(["measured"] if measured and find_spec("torch") else []))
 
 
 class Book:
@@ -99,20 +99,21 @@ class Book:
 
 
 def of_another_machine(row: LedgerRow) -> bool:
-    """Whether a ledger row was measured elsewhere: ``setup`` is <pair>@<machine>/..."""
+    """Whether a ledger row was timed elsewhere: ``setup`` is <pair>@<machine>/..., or emulated
+    <latency>@<machine>."""
     return "@" in row.setup and row.setup.partition("@")[2].split("/")[0] != machine.name()
 
 
 def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
     """What a timeline shows of each run in ``column``, by label: its first request's trace and
-    the text of its tokens. The measured ones, where there are any."""
+    the text of its tokens. The measured ones, where there are any; else virtual, else emulated."""
     from ..experiment.simulating import example
     found = {(row, kind): run for (row, at, kind), run in filled.runs.items() if at == column}
     if not found:
         columns = ", ".join(dict.fromkeys(c for _, c, _ in filled.runs)) or "none"
         raise SpeclibError(f"{filled.table.item} has no runs in column {column!r}; columns with "
                            f"runs: {columns}")
-    best = "measured" if any(k == "measured" for _, k in found) else "virtual"
+    best = next(k for k in ("measured", "virtual", "emulated") if k in {k for _, k in found})
     shown = {}
     for (row, kind), run in found.items():
         if kind == best:

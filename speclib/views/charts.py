@@ -64,21 +64,24 @@ def _line(figure, i: int, kind: str, points: list[tuple[float, float]], first: b
 
 
 def bars(filled) -> go.Figure:
-    """A panel per kind, one group per column, one bar per method: shapes to compare."""
+    """A panel per kind, one group per column, one bar per method: shapes to compare. Rows of
+    another metric have another scale and no bars."""
     kinds, table = filled.kinds, filled.table
+    rows = [r for r in table.row_labels
+            if table.row.get(r, {}).get("metric", table.metric) == table.metric]
     across = 1 if len(table.column_labels) > 4 else ACROSS
     figure = _panels(kinds, across, shared=True)
     spans = {(r.kind, r.row, r.column): (r.low, r.high) for r in filled.rows
              if r.low is not None and r.metric == table.metric}
     for i, kind in enumerate(kinds):
-        for j, method in enumerate(table.row_labels):
+        for j, method in enumerate(rows):
             values = [filled.values[kind].get((method, c)) for c in table.column_labels]
             if any(v is not None for v in values):
                 ends = [spans.get((kind, method, c)) for c in table.column_labels]
                 _add(figure, i, go.Bar(
                     x=_labels(table.column_labels), y=values, name=method, legendgroup=method,
                     showlegend=not _has(filled, kinds[:i], method), error_y=_errors(values, ends),
-                    marker_color=_method_colour(table.row_labels, j),
+                    marker_color=_method_colour(rows, j),
                     hovertemplate=f"{method}, %{{x}}: %{{y:.2f}} [{kind}]<extra></extra>"))
     return _finish(figure, filled, len(kinds), across)
 
@@ -96,7 +99,7 @@ def _has(filled, kinds, row: str) -> bool:
     return any(r == row for kind in kinds for r, _ in filled.values[kind])
 
 
-def _method_colour(labels: tuple[str, ...], j: int) -> str:
+def _method_colour(labels: list[str], j: int) -> str:
     """The paper's own method, its last row, stands out."""
     return PALETTE[-1] if j == len(labels) - 1 else PALETTE[j % (len(PALETTE) - 1)]
 

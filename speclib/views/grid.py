@@ -1,7 +1,7 @@
 """A filled table as a grid of texts: what HTML and Markdown both show, decided once.
 
-A cell has one entry per source: paper, virtual, measured, and other machines' measurements. Reads
-ledger rows; knows no markup, paper file or clock.
+A cell has one entry per source: paper, virtual, emulated, measured, and other machines' numbers.
+Reads ledger rows; knows no markup, paper file or clock.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ ORDER = ("paper", "virtual", "emulated", "measured")
 SCALES = {("s", "ms"): 1000.0}                  # unit of the data -> unit of the print
 COMPARABLE = ("x", "tokens", "runs")            # measured values that another machine's can meet
 MISSING = "–"
+EMPTY = ("failed", "not reported", "lost")      # notes that say why a cell has no value
 
 
 class Source(NamedTuple):
@@ -87,10 +88,9 @@ def _shown(table, rows: Iterable) -> list:
 
 
 def _entry(table, row, printed: float | None) -> Entry:
-    failed = row.note.startswith("failed")
     if row.value is None:
-        text = "failed" if failed else "lost" if "lost" in row.note else MISSING
-        return Entry(text, note=row.note if failed else "")
+        said = (why for why in EMPTY if row.note.startswith(why))
+        return Entry(next(said, MISSING), note="" if row.kind == "paper" else row.note)
     s = table.setting(row.row, row.column)
     scale = SCALES.get((row.unit, table.printed_unit), 1.0)
     text = number(row.value * scale, digits(row, s["decimals"]))

@@ -12,9 +12,12 @@ from .grid import MISSING, ORDER, Grid, by_reason, counts, grid, sources_of
 from .tables import LONG, SIGNS, places
 
 KINDS = """Every number has a kind. `paper`: printed there. `virtual`: the method's real code on a
-simulated clock, with the paper's own latencies; reproducible to the last digit. `measured`: real
-models in real processes, wall-clock. Percentages are against print; a cell marked *c* set the
-acceptance rate of the virtual runs, one marked † has an erratum below its table."""
+simulated clock, with the paper's own latencies; reproducible to the last digit. `emulated`: that
+code with real processes that wait these latencies out, wall-clock, on fewer tokens; what processes
+and messages cost is in the ledger's note, as the time over the virtual clock's for the very same
+requests. `measured`: real models in real processes, wall-clock. Percentages are against print; a
+cell marked *c* set the acceptance rate of the virtual and emulated runs, one marked † has an
+erratum below its table."""
 
 
 def paper_md(paper, filled: dict, others: Iterable = ()) -> str:

@@ -25,6 +25,8 @@ PAGE = """<!doctype html>
 """
 KINDS = (("paper", "printed in the paper, transcribed with table, row and column"),
          ("virtual", "the method's real code on a simulated clock, with the paper's own latencies"),
+         ("emulated", "that code with real processes that wait these latencies out, wall-clock, on "
+                      "fewer tokens; the ledger's notes give the time over the virtual clock's"),
          ("measured", "real models in real processes, wall-clock, on the machine named"))
 
 

@@ -14,7 +14,8 @@ from ..metrics import Stats, stats
 from ..trace import Event, Trace
 
 NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
-         "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI"}
+         "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI",
+         "assisted": "Assisted", "prompt_lookup": "Prompt lookup"}
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""Tables and verdicts as HTML: paper | virtual | measured side by side, no script, no link.
+"""Tables and verdicts as HTML: the kinds of number side by side, no script, no link.
 
 Colours are mixed from the reader's own text colour, so that light and dark pages both work. Every
 table scrolls inside its own box.

@@ -1,0 +1,23 @@
+"""One request of a virtual cell on emulated devices: its toys in worker processes, wall-clock.
+
+The decisions are the virtual cell's, since the toys and the coins are; only the clock differs.
+Knows no paper and no cache.
+"""
+
+from __future__ import annotations
+
+from ..latency import Latency
+from ..pairs import ModelSpec, Pair
+from ..processes import Processes
+from ..trace import Trace
+from .virtual_cells import decode, script
+
+
+def trace(method, latency: Latency, alpha: float, *, tokens: int, seed: int, request: int,
+          **settings) -> Trace:
+    """The trace of one request; ``settings`` as in ``virtual_cells.decode``."""
+    same = script(tokens, seed, request)
+    pair = Pair(target=ModelSpec(model="toy", **same), name="toys",
+                draft=ModelSpec(model="toy", alpha=alpha, **same))
+    with Processes(pair, emulate=latency) as world:
+        return decode(world, method, alpha, tokens=tokens, seed=seed, request=request, **settings)

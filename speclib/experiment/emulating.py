@@ -1,0 +1,137 @@
+"""Emulated cells from the cache, or run: each the twin of a virtual cell, several at a time.
+
+A twin has the virtual cell's toys, coins and windows, so its decisions too: its time over the
+virtual one is what real processes, messages and verification cost. Devices sleep, so cells may run
+side by side; what that costs is in the same ratio. A request is stored when it is done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from datetime import datetime
+
+from ..errors import SpeclibError
+from ..latency import load_latency
+from ..methods import METHODS
+from ..metrics import Stats, astuple, stats, total
+from ..paths import DATA
+from ..progress import Progress
+from . import Run, Spec, cache, emulated_cells, machine, simulating
+
+AT_ONCE = 8                 # cells: on two idle cores they stay within 3 % of the virtual clock
+
+
+class Cell:
+    """A cell with a fixed window: a header, and a row per finished request. ``virtual``: the
+    seconds that its requests take on the virtual clock."""
+
+    def __init__(self, spec: Spec, virtual: float):
+        self.spec, self.key, self.virtual = spec, key_of(spec), virtual
+        self.header, self.rows = cache.load(self.key) or ({}, [])
+        self.cached = self.whole
+
+    @property
+    def whole(self) -> bool:
+        return len(self.rows) >= self.spec.requests
+
+    @property
+    def stats(self) -> list[Stats]:
+        return [Stats(*row["stats"]) for row in self.rows]
+
+    @property
+    def overruns(self) -> float:
+        """Share of the operations that outlasted their latency."""
+        counts = total(self.stats)
+        return counts.overruns / counts.operations
+
+    def run(self, go_on: Callable) -> Cell:
+        """Does the requests that are missing; ``go_on`` is called at every commit."""
+        spec, latency = self.spec, load_latency(self.spec.latency)
+        gamma = {} if spec.gamma is None else {"gamma": spec.gamma}
+        for request in range(len(self.rows), spec.requests):
+            started = time.perf_counter()
+            trace = emulated_cells.trace(
+                METHODS[spec.method], latency, spec.alpha, tokens=spec.tokens, seed=spec.seed,
+                request=request, temperature=spec.temperature, on_commit=go_on, **gamma,
+                **dict(spec.settings))
+            self.header = self.header or {
+                "spec": spec.model_dump(mode="json"), "machine": machine.name(), "seconds": 0.0,
+                "created": f"{datetime.now():%Y-%m-%d %H:%M}", "trace": trace.to_json()}
+            self.header["seconds"] += round(time.perf_counter() - started, 3)
+            self.rows.append({"stats": astuple(stats(trace))})
+            cache.save(self.key, self.header, self.rows)
+        return self
+
+
+def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
+    """(spec, its run or the error it ended with); virtual twins first, then every cell once."""
+    twins = dict(simulating.results([s.but(kind="virtual") for s in specs], bar))
+    cells: dict[Spec, Cell] = {}
+    for spec in specs:
+        twin = twins[spec.but(kind="virtual")]
+        if isinstance(twin, Run):
+            fixed = _fixed(spec, twin)
+            for one, counts in ((fixed, twin.stats), (fixed.baseline, twin.baseline)):
+                cells.setdefault(one, Cell(one, total(counts).seconds))
+    failed = _emulate([cell for cell in cells.values() if not cell.whole], bar)
+    for spec in specs:
+        twin = twins[spec.but(kind="virtual")]
+        yield spec, twin if not isinstance(twin, Run) else _outcome(spec, twin, cells, failed)
+
+
+def _fixed(spec: Spec, twin: Run) -> Spec:
+    """The cell behind a spec: its window settled by the twin; plain decoding is every method's."""
+    return spec.baseline if spec.method == "autoregressive" else spec.but(gamma=twin.gamma)
+
+
+def _outcome(spec: Spec, twin: Run, cells: dict[Spec, Cell],
+             failed: dict[Spec, Exception]) -> Run | Exception:
+    """The twin with this clock's numbers."""
+    fixed = _fixed(spec, twin)
+    error = failed.get(fixed) or failed.get(fixed.baseline)
+    if error is not None:
+        return error
+    cell, plain = cells[fixed], cells[fixed.baseline]
+    facts = {"overruns": max(cell.overruns, plain.overruns),
+             "over_virtual": round(total(cell.stats).seconds / cell.virtual, 4)}
+    head = cell.header
+    return replace(twin, spec=spec, stats=cell.stats, baseline=plain.stats, trace=head["trace"],
+                   machine=head["machine"], seconds=head["seconds"], created=head["created"],
+                   facts=twin.facts | facts, cached=cell.cached and plain.cached)
+
+
+def _emulate(cells: Iterable[Cell], bar: Progress) -> dict[Spec, Exception]:
+    """Completes cells, the longest first; returns why by spec of those that failed."""
+    cells, failed = sorted(cells, key=lambda c: -c.virtual), {}
+    bar.grow(len(cells))
+    stopped = threading.Event()
+
+    def go_on(_tokens) -> None:
+        if stopped.is_set():
+            raise SpeclibError("interrupted")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        running = {pool.submit(cell.run, go_on): cell.spec for cell in cells}
+        try:
+            for future in as_completed(running):
+                error, spec = future.exception(), running[future]
+                if isinstance(error, Exception):
+                    failed[spec] = error
+                elif error is not None:
+                    raise error
+                bar.step(spec.name)
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+    return failed
+
+
+def key_of(spec: Spec) -> str:
+    """The cell's name: a hash of the spec, its code, its latency file and this machine."""
+    return cache.digest(spec.model_dump_json(exclude={"sweep"}),
+                        cache.code_of(METHODS[spec.method], "speclib.experiment.emulated_cells"),
+                        cache.data(DATA / "latency" / f"{spec.latency}.toml"),
+                        machine.environment())
