@@ -8,7 +8,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-all lab lectures models merge bench lint clean
+.PHONY: help setup reproduce test test-all test-browser lab lectures models merge bench lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -30,6 +30,9 @@ reproduce: $(READY)  ## regenerate every table and figure into reports/
 test: $(READY)   ## the fast tests, and the learn notebooks
 	$(PY) -m pytest -q -n auto --dist loadfile
 	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
+
+test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
+	$(PY) -m pytest -q -m browser tests/test_browser.py
 
 test-all: $(READY)  ## every test, the slow ones too
 	$(PY) -m pytest -q -m "" -n auto --dist loadfile
