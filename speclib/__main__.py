@@ -1,89 +1,17 @@
-"""The command line: `python -m speclib reproduce | merge | run-notebook`. `--help` describes each.
+"""`python -m speclib <command>`; `--help` lists the commands. Knows none of them."""
 
-Heavy libraries are imported by what needs them, so that a command with nothing to do is fast.
-"""
-
-from __future__ import annotations
-
-import json
 import sys
-import time
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from .errors import SpeclibError
-
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
-                  help="Learn, check and reproduce parallel speculative decoding.")
-
-
-@app.command()
-def reproduce(
-    paper: Annotated[list[str] | None, typer.Option(help="Only this paper; repeatable.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A few minutes' version.")] = False,
-    virtual: Annotated[bool, typer.Option("--virtual", help="No real models.")] = False,
-) -> None:
-    """Regenerate every table and figure into reports/."""
-    from .reproduce import reproduce as regenerate
-    started = time.monotonic()
-    try:
-        outcome = regenerate(paper or (), quick=quick, measured=not virtual)
-    except KeyboardInterrupt:
-        print("\ninterrupted; finished cells are kept, run again to go on", file=sys.stderr)
-        raise typer.Exit(130) from None
-    for key in outcome.current:
-        print(f"{key}: nothing changed, reports are up to date")
-    print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
-    if outcome.failed:
-        from .views.grid import by_reason
-        lines = [f"  {why}\n    {'; '.join(names)}" for why, names in by_reason(outcome.failed)]
-        print(f"{len(outcome.failed)} failed; all others are kept, run again to retry:", *lines,
-              sep="\n", file=sys.stderr)
-        raise typer.Exit(1)
-
-
-@app.command()
-def merge(ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")]) -> None:
-    """Add another machine's measurements to reports/ledger.csv, beside our own."""
-    from .reproduce.publish import merge_ledger
-    print(f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them")
-
-
-@app.command("run-notebook")
-def run_notebook(
-    path: Annotated[Path, typer.Argument(help="The notebook.")],
-    out: Annotated[Path, typer.Argument(help="Where to write the executed one.")],
-    parameter: Annotated[list[str] | None, typer.Option(
-        "-p", "--parameter", metavar="NAME=VALUE", help="Repeatable; unknown names fail.")] = None,
-) -> None:
-    """Run a notebook with parameters, strictly: an unknown parameter is an error."""
-    from .reproduce.notebooks import run
-    print(run(path, out, dict(map(_parameter, parameter or ()))))
-
-
-@app.command()
-def store(paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")]) -> None:
-    """Run lectures in place and store their outputs, without widgets: for committing."""
-    from .reproduce.notebooks import store as keep
-    for path in paths:
-        print(keep(path))
-
-
-def _parameter(text: str) -> tuple[str, object]:
-    """NAME=VALUE; the value is JSON where it can be read so (5, true, "a"), else text."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise SpeclibError(f"parameter {text!r}: give NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def main() -> None:
-    """Runs the command; a mistake the caller can mend is one line, not a traceback."""
+    """Runs the command; a mistake the caller can mend is one line, not a traceback, and so is an
+    interrupt, from the first import on."""
+    try:
+        from .commands import app
+        from .errors import SpeclibError
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(130)
     try:
         app()
     except SpeclibError as error:

@@ -91,7 +91,7 @@ def test_torch_is_imported_under_models_only():
 
 def test_worlds_and_pairs_reach_models_inside_functions_only():
     """So that describing a pair, or a virtual run of toys, costs no import of torch."""
-    for name in ("pairs", "processes", "decoding", "worker", "virtual"):
+    for name in ("pairs", "processes", "decoding", "worker", "virtual", "spawn", "external"):
         assert not {m for m in own(name, lazy=False) if m.startswith("models.")}
 
 

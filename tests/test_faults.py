@@ -1,0 +1,466 @@
+"""Faults lose nothing: a clear error in time or a right result, and nothing left running or lying.
+
+Real processes, killed, stopped, interrupted, starved of memory. What a fault may cost is said in
+``recovers``: the request it hits, never the world, and never a wrong token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from multiprocessing import connection
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_processes import gone
+
+import speclib
+from speclib.latency import Curve, Latency
+from speclib.pairs import ModelSpec, Pair
+from speclib.processes import Processes
+from speclib.tokens import Coins, Sampler
+from speclib.world import DeviceLost
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, limits memory")
+
+TOY = speclib.load_pair("toy")
+EXPECTED = speclib.decode("x", pair=TOY, method="autoregressive", world="virtual").tokens
+SWIFT = Latency(Curve(((1, 0.002), (1001, 1.002))), Curve(((1, 0.006), (1001, 1.006))), "swift")
+LONG = (0,) * 2000          # a text whose first operation takes SWIFT two seconds
+DEVICES = ["draft", "target"]
+
+
+def run(world, tokens: int = 64, **settings):
+    return speclib.decode("x", world=world, method="pearl", gamma=3, max_new_tokens=tokens,
+                          **settings)
+
+
+def begin(world, text=(0,)) -> None:
+    world.begin(text, sampler=Sampler(), coins=Coins(), limit=8)
+
+
+def pids(world) -> dict[str, int]:
+    return {name: worker.process.pid for name, worker in world._workers.items()}
+
+
+def kill(world, device: str) -> None:
+    with contextlib.suppress(KeyError):             # lost already
+        os.kill(pids(world)[device], signal.SIGKILL)
+
+
+def after(seconds: float, act, *args) -> None:
+    timer = threading.Timer(seconds, act, args)
+    timer.daemon = True
+    timer.start()
+
+
+def stat(process: int) -> list[str]:
+    """Fields of /proc/<pid>/stat from the state on: state, parent, group, session, ..."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ProcessLookupError):
+        return ["Z", "", "", ""]
+
+
+def those(field: int, of: int) -> list[int]:
+    """Living processes whose field of ``stat`` is ``of``: 1 for children, 3 for a session."""
+    return [int(p.name) for p in Path("/proc").glob("[0-9]*")
+            if (found := stat(int(p.name)))[field] == str(of) and found[0] != "Z"]
+
+
+def server(world) -> int:
+    return int(stat(pids(world)["draft"])[1])
+
+
+def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
+    """The next request is right, and no worker is left that is not the world's. A death that
+    nobody ``noticed`` may cost one request more."""
+    if not noticed:
+        with contextlib.suppress(DeviceLost):
+            run(world, 8)
+    assert run(world).tokens == EXPECTED
+    now = pids(world)
+    assert set(now) == set(DEVICES) and gone(set(before.values()) - set(now.values()), 2)
+
+
+@pytest.fixture
+def world():
+    """Toys whose operations last milliseconds, or seconds where the text is long."""
+    with Processes(TOY, emulate=SWIFT, timeout=5) as opened:
+        yield opened
+
+
+# -- a worker is killed ---------------------------------------------------------------------------
+def while_it_is_built(world, device):
+    kill(world, device)
+    with pytest.raises(DeviceLost):
+        run(world)
+
+    def strike():
+        while device not in world._workers:
+            time.sleep(0.0002)
+        kill(world, device)
+    after(0, strike)
+    run(world)
+
+
+def while_idle(world, device):
+    run(world, 8)
+    killed = pids(world)[device]
+    kill(world, device)
+    assert gone([killed])
+    run(world)
+
+
+def right_before_begin(world, device):
+    kill(world, device)
+    run(world)
+
+
+def between_operations(world, device):
+    run(world, on_commit=lambda _: kill(world, device))
+
+
+def amid_an_operation(world, device):
+    begin(world, LONG)
+    asked = world.draft.propose(world.text, 3), world.target.score(world.text)
+    after(0.1, kill, world, device)
+    world.wait(asked[DEVICES.index(device)])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("act", [while_it_is_built, while_idle, right_before_begin,
+                                 between_operations, amid_an_operation], ids=lambda f: f.__name__)
+def test_a_killed_worker_is_named_within_two_seconds_and_replaced(world, act, device):
+    before, begun = pids(world), time.monotonic()
+    with pytest.raises(DeviceLost, match=f"device '{device}' of pair 'toy' was lost.*code -9"):
+        act(world, device)
+    assert time.monotonic() - begun < 2
+    recovers(world, before)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_worker_killed_at_the_end_costs_the_finished_output_nothing(world, device):
+    written, before, begun = [], pids(world), time.monotonic()
+
+    def end(tokens):
+        written.extend(tokens)
+        if len(written) == 64:
+            kill(world, device)
+    assert run(world, on_commit=end).tokens == tuple(written) == EXPECTED
+    assert time.monotonic() - begun < 2
+    recovers(world, before, noticed=False)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_worker_killed_while_c_is_measured_is_named(device):
+    with Processes(TOY) as world:
+        before = pids(world)
+        kill(world, device)
+        with pytest.raises(DeviceLost, match=f"{device}.*-9"):
+            _ = world.ratio
+        recovers(world, before)
+        assert world.ratio > 0
+
+
+def strike_at_random(world, seed: int) -> None:
+    """One kill at a random time of a request, and what must hold afterwards."""
+    chance = random.Random(seed)
+    device, before = chance.choice(DEVICES), pids(world)
+    after(chance.uniform(0, 0.3), kill, world, device)
+    begun = time.monotonic()
+    try:
+        assert run(world).tokens == EXPECTED
+        noticed = False
+    except DeviceLost as error:
+        assert f"device {device!r}" in str(error)
+        noticed = True
+    assert time.monotonic() - begun < 2.3           # the delay, and two seconds
+    if not noticed:
+        time.sleep(0.3)                             # the strike may still be to come
+    recovers(world, before, noticed)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.slow if s > 2 else ())
+                                  for s in range(50)])
+def test_a_worker_killed_at_any_time_costs_one_request(world, seed):
+    strike_at_random(world, seed)
+
+
+def test_a_killed_fork_server_is_replaced(world):
+    before = pids(world)
+    os.kill(server(world), signal.SIGKILL)
+    with contextlib.suppress(DeviceLost):           # its workers seem lost, though they answer
+        assert run(world).tokens == EXPECTED
+    recovers(world, before, noticed=False)
+
+
+# -- a worker hangs -------------------------------------------------------------------------------
+@pytest.mark.parametrize("device", DEVICES)
+def test_of_two_busy_devices_the_one_that_hangs_is_stopped_in_time(device):
+    with Processes(TOY, emulate=SWIFT, timeout=0.5) as world:
+        before = pids(world)
+        os.kill(before[device], signal.SIGSTOP)
+        begun = time.monotonic()
+        with pytest.raises(DeviceLost, match=f"{device}.*hung.*0.5 s.*timeout="):
+            run(world)
+        assert time.monotonic() - begun < 1 and gone([before[device]], 2)
+        recovers(world, before)
+
+
+def test_a_device_that_hangs_is_missed_while_another_keeps_answering():
+    with Processes(TOY, emulate=SWIFT, timeout=0.5) as world:
+        begin(world)
+        os.kill(pids(world)["target"], signal.SIGSTOP)
+        asked, begun = world.target.score(world.text), time.monotonic()
+        while not asked.done and time.monotonic() - begun < 3:
+            world.first(asked, world.draft.propose(world.text, 1))
+        assert "hung" in str(asked.error) and time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_worker_that_hangs_while_it_is_built_is_stopped_in_time(world, device):
+    kill(world, device)
+    with pytest.raises(DeviceLost):
+        run(world)
+    world.start_timeout, hung = 0.5, []
+
+    def stop():
+        while device not in world._workers:
+            time.sleep(0.0002)
+        hung.append(pids(world)[device])
+        os.kill(hung[0], signal.SIGSTOP)
+    after(0, stop)
+    begun = time.monotonic()
+    with pytest.raises(DeviceLost, match=f"{device}.*0.5 s.*larger start_timeout"):
+        run(world)
+    assert time.monotonic() - begun < 2.5 and gone(hung, 2)
+    recovers(world, {})
+
+
+def test_closing_does_not_wait_for_workers_that_hang():
+    world = Processes(TOY)
+    before = pids(world).values()
+    for p in before:
+        os.kill(p, signal.SIGSTOP)
+    begun = time.monotonic()
+    world.close()
+    assert time.monotonic() - begun < 2 and gone(before, 1)
+
+
+# -- memory, numbers, methods ---------------------------------------------------------------------
+def size(process: int) -> int:
+    """Bytes of address space."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def test_an_operation_that_finds_no_memory_says_what_to_do_and_the_world_goes_on():
+    wide = Pair(target=ModelSpec(model="toy", vocab=2000),
+                draft=ModelSpec(model="toy", vocab=2000, alpha=0.9), name="wide")
+    with Processes(wide) as world:
+        target, text = pids(world)["target"], (0,) * 8000
+        free = resource.prlimit(target, resource.RLIMIT_AS, (size(target) + 2**24, -1))
+        begin(world, text)
+        with pytest.raises(DeviceLost, match="'target' failed in score.*emory.*smaller model"):
+            world.wait(world.target.score(text, 7000))          # 112 MB of rows, 16 are left
+        resource.prlimit(target, resource.RLIMIT_AS, free)
+        begin(world, text)
+        assert np.array_equal(world.wait(world.target.score(text, 3)).sum(1), np.ones(4))
+        assert pids(world)["target"] == target
+
+
+def test_a_model_that_does_not_fit_in_memory_says_what_to_do():
+    huge = Pair(target=ModelSpec(model="toy", context=1 << 26),  # its script: 512 MB
+                draft=ModelSpec(model="toy", alpha=0.9), name="huge")
+    with Processes(TOY) as world:
+        parent = server(world)
+        free = resource.prlimit(parent, resource.RLIMIT_AS, (size(parent) + 2**27, -1))
+        try:
+            with pytest.raises(DeviceLost, match="'target' could not build 'huge'.*emory.*smaller"):
+                Processes(huge)
+        finally:
+            resource.prlimit(parent, resource.RLIMIT_AS, free)
+        assert those(1, parent) == sorted(pids(world).values())
+        recovers(world, {})
+
+
+def test_weights_that_are_not_numbers_are_reported(tmp_path):
+    torch, files = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    folder = shutil.copytree(speclib.paths.DATA / "models" / "draft-fair", tmp_path / "unsound")
+    weights = files.load_file(folder / "model.safetensors")
+    weights["model.norm.weight"][0] = torch.nan
+    files.save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with Processes(speclib.pair(target="zoo/target", draft=str(folder))) as world:
+        with pytest.raises(DeviceLost, match="'draft' failed in propose.*NaN.*try dtype"):
+            run(world, 8)
+        assert len(speclib.decode("x", world=world, method="autoregressive",
+                                  max_new_tokens=8).tokens) == 8
+
+
+def test_a_method_that_raises_leaves_the_world_usable(world):
+    before = pids(world)
+
+    def fails(world):
+        world.draft.propose(world.text, 3)
+        world.target.score(world.text)
+        raise ZeroDivisionError
+    begin(world)
+    with pytest.raises(ZeroDivisionError):
+        fails(world)
+    recovers(world, before)
+    assert pids(world) == before
+
+
+# -- an interrupt ---------------------------------------------------------------------------------
+WATCHED = {str(Path(speclib.__file__).with_name(f"{name}.py"))
+           for name in ("world", "processes", "spawn", "decoding")} | {connection.__file__}
+
+
+def interrupted(world, line: int) -> bool:
+    """A request that is interrupted before the ``line``-th line that the seam, or a message,
+    executes; False if it ends before."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if frame.f_code.co_filename not in WATCHED or frame.f_code.co_name == "__del__":
+            return None                             # what __del__ raises, Python ignores
+        seen += event == "line"
+        if seen == line:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run(world, 3)
+        return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["all there", "one to be replaced"])
+@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
+def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
+    with Processes(TOY, timeout=5) as world:
+        parent, line = server(world), stride
+        while True:
+            if lost:
+                kill(world, "draft")
+                with contextlib.suppress(DeviceLost):
+                    run(world, 3)
+            if not interrupted(world, line):
+                break
+            begun = time.monotonic()
+            assert run(world, 8).tokens == EXPECTED[:8], line
+            assert time.monotonic() - begun < 2, line
+            line += stride
+        assert line > 400
+    assert gone(those(1, parent), 2)
+
+
+def test_interrupts_at_random_times_leave_the_world_usable():
+    chance, usual = random.Random(0), signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with Processes(TOY, timeout=5) as world:
+            for _ in range(30):
+                with pytest.raises(KeyboardInterrupt):
+                    signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.001, 0.05))
+                    while True:
+                        run(world)
+                assert run(world).tokens == EXPECTED
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, usual)
+
+
+# -- the user's process is killed -----------------------------------------------------------------
+SCRIPT = """
+    import os, signal, sys
+    from speclib import Processes, load_pair
+    from speclib.latency import Latency
+    from speclib.pairs import ModelSpec, Pair
+    from speclib.tokens import Coins, Sampler
+    toy = Pair(target=ModelSpec(model="toy", context=1 << 17),
+               draft=ModelSpec(model="toy", alpha=0.9, context=1 << 17))
+    print("started", flush=True)
+    pair, emulate, tokens = {case}
+    world = Processes(pair, emulate=emulate)
+    world.begin((1,), sampler=Sampler(), coins=Coins(), limit=8)
+    asked = world.target.propose((1,), tokens), world.draft.propose((1,), tokens)
+    print("busy", flush=True)
+    {then}
+"""
+CASES = {"computing": ("toy, None, 100_000", "world.wait(asked[0])"),
+         "waiting": ("toy, Latency.ratio(1, 30), 1", "world.wait(asked[0])"),
+         "hung": ("toy, None, 1", "[os.kill(w.process.pid, signal.SIGSTOP)"
+                                  " for w in world._workers.values()]; signal.pause()"),
+         "torch": ("load_pair('embedded/llama-7b-70b'), None, 1500", "world.wait(asked[0])")}
+
+
+def script(folder: Path, name: str) -> subprocess.Popen:
+    """A process of its own session, whose temporary files go to ``folder``/tmp."""
+    case, then = CASES[name]
+    (folder / "tmp").mkdir()
+    (folder / "script.py").write_text(textwrap.dedent(SCRIPT).format(case=case, then=then))
+    process = subprocess.Popen([sys.executable, folder / "script.py"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               env=os.environ | {"TMPDIR": str(folder / "tmp")})
+    assert process.stdout.readline() == "started\n"
+    return process
+
+
+def end(process: subprocess.Popen, sig: signal.Signals) -> None:
+    """Sends the signal, to all if a terminal would; nothing of the session lives two seconds."""
+    begun = time.monotonic()
+    (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
+    while those(3, process.pid):
+        process.poll()
+        assert time.monotonic() - begun < 2, [
+            Path(f"/proc/{p}/cmdline").read_text() for p in those(3, process.pid)]
+        time.sleep(0.02)
+    out, err = process.communicate(timeout=10)
+    assert err.count("Traceback") == (sig == signal.SIGINT), err    # the script's own
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("name", ["computing", "waiting",
+                                  pytest.param("torch", marks=pytest.mark.slow)])
+def test_nothing_outlives_a_stopped_parent(tmp_path, name, sig):
+    process = script(tmp_path, name)
+    assert process.stdout.readline() == "busy\n"
+    time.sleep(0.2)
+    assert len(those(3, process.pid)) >= 4              # itself, the fork server, two workers
+    end(process, sig)
+    assert not list((tmp_path / "tmp").iterdir())
+    assert not list(Path("/dev/shm").glob(f"pym-{process.pid}-*"))
+
+
+def test_a_script_ends_though_its_workers_hang(tmp_path):
+    process = script(tmp_path, "hung")
+    assert process.stdout.readline() == "busy\n"
+    time.sleep(0.2)
+    end(process, signal.SIGINT)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("name, seed", [("computing", 0), *(
+    pytest.param(name, seed, marks=pytest.mark.slow)
+    for name in ("computing", "torch") for seed in range(1, 9))])
+def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(tmp_path, name, seed, sig):
+    process = script(tmp_path, name)
+    time.sleep(random.Random(seed).uniform(0, 0.5 if name == "computing" else 8))
+    end(process, sig)
+    assert not list(Path("/dev/shm").glob(f"pym-{process.pid}-*"))

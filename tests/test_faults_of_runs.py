@@ -1,0 +1,138 @@
+"""A full disk, and `make reproduce` stopped at any time: whole files, finished cells kept.
+
+Each run is a process of its own in a home with two of PEARL's tables to fill (see test_reproduce).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_faults import those
+from test_reproduce import REPRODUCE, command, make_home, reports, run
+
+from speclib.experiment import cache
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, mounts a disk")
+
+WRITE = """
+import sys
+from pathlib import Path
+from speclib.errors import SpeclibError
+from speclib.experiment.cache import write_atomically
+try:
+    write_atomically(Path(sys.argv[1]), "new" * 100_000)
+except SpeclibError as error:
+    sys.exit(str(error))
+"""
+SAME = ("ledger.csv", "claims.csv", "pearl.md")         # of two runs; the index says when
+
+
+def limited(size: int) -> dict:
+    """Options of a process whose files may have ``size`` bytes: more is refused as on a full
+    disk."""
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))}
+
+
+def refused(path: Path, **options) -> None:
+    """A write of 300 kB fails with a message, and changes nothing."""
+    path.write_text("old")
+    wrote = subprocess.run([sys.executable, "-c", WRITE, path], capture_output=True, text=True,
+                           **options)
+    assert wrote.returncode == 1
+    assert wrote.stderr.startswith(f"cannot write {path}: ") and "run again" in wrote.stderr
+    assert path.read_text() == "old" and list(path.parent.iterdir()) == [path]
+
+
+def test_a_write_that_is_refused_names_the_file_and_leaves_the_old_one(tmp_path):
+    refused(tmp_path / "ledger.csv", **limited(100_000))
+
+
+def test_a_full_disk_does_the_same(tmp_path):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", tmp_path],
+                      capture_output=True).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        refused(tmp_path / "ledger.csv")
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_what_a_killed_writer_left_is_swept_and_what_others_write_is_not(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = tmp_path / f".ledger.csv.{gone.pid}.abc"
+    kept = [tmp_path / f".ledger.csv.{os.getpid()}.abc", tmp_path / ".a.hidden.file",
+            tmp_path / "ledger.csv"]
+    for path in (left, *kept):
+        path.write_text("x")
+    cache.sweep(tmp_path, tmp_path / "missing")
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+# -- reproduce ------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[dict[str, bytes], float]:
+    """Reports of an uninterrupted run, and how long it took."""
+    home, begun = make_home(tmp_path_factory.mktemp("whole")), time.monotonic()
+    run(home, *REPRODUCE)
+    return reports(home), time.monotonic() - begun
+
+
+def cells(home: Path) -> dict[Path, tuple[int, bytes]]:
+    return {p: (p.stat().st_mtime_ns, p.read_bytes())
+            for p in (home / ".cache" / "rows").glob("*.jsonl")}
+
+
+def goes_on(home: Path, whole: dict[str, bytes]) -> None:
+    """What is there is whole; another run keeps it and ends with the same reports."""
+    kept = cells(home)
+    run(home, *REPRODUCE)
+    assert {p: now for p, now in cells(home).items() if p in kept} == kept
+    assert {n: reports(home)[n] for n in SAME} == {n: whole[n] for n in SAME}
+    assert not [p for p in home.rglob(".*") if p.is_file()]
+
+
+@pytest.mark.parametrize("size, finished", [
+    pytest.param(100, False, marks=pytest.mark.slow), (20_000, True)])
+def test_a_disk_that_fills_up_costs_no_finished_cell(tmp_path, whole, size, finished):
+    home = make_home(tmp_path / "home")
+    process = command(home, *REPRODUCE, **limited(size))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode in (1, 2) and "Traceback" not in err, err
+    assert f"cannot write {home / 'reports' / 'ledger.csv'}: File too large" in err
+    assert bool(cells(home)) == finished
+    goes_on(home, whole[0])
+
+
+def stop(home: Path, sig: signal.Signals, seconds: float) -> tuple[int, str]:
+    """Signals a run after so many seconds, all of its processes if a terminal would; its status
+    and what it said, once nothing of it lives."""
+    process = command(home, *REPRODUCE, start_new_session=True)
+    time.sleep(seconds)
+    (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
+    begun = time.monotonic()
+    while those(3, process.pid):
+        process.poll()
+        assert time.monotonic() - begun < 2, those(3, process.pid)
+        time.sleep(0.02)
+    return process.wait(), process.communicate()[1]
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow)
+                                       for s in range(1, 10))])
+def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(tmp_path, whole, sig, seed):
+    home = make_home(tmp_path / "home")
+    share = random.Random(seed).uniform(0.1, 1)         # before, Python itself is starting
+    status, said = stop(home, sig, share * whole[1])
+    assert status in (0, 130 if sig == signal.SIGINT else -9), said
+    assert "Traceback" not in said and len(said.splitlines()) < 4
+    goes_on(home, whole[0])
