@@ -23,7 +23,7 @@ from .pairs import Pair
 from .worker import serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
-STARTING = threading.Lock()
+STARTING = threading.RLock()    # an interrupt may leave it held: its own thread can go on
 PATIENCE = 0.5              # seconds in which an idle worker ends once its pipe is closed
 
 
