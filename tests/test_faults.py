@@ -467,3 +467,13 @@ def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(tmp_path,
     process = script(tmp_path, name)
     time.sleep(random.Random(seed).uniform(0, 0.5 if name == "computing" else 8))
     end(process, sig)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_fork_server_amid_the_import_of_torch_ends_with_its_parent(tmp_path, sig):
+    process = script(tmp_path, "torch")
+    while len(those(3, process.pid)) < 3:               # itself, a resource tracker, the server
+        time.sleep(0.01)
+    time.sleep(0.3)                                     # Python has started
+    assert end(process, sig).count("Traceback") == (sig == signal.SIGINT)
