@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -413,13 +414,25 @@ CASES = {"computing": ("toy, None, 100_000", "world.wait(asked[0])"),
          "torch": ("load_pair('embedded/llama-7b-70b'), None, 1500", "world.wait(asked[0])")}
 
 
+# A session of its own that hears interrupts, even if these tests run in a shell's background.
+OWN = {"start_new_session": True,
+       "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+
+
+@pytest.fixture
+def tmp_path():
+    """A short path: the address of a socket in it has room for about a hundred characters."""
+    with tempfile.TemporaryDirectory(prefix="s") as folder:
+        yield Path(folder)
+
+
 def script(folder: Path, name: str) -> subprocess.Popen:
     """A process of its own session, whose temporary files go to ``folder``/tmp."""
     case, then = CASES[name]
     (folder / "tmp").mkdir()
     (folder / "script.py").write_text(textwrap.dedent(SCRIPT).format(case=case, then=then))
     process = subprocess.Popen([sys.executable, folder / "script.py"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               stderr=subprocess.PIPE, text=True, **OWN,
                                env=os.environ | {"TMPDIR": str(folder / "tmp")})
     assert process.stdout.readline() == "started\n"
     return process

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_faults import those
+from test_faults import OWN, those
 from test_reproduce import REPRODUCE, command, make_home, reports, run
 
 from speclib.experiment import cache
@@ -115,7 +115,7 @@ def test_a_disk_that_fills_up_costs_no_finished_cell(tmp_path, whole, size, fini
 def stop(home: Path, sig: signal.Signals, seconds: float) -> tuple[int, str]:
     """Signals a run after so many seconds, all of its processes if a terminal would; its status
     and what it said, once nothing of it lives."""
-    process = command(home, *REPRODUCE, start_new_session=True)
+    process = command(home, *REPRODUCE, **OWN)
     time.sleep(seconds)
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
     begun = time.monotonic()
