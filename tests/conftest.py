@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores
+signal.signal(signal.SIGINT, signal.default_int_handler)    # shells ignore it in the background
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
 
