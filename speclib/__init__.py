@@ -15,7 +15,8 @@ _LAZY = {
     "Virtual": "virtual", "DeviceLost": "world",
     "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "metrics",
     "simulate": "whatif", "compare": "whatif", "replay": "replaying",
-    "timeline": "views.timeline", "explorer": "views.explorer", "steps": "views.steps",
+    "timeline": "views.timeline", "explorer": "views.explorer",
+    "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",
     "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .auto import settled, to_open
+from .devices import named
 from .errors import SpeclibError
 from .latency import load_latency
-from .methods import METHODS, parameters, takes_gamma
+from .methods import METHODS, parameters
 from .metrics import Stats, stats
 from .pairs import Pair, load_pair
 from .tokens import Coins, Sampler
@@ -31,10 +33,12 @@ class Result:
     pieces: dict[int, str]
 
 
-def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | None = None) -> World:
-    """A world of ``pair``: "virtual" (tokens computed inline and undilated, durations from its
-    latency file), "emulated" (the same tokens in worker processes that wait these durations out)
-    or "processes" (one worker per device, wall-clock). Close it when done."""
+def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | None = None,
+               servers: int = 1, cancel: str | None = None) -> World:
+    """A world of ``pair``, with ``servers`` of its target: "virtual" (tokens computed inline and
+    undilated, durations from its latency file), "emulated" (the same tokens in worker processes
+    that wait these durations out) or "processes" (one worker per device, wall-clock). ``cancel``:
+    see World; None is "immediate" in "virtual", "after-op" in workers. Close it when done."""
     if world not in WORLDS:
         raise SpeclibError(f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World")
     name = latency or pair.latency
@@ -44,9 +48,11 @@ def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | No
     if world != "virtual":
         from .processes import Processes
         emulate = load_latency(name) if world == "emulated" else None
-        return Processes(pair, dtype=dtype, emulate=emulate)
-    opened = Virtual({role: pair.build(role, dtype, dilated=False) for role in ("draft", "target")},
-                     load_latency(name))
+        return Processes(pair, servers=servers, cancel=cancel or "after-op", dtype=dtype,
+                         emulate=emulate)
+    models = {name: pair.build(name.partition("-")[0], dtype, dilated=False)
+              for name in named(servers)}
+    opened = Virtual(models, load_latency(name), cancel=cancel or "immediate")
     opened.pair, opened.dtype = pair, dtype
     return opened
 
@@ -54,26 +60,28 @@ def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | No
 def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gamma="auto",
            max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
            seed: int = 0, request: int = 0, dtype: str = "auto", world: World | str = "processes",
-           on_commit=None, **settings) -> Result:
+           cancel: str | None = None, on_commit=None, **settings) -> Result:
     """Decodes ``prompt`` (a str, or chat messages) with ``method``, exactly as the target would.
 
     ``gamma``: draft length, or "auto" = round(c), c = t_target / t_draft as this world measures it.
-    ``world``: "virtual", "emulated", "processes", or an open World, whose pair wins. ``seed`` and
-    ``request`` key the randomness. ``on_commit(tokens)`` streams. Further keywords go to the
-    method.
+    ``world``: "virtual", "emulated", "processes", or an open World, whose pair wins. ``cancel``:
+    when work that nobody wants any more ends, see open_world. ``seed`` and ``request`` key the
+    randomness. ``on_commit(tokens)`` streams. Further keywords go to the method; its ``lookahead``
+    and ``servers`` are "auto", too, where left out (see ``auto``).
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
     run = _method(method, settings)
+    given = {"gamma": gamma} | settings
     sampler = Sampler(temperature, top_k, top_p)
     if max_new_tokens < 1:
         raise SpeclibError(f"max_new_tokens is {max_new_tokens}: give at least 1")
     opened = isinstance(world, World)
-    here = world if opened else open_world(world, _pair(pair), dtype=dtype)
+    here = world if opened else _opened(world, _pair(pair), method, given, dtype, cancel)
     try:
-        if takes_gamma(method):
-            settings["gamma"] = draft_length(gamma, here)
-        elif gamma != "auto":
-            raise SpeclibError(f"method {method!r} has no gamma; leave it out")
+        if cancel not in (None, here.cancel_policy):
+            raise SpeclibError(f"cancel is {cancel!r}, but this world was opened with "
+                               f"{here.cancel_policy!r}: open it with the other, or leave it out")
+        settings = settled(method, parameters(method), given, here)
         ids = encode(prompt, here.pair, max_new_tokens)
         here.begin(ids, sampler=sampler, coins=Coins(seed, request), limit=max_new_tokens,
                    eos=end_tokens(here.pair.tokenizer), on_commit=on_commit)
@@ -87,13 +95,15 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
     return Result(text, tokens, stats(trace), trace, pieces(trace, here.pair.tokenizer))
 
 
+def _opened(world: str, pair: Pair, method: str, given: dict, dtype: str, cancel) -> World:
+    """A world with as many target servers as the method's settings ask for."""
+    servers = to_open(world, pair, parameters(method), given)
+    return open_world(world, pair, dtype=dtype, servers=servers, cancel=cancel)
+
+
 def draft_length(gamma, world: World) -> int:
-    """``gamma`` checked; "auto" is round(c), the optimum of PEARL's Theorem 1."""
-    if gamma == "auto":
-        return max(1, round(world.ratio))
-    if isinstance(gamma, bool) or not isinstance(gamma, int) or gamma < 1:
-        raise SpeclibError(f"gamma is {gamma!r}: give a draft length of 1 or more, or 'auto'")
-    return gamma
+    """``gamma`` checked, or a number for "auto"."""
+    return settled("", ["gamma"], {"gamma": gamma}, world)["gamma"]
 
 
 def pieces(trace: Trace, tokenizer) -> dict[int, str]:

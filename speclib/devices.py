@@ -10,6 +10,10 @@ class DeviceLost(SpeclibError):
     """A device died, hung or failed; its message names the device and the cause."""
 
 
+class Cancelled(SpeclibError):
+    """The operation ended before its time because its result was wanted no more."""
+
+
 class Future:
     """One submitted operation; once ``done``, ``value`` is its result or ``error`` why not."""
 
@@ -21,11 +25,20 @@ class Future:
         self.done = self.cancelled = False
 
 
+def named(targets: int = 1) -> tuple[str, ...]:
+    """The names of a draft and ``targets`` targets: draft, target, target-2, ..."""
+    if isinstance(targets, bool) or not isinstance(targets, int) or targets < 1:
+        raise SpeclibError(f"servers is {targets!r}: give 1 target server or more")
+    return "draft", "target", *(f"target-{i}" for i in range(2, targets + 1))
+
+
 class Device:
     """A named place where one model runs. Submits; knows nothing of when or where."""
 
     def __init__(self, world, name: str):
         self.world, self.name = world, name
+        self.role, _, number = name.partition("-")      # "target-2": the second target
+        self.index = int(number or 1) - 1
 
     def propose(self, text, n: int, index: int = 0, confidence: float | None = None) -> Future:
         """Future of ``n`` Drafted tokens after ``text``; fewer where the models' context ends, or

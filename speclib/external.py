@@ -130,4 +130,5 @@ def generate(pair: Pair, dtype: str, threads: int, packed: bool, drafts: bool, e
     from .models.peers import Transformers
     target, *draft = (pair.build(role, dtype, packed=packed)
                       for role in (("target", "draft") if drafts else ("target",)))
-    return Transformers(target, draft[0] if draft else None, eos, settings)
+    peer = Transformers(target, draft[0] if draft else None, eos, settings)
+    return lambda message, _: peer(message)

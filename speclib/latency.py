@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import SpeclibError
 from .paths import DATA
+
+MANY = 1 << 20              # tokens; no pass is fed more
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ class Curve:
         (x0, y0), (x1, y1) = points[right - 1], points[right]
         return y0 + (y1 - y0) * (fed - x0) / (x1 - x0)
 
+    def lengthened(self, share: float) -> Curve:
+        """Longer by ``share`` of one pass for every token fed beyond the first, up to ``MANY``."""
+        points = {**dict(self.forward), MANY: self(MANY)}
+        return replace(self, forward=tuple((n, seconds + share * self(1) * (n - 1))
+                                           for n, seconds in points.items()))
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -50,6 +58,11 @@ class Latency:
         if not c > 0:
             raise SpeclibError(f"c is {c}: the cost ratio t_target / t_draft must be above 0")
         return cls(Curve(((1, target / c),)), Curve(((1, target),)), f"c={c:g}")
+
+    def lengthened(self, share: float) -> Latency:
+        """The same, each pass longer by ``share`` of one for every token fed beyond the first."""
+        return replace(self, draft=self.draft.lengthened(share),
+                       target=self.target.lengthened(share)) if share else self
 
     @property
     def c(self) -> float:

@@ -32,6 +32,7 @@ class Stats:
     draft_seconds: float = 0.0  # busy
     target_seconds: float = 0.0
     operations: int = 0
+    caught_up: int = 0          # tokens a target fed only because another target had seen them
     overruns: int = 0           # emulated operations that outlasted their latency
     # The rounds after the first, which alone prefills:
     steps: int = 0
@@ -139,6 +140,7 @@ def stats(trace: Trace) -> Stats:
         draft_seconds=sum(e.dur for e in drafts),
         target_seconds=sum(e.dur for e in scores),
         operations=len(trace.operations),
+        caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept),
         overruns=sum(e.overrun for e in trace.operations),
         **_steps(trace))
 

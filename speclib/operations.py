@@ -22,6 +22,10 @@ class Request(NamedTuple):
     eos: frozenset[int] = frozenset()
 
 
+class Stopped(Exception):
+    """Raised by a model whose ``stopped()`` says that its pass is wanted no more."""
+
+
 class Prefix:
     """The tokens a KV cache holds: exactly those fed, in order."""
 
@@ -53,7 +57,8 @@ class Propose(NamedTuple):
     """Draft ``n`` tokens after ``text``; the result is (tokens, their q rows [n, V]).
 
     With a ``confidence`` drafting ends sooner: after an end token, or after a token less probable
-    to the draft than that (greedy: than it was at temperature 1, since q is one-hot).
+    to the draft than that (greedy: than it was at temperature 1, since q is one-hot). Stopped, it
+    ends with the tokens it has.
     """
 
     text: tuple[int, ...]
@@ -62,10 +67,18 @@ class Propose(NamedTuple):
     confidence: float | None = None
     name = "propose"
 
+    def concerns(self, text) -> bool:
+        """Whether it can still say what may follow ``text``."""
+        same = self.text[:len(text)] == text[:len(self.text)]
+        return same and len(self.text) + self.n > len(text)
+
     def run(self, model, request: Request):
         text, rows = list(self.text), []
         for _ in range(self.n):
-            row = model.rows(text, 0, request.sampler)[0]
+            try:
+                row = model.rows(text, 0, request.sampler)[0]
+            except Stopped:
+                break
             token = request.coins.choose(row, len(text), "draft", self.index)
             text.append(token)
             rows.append(row)
@@ -82,8 +95,19 @@ class Score(NamedTuple):
     last: int = 0
     name = "score"
 
+    @property
+    def texts(self) -> tuple[tuple[int, ...], ...]:
+        """What the rows follow, in their order."""
+        return tuple(self.text[:n] for n in range(len(self.text) - self.last, len(self.text) + 1))
+
+    def concerns(self, text) -> bool:
+        return self.text[:len(text)] == text
+
     def run(self, model, request: Request):
-        return model.rows(self.text, self.last, request.sampler)
+        try:
+            return model.rows(self.text, self.last, request.sampler)
+        except Stopped:
+            return None
 
 
 class Done(NamedTuple):
@@ -102,3 +126,12 @@ def perform(op, model, request: Request) -> Done:
     kept = model.prefix.keep(op.text, getattr(op, "last", 0))
     value = op.run(model, request)
     return Done(value, kept, len(model.prefix.fed) - kept)
+
+
+def reached(op, done: Done, share: float) -> Done:
+    """What of ``done`` there was after ``share`` of its time: the passes that were over then, all
+    taken as equally long, and what they had drafted."""
+    tokens, rows = ((), None) if op.name == "score" else done.value
+    over = min(len(tokens), int(len(tokens) * share + 1e-9))
+    fed = done.fed - len(tokens) + over if over else 0
+    return Done(None if rows is None else (tokens[:over], rows[:over]), done.kept, fed)

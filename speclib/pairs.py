@@ -35,12 +35,28 @@ class ModelSpec(BaseModel):
 
 
 class Place(BaseModel):
-    """Places per role: ``core:N`` (pinned), ``cpu``, ``cuda:N``; CPU threads per device."""
+    """Places per role: ``core:N`` (pinned), ``cpu``, ``cuda:N``; CPU threads per device.
+    ``servers``: those of target-2, target-3, ...; left out, they take the cores after the target's,
+    and begin again with the first when there are no more."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     draft: tuple[str, ...] = ("cpu",)
     target: tuple[str, ...] = ("cpu",)
+    servers: tuple[tuple[str, ...], ...] = ()
     threads: int = 1
+
+    def of(self, role: str, index: int = 0) -> tuple[str, ...]:
+        """The places of the ``index``-th device of ``role``."""
+        if role == "draft" or index == 0:
+            return getattr(self, role)
+        if index <= len(self.servers):
+            return self.servers[index - 1]
+        if any(p.startswith("cuda") for p in self.target):
+            raise SpeclibError(f"target-{index + 1} has no place: place.servers names "
+                               f"{len(self.servers)} besides the target's {self.target}; give "
+                               "each further target GPUs of its own, [[\"cuda:2\"], ...]")
+        cores = [int(p.removeprefix("core:")) for p in self.target if p.startswith("core:")]
+        return tuple(f"core:{c + index * len(cores)}" for c in cores) or self.target
 
 
 class Pair(BaseModel):
@@ -56,10 +72,10 @@ class Pair(BaseModel):
     about: str = ""
 
     def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True,
-              packed: bool = True):
-        """The model of ``role``; ``dilated=False`` gives the same logits at the cost it was
-        trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto (float32), float32,
-        float64, bfloat16, float16."""
+              packed: bool = True, index: int = 0):
+        """The model of ``role``'s ``index``-th device; ``dilated=False`` gives the same logits at
+        the cost it was trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto
+        (float32), float32, float64, bfloat16, float16."""
         spec = getattr(self, role)
         if spec.is_toy:
             from .models.toy import Toy
@@ -67,7 +83,7 @@ class Pair(BaseModel):
                        spec.context)
         from .models.hf import load
         return load(spec if dilated else spec.model_copy(update={"shape": None}), dtype,
-                    getattr(self.place, role), self.vocab, packed)
+                    self.place.of(role, index), self.vocab, packed)
 
     @cached_property
     def tokenizer(self):

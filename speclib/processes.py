@@ -15,33 +15,38 @@ from functools import cached_property
 from multiprocessing.connection import wait
 from statistics import median
 
+from .devices import Cancelled, DeviceLost, Future, named
 from .latency import Curve, Latency
 from .operations import Propose, Score
 from .pairs import Pair
 from .spawn import CONTEXT, Worker, dismiss
 from .tokens import Coins, Sampler
-from .worker import Array, Failure, device
-from .world import DeviceLost, Future, World
+from .worker import STOP, Array, Failure, device
+from .world import World
 
 ROWS = 64                   # distributions that fit a worker's buffer
 
 
 class Processes(World):
-    """``pair`` on real devices. ``timeout``: seconds an operation may take before its device
-    counts as hung; ``start_timeout``: the same for building a model. ``emulate``: a latency; then
-    the undilated models compute the tokens, and every operation lasts as long as it says.
+    """``pair`` on real devices: a draft and ``servers`` targets. ``cancel``: see World; stopped
+    "immediate", an operation still ends its layer, on a GPU all that it was told. ``timeout``:
+    seconds an operation may take before its device counts as hung; ``start_timeout``: the same for
+    building a model. ``emulate``: a latency; then the undilated models compute the tokens, and
+    every operation lasts as long as it says.
 
     Raises DeviceLost naming the device and the cause; a lost worker is replaced when the next
     request begins, and so is one whose message an interrupt cut. Use as a context manager, or
     ``close()``.
     """
 
-    def __init__(self, pair: Pair, *, dtype: str = "auto", emulate: Latency | None = None,
-                 timeout: float = 60.0, start_timeout: float = 300.0):
-        super().__init__(("draft", "target"), "after-op")
+    def __init__(self, pair: Pair, *, servers: int = 1, cancel: str = "after-op",
+                 dtype: str = "auto", emulate: Latency | None = None, timeout: float = 60.0,
+                 start_timeout: float = 300.0):
+        super().__init__(named(servers), cancel)
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
-        _ = pair.tokenizer                      # two vocabularies fail here, not in a worker
+        _ = pair.tokenizer                      # two vocabularies fail here, not in a worker,
+        _ = [pair.place.of(d.role, d.index) for d in self.devices.values()]     # and a GPU missed
         self.pair, self.dtype, self.context = pair, dtype, pair.context
         self.vocab = pair.vocab
         self.timeout, self.start_timeout = timeout, start_timeout
@@ -57,9 +62,10 @@ class Processes(World):
         missing = [name for name in self.devices if name not in self._workers]
         try:
             for name in missing:
-                self._shared[name] = CONTEXT.RawArray("b", ROWS * self.vocab * 8)
-                self._workers[name] = Worker(name, self.pair, device, name, self._shared[name],
-                                             self.dtype, self.emulate)
+                at, shared = self.devices[name], CONTEXT.RawArray("b", ROWS * self.vocab * 8)
+                self._shared[name] = shared
+                self._workers[name] = Worker(name, self.pair, device, name, at.role, at.index,
+                                             shared, self.dtype, self.emulate)
             for name in missing:
                 answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
@@ -109,6 +115,12 @@ class Processes(World):
                 worker.pipe.send((future.op, self.request))
         self._asked[future.device] = future
 
+    def _abort(self, future: Future) -> None:
+        """Its worker looks for this between tokens and layers, then answers with what it has."""
+        if future.device in self._workers:
+            with contextlib.suppress(ConnectionError):
+                self._workers[future.device].pipe.send(STOP)
+
     def _step(self) -> None:
         """Waits for the next reply of any busy device."""
         busy = [f for f in self._running.values() if f is not None]
@@ -136,10 +148,11 @@ class Processes(World):
         rows = reply.rows
         if isinstance(rows, Array):
             rows = rows.read(self._shared[future.device])
-        value = rows if reply.tokens is None else (reply.tokens, rows)
+        error = Cancelled("cancelled") if rows is None else None
+        value = rows if reply.tokens is None else (reply.tokens, () if error else rows)
         future.start = reply.start - self._origin
-        self._finish(future, value, reply.end - self._origin, reply.kept, reply.fed,
-                     overrun=reply.overrun)
+        self._finish(future, value, reply.end - self._origin, reply.kept, reply.fed, error,
+                     reply.overrun)
 
     def _lose(self, future: Future, error: DeviceLost) -> None:
         self._asked.pop(future.device, None)
@@ -153,18 +166,18 @@ class Processes(World):
     @cached_property
     def latency(self) -> Latency:
         """Seconds of one forward pass of one token: the emulated ones, or measured now, as medians
-        while both are busy."""
+        while all are busy."""
         if self.emulate is not None:
             return self.emulate
         self.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
         runs, text = {"draft": [], "target": []}, self.text
         for i in range(9):
             text = text + (1 + i % 2,)
-            futures = {"target": self.submit("target", Score(text)),
-                       "draft": self.submit("draft", Propose(text, 4))}
-            self.all(*futures.values())
-        for event in self.end().operations[4:]:
-            runs[event.device].append(event.dur / (4 if event.op == "propose" else 1))
+            self.all(self.submit("draft", Propose(text, 4)),
+                     *(self.submit(target.name, Score(text)) for target in self.targets))
+        for event in self.end().operations[2 * len(self.devices):]:
+            role = self.devices[event.device].role
+            runs[role].append(event.dur / (4 if role == "draft" else 1))
         return Latency(*(Curve(((1, median(runs[d])),)) for d in ("draft", "target")), "measured")
 
     def close(self) -> None:

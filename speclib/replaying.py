@@ -14,6 +14,7 @@ from math import inf
 
 import numpy as np
 
+from .devices import Cancelled
 from .errors import SpeclibError
 from .latency import Latency
 from .methods import METHODS
@@ -87,15 +88,20 @@ class Replayed(Virtual):
 
     def _start(self, future) -> None:
         event, op, value = self._event(future), future.op, None
-        if not event.tokens and getattr(op, "n", 1):        # aborted or failed: none came out
-            seconds = inf
-        else:
-            seconds = event.dur if self.latency is None else \
-                self.latency.seconds(future.device, op, event.kept, event.fed)
-            value = self._rows(op.text, op.last) if op.name == "score" else \
-                (event.tokens, certain(event.tokens, self.vocab))
+        ended = not event.cancelled and (event.tokens or not getattr(op, "n", 1))
+        if op.name == "propose":
+            value = event.tokens, certain(event.tokens, self.vocab)
+        elif ended:
+            value = self._rows(op.text, op.last)
+        seconds = inf if not ended else event.dur if self.latency is None else \
+            self.latency.seconds(future.device, op, event.kept, event.fed)
         heappush(self._heap, (self._now + seconds, next(self._sequence), future,
                               Done(value, event.kept, event.fed)))
+
+    def _abort(self, future) -> None:
+        """It had got there as far as the trace says."""
+        value, kept, fed = next(done for *_, waiting, done in self._heap if waiting is future)
+        self._finish(future, value, self._now, kept, fed, error=Cancelled("cancelled"))
 
     def _step(self) -> None:
         future = self._heap[0][2] if self._heap and self._heap[0][0] == inf else None
@@ -111,7 +117,7 @@ class Replayed(Virtual):
             future.device, op.name, future.round)
         if same and event.tokens and op.name == "score":
             same = (event.tokens, event.last) == (op.text[event.kept:], op.last)
-        elif same and event.tokens:                 # a draft may stop early; the last is not fed
+        elif same and event.tokens and not event.cancelled:     # may stop early; last: not fed
             ends = len(op.text) + len(event.tokens) - 1
             same = len(event.tokens) <= op.n and event.kept + event.fed == ends
         if not same:

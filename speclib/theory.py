@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from .errors import SpeclibError
 
 GAMMAS = range(1, 33)       # windows searched for the best one
@@ -98,6 +100,25 @@ def theorem_2(alpha: float) -> float:
 def run_ratio(alpha: float, gamma: int) -> float:
     """Target passes of PEARL over those of speculative decoding, both at gamma, same output."""
     return sd_tokens(alpha, gamma) / pearl_tokens(alpha, gamma)
+
+
+# -- DSI ---------------------------------------------------------------------------------------
+def dsi_speed(alpha, lookahead: int, draft, target: float, servers: int | None = None):
+    """Tokens per second of DSI; ``alpha`` and ``draft`` (at most ``target``) may be arrays.
+
+    ``lookahead`` 1 and a server for every pass (None): Proposition 1 of an endless text. A right
+    run of q * lookahead + r drafts is known after q blocks of drafting, then after another block or
+    r target passes, whichever is sooner. Fewer servers score longer blocks: as many drafts as are
+    written until one is free. An estimate for lookahead above 1: a drafter that tells its drafts by
+    the block learns late that it went wrong. Source: ours, from section 3.1 of Timor et al. 2024.
+    """
+    alpha, share = np.minimum(alpha, 1 - 1e-9), np.asarray(draft) / target      # 1 is a limit
+    block = np.maximum(lookahead, np.ceil(1 / (share * (servers or np.inf)) - 1e-9))
+    whole, waits = alpha**block, 0.0                # waits: (1 - alpha^block) x drafting time a run
+    for r in range(1, int(np.max(block))):
+        late = np.minimum(block * share, r) * (r < block)
+        waits = waits + (1 - alpha) * alpha**r * late
+    return (1 - whole) / (1 - alpha) / (block * share * whole + waits + 1 - whole) / target
 
 
 # -- inverses: the alpha at which a printed quantity comes out ---------------------------------

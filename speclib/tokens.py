@@ -175,3 +175,24 @@ def verify(world, drafted, rows: np.ndarray) -> Verdict:
         return Verdict(accepted, ())
     position = start + len(accepted)
     return Verdict(accepted, (world.coins.choose(rows[len(accepted)], position, "target"),))
+
+
+def match(world, drafted, rows: np.ndarray) -> Verdict:
+    """``verify`` by another rule: a drafted token passes when it is the one that the target draws
+    there itself, with plain decoding's own coin. The output is plain decoding's, token for token,
+    at any temperature and under any timing; fewer tokens pass than by the ratio test.
+
+    Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
+    """
+    start, accepted = len(world.text), ()
+    for drafted_token, p in zip(drafted, rows, strict=False):
+        token = world.coins.choose(p, start + len(accepted), "target")
+        if token != drafted_token.token:
+            world.mark(drafted_token, "rejected")
+            return Verdict(accepted, (token,))
+        world.mark(drafted_token, "accepted")
+        accepted += (token,)
+    if len(rows) <= len(accepted):
+        return Verdict(accepted, ())
+    token = world.coins.choose(rows[len(accepted)], start + len(accepted), "target")
+    return Verdict(accepted, (token,))

@@ -19,7 +19,8 @@ class Event(NamedTuple):
     which the last ``last`` are drafted. ``commit`` (on "controller"): the ids committed at its end;
     it lasts from the last result in hand, so it is the time of verifying. ``kept`` and ``fed``
     count the KV cache's tokens before the operation and those it added. ``overrun``: an emulated
-    operation outlasted its latency."""
+    operation outlasted its latency. ``lost``: its device was lost by then, or failed in it.
+    ``cancelled``: it ended before its time; it shows what it had drafted and fed until then."""
 
     ts: float
     dur: float
@@ -34,6 +35,8 @@ class Event(NamedTuple):
     fed: int = 0
     last: int = 0
     overrun: bool = False
+    lost: bool = False
+    cancelled: bool = False
 
     @property
     def end(self) -> float:

@@ -12,8 +12,8 @@ from itertools import count
 
 from .errors import SpeclibError
 from .latency import Latency
-from .operations import Done, perform
-from .world import Future, World
+from .operations import Done, perform, reached
+from .world import Cancelled, Future, World
 
 
 class Virtual(World):
@@ -61,10 +61,14 @@ class Virtual(World):
             return                                            # aborted: its device went on
         self._now = end
         error = value if isinstance(value, Exception) else None
-        self._finish(future, value, end, kept, fed, error)
+        self._finish(future, None if error else value, end, kept, fed, error)
 
     def _abort(self, future: Future) -> None:
         """The device is free now; of an aborted pass nothing stays in the KV cache."""
-        kept = next(done.kept for _, _, f, done in self._heap if f is future)
-        self.models[future.device].cut(kept)
-        self._finish(future, None, self._now, kept, 0, error=SpeclibError("cancelled"))
+        end, done = next((end, done) for end, _, f, done in self._heap if f is future)
+        value, kept, fed = None, 0, 0
+        if not isinstance(done.value, Exception):
+            share = (self._now - future.start) / ((end - future.start) or 1.0)
+            value, kept, fed = reached(future.op, done, share)
+        self.models[future.device].cut(kept + fed)
+        self._finish(future, value, self._now, kept, fed, error=Cancelled("cancelled"))

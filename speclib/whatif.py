@@ -7,13 +7,18 @@ independently with probability alpha, and says another of them otherwise. Kind: 
 from __future__ import annotations
 
 from functools import cache
+from heapq import heapify
+from math import inf
 
-from .decoding import Result, draft_length
+from .auto import MOST, checked, needed, settled
+from .decoding import Result, _method
+from .devices import DeviceLost, named
 from .errors import SpeclibError
 from .latency import Latency
-from .methods import METHODS, takes_gamma
+from .methods import METHODS, parameters
 from .metrics import stats
 from .models.toy import BOS, Toy
+from .operations import Done
 from .tokens import Coins, Sampler
 from .virtual import Virtual
 
@@ -34,23 +39,30 @@ def _words(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0,
              alpha: float = 0.9, tokens: int = 32, target: float = 0.1, seed: int = 0,
-             text: str = TEXT, **settings) -> Result:
+             text: str = TEXT, cancel: str = "immediate", lost: dict[str, float] | None = None,
+             **settings) -> Result:
     """``method`` writing ``tokens`` words of ``text`` where one target pass takes ``target``
     seconds, the draft is ``c`` times faster, and it agrees with probability ``alpha``.
 
-    The same ``seed`` draws the same agreements for every method, gamma and c. Raises SpeclibError
-    for an unknown method, gamma below 1, alpha outside 0 .. 1, c not above 0.
+    ``cancel``: when work that nobody wants any more ends, see World. ``lost``: device name -> the
+    second at which it dies. ``settings`` are the method's own; ``gamma``, ``lookahead`` and
+    ``servers`` (as many targets) are "auto" where left out. The same ``seed`` draws the same
+    agreements for every method and setting. Raises SpeclibError for an unknown method or setting, a
+    count below 1, alpha outside 0 .. 1, c not above 0, a device in ``lost`` that is not there.
     """
-    if method not in METHODS:
-        raise SpeclibError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+    run, known = _method(method, settings), parameters(method)
+    given = {"gamma": gamma} | settings
     vocab, ids = _words(text)
-    models = {"draft": Toy(alpha, len(vocab), seed, ids),
-              "target": Toy(None, len(vocab), seed, ids)}
-    world = Virtual(models, Latency.ratio(c, target))
-    if takes_gamma(method):
-        settings["gamma"] = draft_length(gamma, world)
+    latency = Latency.ratio(c, target)
+    servers, each = (checked(name, given.get(name, "auto")) for name in ("servers", "lookahead"))
+    if servers == "auto":
+        servers = min(MOST, needed(c, 1 if each == "auto" else each)) if "servers" in known else 1
+    models = {name: Toy(alpha if name == "draft" else None, len(vocab), seed, ids)
+              for name in named(servers)}
+    world = Mortal(models, latency, cancel, lost or {})
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
-    METHODS[method](world, **settings)
+    settings = settled(method, known, given, world)
+    run(world, **settings)
     trace = world.end(method=method, c=c, alpha=alpha, prompt=[BOS], **settings)
     said = world.text[1:]
     return Result(" ".join(vocab[t] for t in said), said, stats(trace), trace,
@@ -58,13 +70,38 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
 
 
 def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | None = None,
-            **what) -> list[Result]:
+            lookahead: int | str = "auto", servers: int | str = "auto", **what) -> list[Result]:
     """Plain decoding, SD and ``method`` on the same what-if, in this order: for sliders.
 
-    ``method`` may be one of the two, which is then not repeated; ``without`` is PEARL's.
+    ``method`` may be one of the two, which is then not repeated. Each setting goes to the methods
+    that have it: ``gamma`` to SD (and PEARL), ``without`` to PEARL, ``lookahead`` and ``servers``
+    to DSI. Further keywords are ``simulate``'s.
     """
     shown = [simulate("autoregressive", **what), simulate("speculative", gamma=gamma, **what)]
     if method not in ("autoregressive", "speculative"):
-        settings = {"without": without} if without else {}
-        shown.append(simulate(method, gamma=gamma, **settings, **what))
+        ours = {"gamma": gamma, "without": without, "lookahead": lookahead, "servers": servers}
+        known = parameters(method) if method in METHODS else ()
+        ours = {k: v for k, v in ours.items() if k in known and v is not None}
+        shown.append(simulate(method, **ours, **what))
     return shown
+
+
+class Mortal(Virtual):
+    """A virtual world in which devices die: ``lost`` maps their names to seconds."""
+
+    def __init__(self, models: dict, latency: Latency, cancel: str, lost: dict[str, float]):
+        super().__init__(models, latency, cancel=cancel)
+        for name in lost:
+            if name not in models:
+                raise SpeclibError(f"no device {name!r} to lose; there are: {', '.join(models)}")
+        self._lost = lost
+
+    def _start(self, future) -> None:
+        super()._start(future)
+        dies = self._lost.get(future.device, inf)
+        at = next(i for i, entry in enumerate(self._heap) if entry[2] is future)
+        end, number, *_ = self._heap[at]
+        if end > dies:
+            error = DeviceLost(f"{future.device} died at {dies:g} s, as this what-if has it")
+            self._heap[at] = max(dies, self.now), number, future, Done(error, 0, 0)
+            heapify(self._heap)

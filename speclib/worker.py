@@ -4,6 +4,10 @@ pipe closes; or anything else that answers messages.
 Messages are small; distributions go through shared memory. Timestamps are of the system-wide
 monotonic clock, so the controller can lay them on one axis. An emulated device computes its tokens
 with a cheap model, then waits until the operation's latency is over. Knows no method.
+
+``STOP`` says that the operation under way is wanted no more: a device looks for it between tokens,
+between layers and while it waits. Sent before that operation's answer is read, it is always ahead
+of the next one in the pipe; so what comes too late to stop anything is skipped and stops nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import select
 import signal
 import sys
 import threading
@@ -21,8 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .errors import SpeclibError
-from .operations import perform
+from .operations import perform, reached
 
+STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"    # as torch says it
 
 
@@ -39,14 +45,15 @@ class Array(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An operation's result: worker clock, KV counts, drafted tokens (or None), rows."""
+    """An operation's result: worker clock, KV counts, drafted tokens (or None), rows (None, if it
+    was stopped)."""
 
     start: float
     end: float
     kept: int
     fed: int
     tokens: tuple[int, ...] | None
-    rows: Array | np.ndarray
+    rows: Array | np.ndarray | None
     overrun: bool = False       # emulated: computing took longer than the latency
 
 
@@ -57,8 +64,8 @@ class Failure(NamedTuple):
 
 
 def serve(pipe, start, *args) -> None:
-    """The process's main: ``start(*args)`` returns what answers a message. Sends None when it is
-    ready, then one answer per message; a Failure for what raises."""
+    """The process's main: ``start(*args)`` returns what answers (message, pipe). Sends None when it
+    is ready, then one answer per message but STOP; a Failure for what raises."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)        # Jupyter interrupts the whole group
     end_with_parent()
     try:
@@ -66,7 +73,9 @@ def serve(pipe, start, *args) -> None:
         failed = isinstance(answer, Failure)
         pipe.send(answer if failed else None)
         while not failed:
-            pipe.send(attempt(answer, pipe.recv()))
+            message = pipe.recv()
+            if message is not STOP:
+                pipe.send(attempt(answer, message, pipe))
     except (EOFError, ConnectionError):
         return                                          # the controller is gone
 
@@ -91,31 +100,45 @@ def attempt(function, *args):
         return Failure(cause)
 
 
-def device(pair, role: str, shared, dtype: str, latency=None):
-    """What performs (operation, request) on the model of ``role``. ``latency``: emulate."""
-    pin(getattr(pair.place, role), pair.place.threads)
-    model = pair.build(role, dtype, dilated=latency is None)
-    wait = None if latency is None else partial(_wait, latency, role)
-    return partial(_answer, model, shared, wait)
+def device(pair, name: str, role: str, index: int, shared, dtype: str, latency=None):
+    """What performs (operation, request) on the model of device ``name``, the ``index``-th of its
+    ``role``. ``latency``: emulate."""
+    pin(pair.place.of(role, index), pair.place.threads)
+    model = pair.build(role, dtype, dilated=latency is None, index=index)
+    seconds = None if latency is None else partial(latency.seconds, name)
+    return partial(_answer, model, shared, seconds)
 
 
-def _answer(model, shared, wait, message) -> Reply:
+class Stopping:
+    """Whether STOP has come for the operation under way; asked with ``seconds``, it waits for it
+    that long."""
+
+    def __init__(self, pipe):
+        self.pipe, self.come = pipe, False
+
+    def __call__(self, seconds: float = 0.0) -> bool:
+        # select counts in microseconds; the pipe's own poll rounds up to milliseconds
+        if not self.come and select.select([self.pipe], [], [], max(0.0, seconds))[0]:
+            self.pipe.recv()
+            self.come = True
+        return self.come
+
+
+def _answer(model, shared, seconds, message, pipe) -> Reply:
     op, request = message
-    start = time.perf_counter()
+    model.stopped = stopped = Stopping(pipe)
+    start, overrun = time.perf_counter(), False
     done = perform(op, model, request)
+    if seconds and not stopped.come:
+        lasts = seconds(op, done.kept, done.fed)
+        left = start + lasts - time.perf_counter()
+        overrun = left < 0 < lasts      # 0, as of a prefill left out, cannot be outlasted
+        if stopped(left):
+            done = reached(op, done, (time.perf_counter() - start) / lasts if lasts else 1.0)
+            model.cut(done.kept + done.fed)
     tokens, rows = (None, done.value) if op.name == "score" else done.value
-    rows = _put(rows, shared)
-    overrun = wait(start, op, done) if wait else False
+    rows = None if stopped.come else _put(rows, shared)
     return Reply(start, time.perf_counter(), done.kept, done.fed, tokens, rows, overrun)
-
-
-def _wait(latency, role: str, start: float, op, done) -> bool:
-    """Sleeps until the operation's latency is over; True if it is over already. A latency of 0, a
-    prefill that a paper leaves out, cannot be outlasted."""
-    seconds = latency.seconds(role, op, done.kept, done.fed)
-    left = start + seconds - time.perf_counter()
-    time.sleep(max(0.0, left))
-    return left < 0 < seconds
 
 
 def _put(rows: np.ndarray, shared) -> Array | np.ndarray:

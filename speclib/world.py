@@ -4,18 +4,18 @@ A method has one thread of decisions and several busy devices. So it is a plain 
 submits operations to devices and waits for their futures; nothing in it is async, and it knows
 neither time nor hardware. A world runs it:
 
-    devices   named; each does one operation at a time, first come, first served
+    devices   named; each does one operation at a time, first come, first served; ``draft`` and
+              ``target``, and where there are more of a kind ``drafts`` and ``targets``
     submit    queue an operation on a device, get a Future
     all       wait for every one of some futures, return their results in order
     first     wait until any of some futures is done, return that future
-    cancel    the result is not wanted any more; what the device does is the world's ``cancel``
-              policy: "immediate" frees it at once, "after-op" when its operation ends
+    cancel    the result is not wanted any more; a device that runs it is freed by the world's
+              ``cancel`` policy: "immediate" at once, "after-op" when its operation ends
     commit    the only way to emit tokens: cuts at EOS and at the limit exactly as plain decoding
               would, stamps the time; ``going`` then ends the method's loop
 
-Subclasses provide ``now``, ``ratio``, ``vocab``, ``_start`` (an idle device begins an
-operation), ``_step`` (something finishes) and ``_abort``. What must not differ between clocks is
-here.
+Subclasses provide ``now``, ``ratio``, ``vocab``, ``_start`` (an idle device begins an operation),
+``_step`` (something finishes), ``_abort``. What must not differ between clocks is here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from itertools import count, islice, repeat, takewhile
 
-from .devices import Device, DeviceLost, Future
+from .devices import Cancelled, Device, DeviceLost, Future
 from .errors import SpeclibError
 from .operations import Request
 from .tokens import Coins, Drafted, Sampler, certain
@@ -35,7 +35,7 @@ class World:
     context = 1 << 30           # the longest text, in tokens, that every model accepts
     vocab: int                  # the rows that every model has
     now: float                  # seconds since the request began
-    ratio: float                # c: seconds of one target forward pass over one of the draft
+    ratio: float                # c: seconds of one target pass over one of the draft
     runs = count()
 
     def __init__(self, names: tuple[str, ...], cancel: str = "after-op"):
@@ -43,7 +43,9 @@ class World:
             raise SpeclibError(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
         self.cancel_policy = cancel
         self.devices = {name: Device(self, name) for name in names}
-        self.draft, self.target = self.devices["draft"], self.devices["target"]
+        self.drafts = tuple(d for d in self.devices.values() if d.role == "draft")
+        self.targets = tuple(d for d in self.devices.values() if d.role == "target")
+        self.draft, self.target = self.drafts[0], self.targets[0]
         self._queue = {name: deque() for name in names}
         self._running: dict[str, Future | None] = dict.fromkeys(names)
         self.text, self._events = (), []
@@ -62,7 +64,7 @@ class World:
         self._answered = self.now               # when the method last had what it waited for
 
     def end(self, **meta) -> Trace:
-        """Ends the request: drops what is still queued, waits for what runs, returns the trace."""
+        """Ends the request: drops what is queued, waits for what runs, returns the trace."""
         self._drain()
         events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) for e in self._events]
         return Trace(events, {"devices": list(self.devices), "clock": self.kind,
@@ -71,8 +73,8 @@ class World:
 
     def _drain(self) -> None:
         """Leaves every device idle."""
-        self.cancel(*(f for queue in self._queue.values() for f in queue),
-                    *filter(None, self._running.values()))
+        queued = (f for queue in self._queue.values() for f in queue)
+        self.cancel(*queued, *filter(None, self._running.values()))
         while any(self._running.values()):
             self._step()
 
@@ -163,22 +165,21 @@ class World:
                 overrun: bool = False) -> None:
         """A device's operation ended: record it, hand over its result, start the next one."""
         future.done, future.error, op = True, error, future.op
-        self._running[future.device] = None
-        tokens = () if error is not None else self._result(future, value, kept)
-        self._events.append(Event(future.start, end - future.start, future.device, op.name,
-                                  future.id, future.round, tokens, (), self.kind, kept, fed,
-                                  getattr(op, "last", 0), overrun))
+        self._running[future.device], tokens = None, self._result(future, value, kept)
+        ends = isinstance(error, DeviceLost), isinstance(error, Cancelled)
+        self._events.append(Event(
+            future.start, end - future.start, future.device, op.name, future.id, future.round,
+            tokens, (), self.kind, kept, fed, getattr(op, "last", 0), overrun, *ends))
         if self._queue[future.device]:
             self._launch(self._queue[future.device].popleft())
 
     def _result(self, future: Future, value, kept: int) -> tuple[int, ...]:
         """Sets the future's value; returns the tokens its event shows."""
-        if future.op.name == "score":
+        if value is None or future.op.name == "score":
             future.value = value
-            return future.op.text[kept:]
-        tokens, rows = value
-        future.value = self._drafted(future.id, tokens, rows)
-        return tuple(tokens)
+            return () if value is None else future.op.text[kept:]
+        future.value = self._drafted(future.id, *value)
+        return tuple(value[0])
 
     # -- what a clock provides --------------------------------------------------------------
     def _zero(self) -> None: ...
@@ -196,4 +197,4 @@ class World:
         self.close()
 
 
-__all__ = ["Device", "DeviceLost", "Future", "World"]
+__all__ = ["Cancelled", "Device", "DeviceLost", "Future", "World"]

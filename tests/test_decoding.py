@@ -27,6 +27,12 @@ from speclib.models import toy
     ({"pair": None}, ["no pair given"]),
     ({"windows": 3}, ["'windows'", "known: gamma, without"]),
     ({"world": "cloud"}, ["'cloud'", "virtual, emulated, processes"]),
+    ({"method": "dsi", "lookahead": 0}, ["lookahead is 0", "1 or more"]),
+    ({"method": "dsi", "servers": 2.5}, ["servers is 2.5", "'auto'"]),
+    ({"method": "dsi", "servers": True}, ["servers is True"]),
+    ({"method": "dsi", "gamma": 3}, ["dsi", "no gamma"]),
+    ({"method": "dsi", "lookahed": 3}, ["'lookahed'", "known: gamma, lookahead, servers, test"]),
+    ({"cancel": "now"}, ["cancel is 'now'", "'immediate'", "'after-op'"]),
     ({"prompt": [{"role": "user", "content": "hi"}]}, ["chat template", "str"]),
 ])
 def test_bad_input_is_named_with_the_next_step(wrong, names):
@@ -50,6 +56,28 @@ def test_streaming_hands_over_exactly_the_committed_tokens():
 def test_auto_gamma_is_the_rounded_cost_ratio_of_the_latency_file():
     result = speclib.decode("x", pair="toy", world="virtual", method="pearl")
     assert result.trace.meta["gamma"] == round(49.34 / 9.20)        # PEARL, Table 10
+
+
+@pytest.mark.parametrize("given, settled", [
+    ({}, (1, 6)), ({"servers": 2}, (3, 2)), ({"servers": 3}, (2, 3)), ({"lookahead": 2}, (2, 3)),
+    ({"lookahead": 6}, (6, 1)), ({"lookahead": 4, "servers": 3}, (4, 3))])
+def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
+    """Timor et al., section 3.1, at PEARL's Table 10: ceil(49.34 / 9.20 / servers), and so on."""
+    pair = speclib.load_pair("toy").model_copy(update={"latency": "pearl/llama2-7-70"})
+    meta = speclib.decode("x", pair=pair, world="virtual", method="dsi", **given).trace.meta
+    assert (meta["lookahead"], meta["servers"]) == settled
+    assert len(meta["devices"]) == 1 + settled[1]
+
+
+def test_an_open_world_with_too_few_targets_or_another_policy_is_refused_by_numbers():
+    with speclib.open_world("virtual", speclib.load_pair("toy"), servers=2) as world:
+        assert speclib.decode("x", world=world, method="dsi").trace.meta["servers"] == 2
+        with pytest.raises(SpeclibError, match="servers is 5.*has 2 target devices.*servers=5"):
+            speclib.decode("x", world=world, method="dsi", servers=5)
+        with pytest.raises(SpeclibError, match="'after-op'.*opened with 'immediate'"):
+            speclib.decode("x", world=world, method="dsi", cancel="after-op")
+    with pytest.raises(SpeclibError, match="servers is 0"):
+        speclib.open_world("virtual", speclib.load_pair("toy"), servers=0)
 
 
 def test_an_open_world_brings_its_own_pair():

@@ -104,6 +104,9 @@ class Markov:
     def reset(self) -> None:
         self.prefix = Prefix()
 
+    def cut(self, length: int) -> None:
+        self.prefix.cut(length)
+
     def rows(self, text, last, sampler):
         self.prefix.move(text, self.prefix.keep(text, last))
         if sampler not in self.shaped:

@@ -87,7 +87,7 @@ def test_a_bad_file_is_named_with_its_key(folder, file, old, new, says):
 
 
 def test_unknown_papers_items_and_calibrations_list_the_known(paper):
-    with pytest.raises(SpeclibError, match="no paper 'perl'.*known: pearl"):
+    with pytest.raises(SpeclibError, match="no paper 'perl'.*known: dsi, pearl"):
         load_paper("perl")
     with pytest.raises(SpeclibError, match="no 'table-99'; it has: figure-2a"):
         paper.table("table-99")

@@ -1,15 +1,18 @@
 """Real worker processes: they agree with the virtual clock's tokens, and leave nothing behind."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from itertools import product
 
 import pytest
 
 import speclib
+from speclib.latency import Latency
 from speclib.methods import takes_gamma
 from speclib.processes import Processes
 from speclib.world import DeviceLost
@@ -85,6 +88,89 @@ def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
             speclib.decode("x", world=world, method="speculative", gamma=3)
         assert time.monotonic() - begun < 2
         assert len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens) == 64
+
+
+# -- several target servers -----------------------------------------------------------------------
+class AnyTime:
+    """Each operation lasts as chance has it: results come in any order."""
+
+    c = 3.0
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+
+    def seconds(self, device, op, kept, fed) -> float:
+        self.random.seed(f"{self.random.random()}{device}")     # servers differ
+        return self.random.choice((0.0, 0.001, 0.002, 0.006, 0.015))
+
+
+def overtaken(trace) -> int:
+    """Target passes that ended after one that began later."""
+    scores = [e for e in trace.operations if e.op == "score"]
+    return sum(any(a.ts < b.ts and a.end > b.end for b in scores) for a in scores)
+
+
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+@pytest.mark.parametrize("servers", [1, 2, 3, 4])
+def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel):
+    late = caught_up = 0
+    with Processes(TOY, servers=servers, cancel=cancel, emulate=AnyTime(servers)) as world:
+        for seed, lookahead in product(range(2), (1, 2, 5)):
+            how = {"max_new_tokens": 24, "temperature": float(seed), "seed": seed}
+            ours = speclib.decode("x", world=world, method="dsi", lookahead=lookahead, **how)
+            plain = speclib.decode("x", pair=TOY, world="virtual", method="autoregressive", **how)
+            assert ours.tokens == plain.tokens and len(ours.tokens) == 24
+            late += overtaken(ours.trace)
+            caught_up += ours.stats.caught_up
+    assert (late > 0) == (caught_up > 0) == (servers > 1)
+
+
+def killed(*devices, servers: int = 3):
+    """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and DSI again."""
+    with Processes(TOY, servers=servers, cancel="immediate",
+                   emulate=Latency.ratio(4, 0.02)) as world:
+        heard = []
+
+        def kill(tokens):
+            heard.extend(tokens)
+            while len(heard) >= 10 and victims:
+                os.kill(world._workers[victims.pop()].process.pid, signal.SIGKILL)
+
+        victims = list(devices)
+        try:
+            hurt = speclib.decode("x", world=world, method="dsi", on_commit=kill, max_new_tokens=40)
+        except DeviceLost as error:
+            hurt = error
+        again = speclib.decode("x", world=world, method="dsi", max_new_tokens=40)
+    plain = speclib.decode("x", pair=TOY, world="virtual", method="autoregressive",
+                           max_new_tokens=40)
+    assert again.tokens == plain.tokens and not any(e.lost for e in again.trace.events)
+    return hurt, plain
+
+
+@pytest.mark.parametrize("device", ["target", "target-2", "target-3", "draft"])
+def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_shows_it(device):
+    hurt, plain = killed(device)
+    assert hurt.tokens == plain.tokens
+    lost = [e for e in hurt.trace.operations if e.lost]
+    assert [e.device for e in lost] == [device]
+    assert not any(e.ts > lost[0].end for e in hurt.trace.operations if e.device == device)
+    assert any(e.ts > lost[0].end for e in hurt.trace.operations)
+
+
+def test_with_every_target_killed_dsi_ends_and_names_one():
+    error, _ = killed("target", "target-2", servers=2)
+    assert isinstance(error, DeviceLost) and "target" in str(error)
+
+
+def test_further_servers_take_the_cores_after_the_targets_and_gpus_must_be_named():
+    place = TOY.place.model_copy(update={"target": ("core:1",), "servers": (("core:5",),)})
+    assert [place.of("target", i) for i in range(3)] == [("core:1",), ("core:5",), ("core:3",)]
+    assert place.of("draft") == TOY.place.draft
+    gpus = TOY.model_copy(update={"place": place.model_copy(
+        update={"target": ("cuda:0",), "servers": ()})})
+    with pytest.raises(speclib.SpeclibError, match="target-2 has no place.*place.servers"):
+        Processes(gpus, servers=2)
 
 
 def test_a_hung_worker_is_stopped_within_the_timeout():

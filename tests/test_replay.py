@@ -11,7 +11,7 @@ import speclib
 from speclib import replay
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency
-from speclib.methods import METHODS
+from speclib.methods import BY_TIME, METHODS
 from speclib.models.toy import Random, Toy
 from speclib.processes import Processes
 from speclib.tokens import Coins, Sampler
@@ -63,6 +63,8 @@ def test_whatever_operations_last_the_makespan_comes_again(case, decode):
 
 
 def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
+    if case.name in BY_TIME:
+        pytest.skip("on other devices it asks for other things")
     for settings in case.at(4):
         _, slow = decode(case.method, toys(), 30, latency=Noisy(1), **settings)
         _, direct = decode(case.method, toys(), 30, latency=EXACT, **settings)
@@ -71,6 +73,8 @@ def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
 
 # -- wall-clock -----------------------------------------------------------------------------------
 def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case):
+    if case.name in BY_TIME:
+        pytest.skip("without its orchestration it may ask for other things")
     latency = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0))
     with Processes(speclib.load_pair("toy"), emulate=latency) as world:
         for settings in case.at(3):
@@ -105,7 +109,7 @@ def test_cancelled_operations_are_cancelled_again(cancel, n, monkeypatch):
     racing(world, n)
     trace = world.end(method="racing", prompt=[0], n=n)
     assert replay(trace) == trace
-    assert any(not e.tokens for e in trace.operations) == (cancel == "immediate")
+    assert any(e.cancelled for e in trace.operations) == (cancel == "immediate")
 
 
 def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):

@@ -26,8 +26,8 @@ FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
 
 
 def make_home(path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()) -> Path:
-    """A home whose paper fills only some tables."""
-    for folder in ("papers", "latency", "pairs"):
+    """A home with one paper, which fills only some tables."""
+    for folder in ("papers/pearl", "latency", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
     toml = path / "data" / "papers" / "pearl" / "paper.toml"
     lists = {"virtual": virtual, "emulated": emulated, "measured": measured}

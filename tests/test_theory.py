@@ -12,6 +12,7 @@ from speclib.experiment import virtual_cells
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.metrics import total
+from speclib.whatif import simulate as simulated
 
 ALPHAS = (0.0, 0.3, 0.7, 0.9, 0.97)
 
@@ -45,6 +46,25 @@ def test_speeds_by_hand():
     assert theory.pearl_speed(0.0, 5, 1, 5, "pre-verify") == pytest.approx(1 / 10)
     with pytest.raises(SpeclibError, match="without is 'both'"):
         theory.pearl_speed(0.5, 5, 1, 5, "both")
+
+
+def test_dsi_by_hand():
+    assert theory.dsi_speed(1.0, 3, 0.2, 1.0) == pytest.approx(5)       # the drafter's own speed
+    assert theory.dsi_speed(0.0, 3, 0.2, 1.0) == pytest.approx(1)       # plain decoding's
+    assert theory.dsi_speed(0.8, 1, 0.2, 1.0) == pytest.approx(1 / (0.8 * 0.2 + 0.2 * 1))  # Prop. 1
+    # lookahead 2, alpha 1/2, t1 = 1/4: a run has 2 tokens; whole blocks 1/3 of 1/2 each, a single
+    # right draft in 1/3 of the runs waits for the block's second, 1/4 + 1/4; then the target's 1
+    assert theory.dsi_speed(0.5, 2, 0.25, 1.0) == pytest.approx(2 / (1 / 6 + 1 / 6 + 1))
+    # one server of a target of four drafts looks at four at a time, whatever the lookahead
+    assert theory.dsi_speed(0.5, 1, 0.25, 1.0, 1) == theory.dsi_speed(0.5, 4, 0.25, 1.0)
+
+
+@pytest.mark.parametrize("lookahead, servers, c", [(1, 5, 5.0), (1, 2, 5.0), (2, 3, 5.0)])
+@pytest.mark.parametrize("alpha", [0.5, 0.9])
+def test_dsis_code_is_within_an_eighth_of_its_formula(lookahead, servers, c, alpha):
+    got = simulated("dsi", lookahead=lookahead, servers=servers, c=c, alpha=alpha, tokens=1000,
+                    target=1.0).stats.decode_speed
+    assert got == pytest.approx(theory.dsi_speed(alpha, lookahead, 1 / c, 1.0, servers), rel=0.125)
 
 
 # -- brute force: steps counted on a row of coins, nothing of the engine -------------------------

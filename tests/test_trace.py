@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.metrics import Stats, stats, total
-from speclib.models.toy import Random, Toy
+from speclib.models.toy import Toy
 from speclib.tokens import Sampler
 from speclib.trace import Event, Trace
 
@@ -114,32 +114,6 @@ class Noisy:
     def seconds(self, device, op, kept, fed):
         self.given[device].append(self.draw.expovariate(1.0))
         return self.given[device][-1]
-
-
-class Replayed:
-    """The durations of a trace, per device in order of starting."""
-
-    c = 3.0
-
-    def __init__(self, trace: Trace):
-        self.lanes = {d: iter(sorted((e.ts, e.dur) for e in trace.operations if e.device == d))
-                      for d in trace.devices}
-
-    def seconds(self, device, op, kept, fed):
-        return next(self.lanes[device])[1]
-
-
-def test_replaying_a_traces_durations_gives_its_makespan(case, decode):
-    for extra in case.at(1, 3, 6):
-        for seed in range(5):
-            models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
-            noisy = Noisy(seed)
-            output, trace = decode(case.method, models, 25, latency=noisy, **extra)
-            again, replayed = decode(case.method, models, 25, latency=Replayed(trace), **extra)
-            assert again == output
-            assert replayed.makespan == pytest.approx(trace.makespan, rel=1e-12)
-            for device in trace.devices:
-                assert trace.busy(device) == pytest.approx(sum(noisy.given[device]), rel=1e-12)
 
 
 def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):

@@ -21,9 +21,11 @@ from speclib.trace import Event, Trace
 from speclib.views.explorer import expected_speedup, explorer
 from speclib.views.png import png
 from speclib.views.runs import run_of, speedup
+from speclib.views.shapes import GUTTER, text_width
 from speclib.views.svg import render
 from speclib.views.timeline import timeline
 from speclib.virtual import Virtual
+from speclib.whatif import compare, simulate
 
 SVG = "{http://www.w3.org/2000/svg}"
 WORDS = ["def", " fib", "(", "n", "):", "\n", "    ", "return", " <b>&\"'", " 数", "\x00"]
@@ -198,3 +200,57 @@ def test_a_slider_moves_the_timeline_in_place_and_quickly():
     data, _ = shown._repr_mimebundle_()
     assert data["text/plain"].startswith("explorer at method = pearl, gamma = 3, c = 6.0")
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
+
+
+def dsi(servers=3, cancel="immediate", **how):
+    return simulate("dsi", servers=servers, lookahead=1, cancel=cancel, **how)
+
+
+def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
+    made = dsi(7, c=7, alpha=1.0)
+    names = [name for name, _ in lanes(render([run_of(made)]))]
+    assert names == ["draft", "target", *(f"target-{i}" for i in range(2, 8))]
+    assert max(map(text_width, names)) <= GUTTER - 8
+
+
+def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
+    def score(ts, id, device, tokens, kept, last):
+        return Event(ts, 1, device, "score", id, 0, tokens, (), "virtual", kept, len(tokens), last)
+    events = [Event(0, 0.2, "draft", "propose", 0, 0, (7, 6), ("rejected", "wasted"), "virtual",
+                    0, 2), score(0, 1, "target", (0,), 0, 0),
+              score(0.2, 2, "target-2", (0, 7, 6), 0, 1),           # after a 7 that was an 8
+              Event(1, 0, "controller", "commit", 3, 0, (8,), (), "virtual"),
+              score(1, 4, "target", (8,), 1, 0), score(1.2, 5, "target-2", (8,), 1, 0),
+              Event(3, 0, "controller", "commit", 6, 1, (9,), (), "virtual")]
+    shown = lanes(render([run_of(Trace(events, {"method": "dsi"}))]))
+    kinds = {name: [kind for kind, *_ in bars if kind != "idle"] for name, bars in shown}
+    assert kinds == {"draft": ["rejected", "wasted"], "target": ["score", "score"],
+                     "target-2": ["unused", "score"]}
+
+
+def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing():
+    events = [Event(0, 0.1, "draft", "propose", 0, 0, (), (), "virtual", 0, 0),
+              Event(0, 1, "target", "score", 1, 0, (0,), (), "virtual", 0, 1),
+              Event(1, 0, "controller", "commit", 2, 0, (8,), (), "virtual"),
+              Event(1, 1, "draft", "propose", 3, 1, (9,), ("accepted",), "virtual", 1, 1),
+              Event(2, 1, "target", "score", 4, 1, (8, 9), (), "virtual", 1, 2, 1),
+              Event(3, 0, "controller", "commit", 5, 1, (9, 4), (), "virtual")]
+    written = [who for _, parts in run_of(Trace(events)).written() for who, _ in parts]
+    assert written == ["target", "draft", "target"]
+
+
+def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
+    """alpha = 1, gamma = c = 5: six tokens for five drafts of 1/5 and one pass, so 2 / 6."""
+    shown = explorer(compare, {"method": ("speculative",), "gamma": (1, 9, 1, 5), "c": (1, 9, 1, 5),
+                               "alpha": (0.0, 1.0, 0.1, 1.0), "tokens": (6, 60, 6, 24)})
+    assert [row[6] for row in shown.rows()] == ["1.00×", "0.33×"]
+    assert [row[3] for row in shown.rows()] == ["0.33×", "1.00×"]
+
+
+def test_a_lost_servers_lane_says_so_from_then_on():
+    made = dsi(2, c=5, alpha=0.8, lost={"target-2": 0.3})
+    kinds = {name: bars for name, bars in lanes(render([run_of(made)]))}
+    kind, x, width = kinds["target-2"][-1]
+    whole = kinds["target"][-1][1] + kinds["target"][-1][2]
+    assert kind == "lost" and x / whole == pytest.approx(0.3 / made.trace.makespan, abs=0.01)
+    assert not [kind for kind, *_ in kinds["target"] if kind == "lost"]

@@ -17,7 +17,8 @@ from .rows import COLUMNS, FULL, Row, Size
 
 # Real models before toys: the first worker decides whether all are forked with torch imported.
 MEASURES = (rates.virtual_clock, rates.importing, contention.two_targets, speedups.stand_in,
-            speedups.good_draft, orchestration.emulated, orchestration.controller)
+            speedups.good_draft, orchestration.cancelled, orchestration.emulated,
+            orchestration.controller)
 
 
 def bench(measures: Iterable = MEASURES, size: Size = FULL) -> list[Row]:

@@ -1,7 +1,8 @@
-"""What our orchestration costs: beside a run without any, and per operation."""
+"""What our orchestration costs: beside a run without any, per operation, and to cancel one."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 
@@ -15,7 +16,10 @@ from ..tokens import Coins, Sampler, ids
 from .rows import Row, Size, middle
 
 LATENCY = "pearl/llama2-7-70"
-METHODS = {"PEARL": "pearl", "SD": "speculative", "plain decoding": "autoregressive"}
+METHODS = {"PEARL": "pearl", "SD": "speculative", "plain decoding": "autoregressive",
+           "DSI": "dsi"}
+SERVERS = 3                 # of DSI
+REAL = "embedded/llama-7b-70b"
 WARM = 10                   # operations of the controller before those that count
 GAMMA = 5
 
@@ -25,8 +29,9 @@ def emulated(size: Size) -> Iterator[Row]:
     and messages, toys that make the same decisions, every operation as long as PEARL's Table 10
     has it for Llama 2 7&70B."""
     pair = load_pair("toy")
-    virtual = open_world("virtual", pair, latency=LATENCY)
-    with Processes(pair, emulate=load_latency(LATENCY)) as world:
+    how = {"servers": SERVERS, "cancel": "immediate"}
+    virtual = open_world("virtual", pair, latency=LATENCY, **how)
+    with Processes(pair, emulate=load_latency(LATENCY), **how) as world:
         for name, method in METHODS.items():
             what = {"method": method, "max_new_tokens": size.emulated}
             ideal = decode("toy", world=virtual, **what).trace.makespan
@@ -36,6 +41,34 @@ def emulated(size: Size) -> Iterator[Row]:
             yield middle(f"emulated over virtual makespan, {name}",
                          [r.trace.makespan / ideal for r in runs], "ratio", aim=1.03, most=True,
                          note=f"{LATENCY}, {late} of {all_} operations overran")
+
+
+def cancelled(size: Size) -> Iterator[Row]:
+    """How long a target pass still runs once it is cancelled: real models, dilated, one core each;
+    passes of one token, cancelled at any time while they run."""
+    with Processes(load_pair(REAL), cancel="immediate") as world:
+        left = sorted(stopping(world, size.repeats * size.operations // 4))
+    for share in (50, 95):
+        yield Row(f"cancelled pass still runs, p{share}", left[len(left) * share // 100], "ms",
+                  note=f"{len(left)} target passes of {REAL}, of "
+                       f"{1000 * world.latency.target(1):.3g} ms")
+
+
+def stopping(world, passes: int) -> list[float]:
+    """Milliseconds from cancelling to the end of the pass, of those that did not end before."""
+    dice, left, whole = random.Random(0), [], world.latency.target(1)
+    world.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
+    world.wait(world.target.score(world.text))
+    for _ in range(passes):
+        future = world.target.score(world.text)
+        time.sleep(whole * dice.random())
+        begun = world.now
+        world.cancel(future)
+        world.first(future)
+        if future.error is not None:
+            left.append(1000 * (world.now - begun))
+    world.end()
+    return left
 
 
 def controller(size: Size) -> Iterator[Row]:

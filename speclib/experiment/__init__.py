@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -21,6 +22,8 @@ from ..progress import Progress
 from ..trace import Trace
 
 Kind = Literal["virtual", "emulated", "measured"]
+Gamma = int | Literal["auto", "best"] | tuple[int, ...] | None
+Value = str | int | float
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,20 @@ class Spec(BaseModel):
     """One cell. Virtual, emulated: ``latency`` (a file under data/latency) and ``alpha``; measured:
     ``pair`` and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "best" = searched,
     or None for a method without one. ``requests`` of ``tokens`` tokens each; ``settings`` go to
-    the method.
+    the method. A tuple in ``gamma`` or a setting is a choice: the fastest is taken. ``over``:
+    (method, gamma) of what a virtual or emulated run is compared with; None: plain decoding.
+    ``cancel``: the world's policy, None its default. ``per_token``: by which share of a virtual
+    or emulated pass each token fed beyond the first lengthens it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Kind
     method: str
-    gamma: int | Literal["auto", "best"] | None = None
-    settings: tuple[tuple[str, str | int | float], ...] = ()
+    gamma: Gamma = None
+    settings: tuple[tuple[str, Value | tuple[Value, ...]], ...] = ()
+    over: tuple[str, Gamma] | None = None
+    cancel: Literal["immediate", "after-op"] | None = None
+    per_token: float = 0.0
     latency: str | None = None
     alpha: float | None = None
     pair: str | None = None
@@ -75,6 +84,8 @@ class Spec(BaseModel):
             raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
         if (self.gamma is None) == takes_gamma(self.method):
             raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")
+        if self.kind == "measured" and (self.over or self.per_token or self.choices != [self]):
+            raise ValueError("a measured cell has no over, per_token or choice of settings")
         return self
 
     def but(self, **changes) -> Spec:
@@ -83,9 +94,33 @@ class Spec(BaseModel):
 
     @property
     def baseline(self) -> Spec:
-        """Plain decoding of the same requests in the same place."""
+        """What it is compared with, on the same requests in the same place; else plain decoding."""
+        if self.over:
+            return self.but(method=self.over[0], gamma=self.over[1], settings=(), over=None,
+                            cancel=None)
         alpha = {} if self.kind == "measured" else {"alpha": 1.0}   # it never asks the draft
-        return self.but(method="autoregressive", gamma=None, settings=(), sweep=2, **alpha)
+        return self.but(method="autoregressive", gamma=None, settings=(), sweep=2, cancel=None,
+                        **alpha)
+
+    @property
+    def workers(self) -> tuple[str | None, str, int, str]:
+        """What a measured cell runs on: pair, dtype, target servers, what a cancelled one does."""
+        return self.pair, self.dtype, self.servers, self.cancel or "after-op"
+
+    @property
+    def servers(self) -> int:
+        """Target devices; of a choice, of its first."""
+        return dict(self.choices[0].settings).get("servers", 1)
+
+    @property
+    def choices(self) -> list[Spec]:
+        """Every combination of one value per tuple; where there is no tuple, the cell alone."""
+        def each(value) -> tuple:
+            return value if isinstance(value, tuple) else (value,)
+        names = [name for name, _ in self.settings]
+        every = product(each(self.gamma), *(each(value) for _, value in self.settings))
+        return [self.model_copy(update={"gamma": gamma, "settings": tuple(
+            zip(names, values, strict=True))}) for gamma, *values in every]
 
     @property
     def name(self) -> str:
@@ -94,16 +129,19 @@ class Spec(BaseModel):
         gamma = [] if self.gamma is None else [f"gamma={self.gamma}"]
         where = f"{self.pair}, {self.task}" if self.kind == "measured" else \
             f"{self.latency}, alpha={self.alpha:g}"
-        return f"{self.kind} {self.method}({', '.join(gamma + extras)}) on {where}"
+        extras += [] if self.cancel is None else [f"cancel={self.cancel}"]
+        extras += [f"per_token={self.per_token:g}"] if self.per_token else []
+        over = f" over {self.over[0]}" if self.over else ""
+        return f"{self.kind} {self.method}({', '.join(gamma + extras)}){over} on {where}"
 
 
 @dataclass
 class Run:
     """What came of a spec. ``stats[i]`` and ``baseline[i]`` (plain decoding of the same run) are
     of request i. ``gamma``: the window used; ``c``: target over draft time, as this world has it.
-    ``facts``: more to know of it (windows searched, contention, load, overruns). ``trace``: the
-    first request's, as JSON, but of virtual runs; measured, with the ``pieces`` of text its tokens
-    stand for."""
+    ``facts``: more to know of it (windows searched, settings chosen, contention, load, overruns).
+    ``trace``: the first request's, as JSON, but of virtual runs; measured, with the ``pieces`` of
+    text its tokens stand for."""
 
     spec: Spec
     stats: list[Stats]

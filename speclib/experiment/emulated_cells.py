@@ -10,14 +10,15 @@ from ..latency import Latency
 from ..pairs import ModelSpec, Pair
 from ..processes import Processes
 from ..trace import Trace
-from .virtual_cells import decode, script
+from .virtual_cells import CANCEL, decode, script
 
 
 def trace(method, latency: Latency, alpha: float, *, tokens: int, seed: int, request: int,
-          **settings) -> Trace:
-    """The trace of one request; ``settings`` as in ``virtual_cells.decode``."""
+          cancel: str | None = None, **settings) -> Trace:
+    """The trace of one request; ``settings`` as in ``virtual_cells.trace``."""
     same = script(tokens, seed, request)
     pair = Pair(target=ModelSpec(model="toy", **same), name="toys",
                 draft=ModelSpec(model="toy", alpha=alpha, **same))
-    with Processes(pair, emulate=latency) as world:
+    with Processes(pair, servers=settings.get("servers", 1), cancel=cancel or CANCEL,
+                   emulate=latency) as world:
         return decode(world, method, alpha, tokens=tokens, seed=seed, request=request, **settings)

@@ -22,7 +22,7 @@ from ..paths import DATA
 from ..progress import Progress
 from . import Run, Spec, cache, emulated_cells, machine, simulating
 
-AT_ONCE = 8                 # cells: on two idle cores they stay within 3 % of the virtual clock
+AT_ONCE = 16                # devices: on two idle cores they stay within 3 % of the virtual clock
 
 
 class Cell:
@@ -39,6 +39,11 @@ class Cell:
         return len(self.rows) >= self.spec.requests
 
     @property
+    def devices(self) -> int:
+        """Worker processes of a request."""
+        return 1 + self.spec.servers
+
+    @property
     def stats(self) -> list[Stats]:
         return [Stats(*row["stats"]) for row in self.rows]
 
@@ -50,14 +55,15 @@ class Cell:
 
     def run(self, go_on: Callable) -> Cell:
         """Does the requests that are missing; ``go_on`` is called at every commit."""
-        spec, latency = self.spec, load_latency(self.spec.latency)
+        spec = self.spec
+        latency = load_latency(spec.latency).lengthened(spec.per_token)
         gamma = {} if spec.gamma is None else {"gamma": spec.gamma}
         for request in range(len(self.rows), spec.requests):
             started = time.perf_counter()
             trace = emulated_cells.trace(
                 METHODS[spec.method], latency, spec.alpha, tokens=spec.tokens, seed=spec.seed,
-                request=request, temperature=spec.temperature, on_commit=go_on, **gamma,
-                **dict(spec.settings))
+                request=request, temperature=spec.temperature, cancel=spec.cancel,
+                on_commit=go_on, **gamma, **dict(spec.settings))
             self.header = self.header or {
                 "spec": spec.model_dump(mode="json"), "machine": machine.name(), "seconds": 0.0,
                 "created": f"{datetime.now():%Y-%m-%d %H:%M}", "trace": trace.to_json()}
@@ -74,7 +80,7 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
     for spec in specs:
         twin = twins[spec.but(kind="virtual")]
         if isinstance(twin, Run):
-            fixed = _fixed(spec, twin)
+            fixed = _fixed(spec)
             for one, counts in ((fixed, twin.stats), (fixed.baseline, twin.baseline)):
                 cells.setdefault(one, Cell(one, total(counts).seconds))
     failed = _emulate([cell for cell in cells.values() if not cell.whole], bar)
@@ -83,15 +89,16 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
         yield spec, twin if not isinstance(twin, Run) else _outcome(spec, twin, cells, failed)
 
 
-def _fixed(spec: Spec, twin: Run) -> Spec:
-    """The cell behind a spec: its window settled by the twin; plain decoding is every method's."""
-    return spec.baseline if spec.method == "autoregressive" else spec.but(gamma=twin.gamma)
+def _fixed(spec: Spec) -> Spec:
+    """The cell behind a spec, settled on the virtual clock; plain decoding is every method's."""
+    one = simulating.fixed(spec.but(kind="virtual")).but(kind=spec.kind)
+    return one.baseline if one.method == "autoregressive" else one
 
 
 def _outcome(spec: Spec, twin: Run, cells: dict[Spec, Cell],
              failed: dict[Spec, Exception]) -> Run | Exception:
     """The twin with this clock's numbers."""
-    fixed = _fixed(spec, twin)
+    fixed = _fixed(spec)
     error = failed.get(fixed) or failed.get(fixed.baseline)
     if error is not None:
         return error
@@ -108,12 +115,19 @@ def _emulate(cells: Iterable[Cell], bar: Progress) -> dict[Spec, Exception]:
     """Completes cells, the longest first; returns why by spec of those that failed."""
     cells, failed = sorted(cells, key=lambda c: -c.virtual), {}
     bar.grow(len(cells))
-    stopped = threading.Event()
+    for devices in sorted({c.devices for c in cells}):
+        failed |= _at_once([c for c in cells if c.devices == devices], AT_ONCE // devices, bar)
+    return failed
+
+
+def _at_once(cells: list[Cell], at_once: int, bar: Progress) -> dict[Spec, Exception]:
+    """The same, of cells with equally many devices, ``at_once`` of them side by side."""
+    stopped, failed = threading.Event(), {}
 
     def go_on(_tokens) -> None:
         if stopped.is_set():
             raise SpeclibError("interrupted")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(max(1, at_once)) as pool:
         running = {pool.submit(cell.run, go_on): cell.spec for cell in cells}
         try:
             for future in as_completed(running):
@@ -131,7 +145,7 @@ def _emulate(cells: Iterable[Cell], bar: Progress) -> dict[Spec, Exception]:
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its latency file and this machine."""
-    return cache.digest(spec.model_dump_json(exclude={"sweep"}),
+    return cache.digest(spec.model_dump_json(exclude={"sweep", "over"}),
                         cache.code_of(METHODS[spec.method], "speclib.experiment.emulated_cells"),
                         cache.data(DATA / "latency" / f"{spec.latency}.toml"),
                         machine.environment())

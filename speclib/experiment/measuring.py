@@ -72,9 +72,9 @@ class Cell:
 def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
     """(spec, its run or the error it ended with), pair by pair; a step of ``bar`` is a prompt."""
     bar.grow(sum(s.requests for s in specs))
-    for place in dict.fromkeys((s.pair, s.dtype) for s in specs):
+    for place in dict.fromkeys(s.workers for s in specs):
         cells, failed = [], {}
-        for spec in (s for s in specs if (s.pair, s.dtype) == place):
+        for spec in (s for s in specs if s.workers == place):
             try:
                 cells.append(Cell(spec, bar))
             except Exception as error:
@@ -94,13 +94,14 @@ def _explained(error: Exception) -> Exception:
                         "with `pip install 'speclib[models]'`")
 
 
-def _measure(pair: str, dtype: str, cells: list[Cell]) -> dict[Spec, Exception]:
+def _measure(pair: str, dtype: str, servers: int, cancel: str,
+             cells: list[Cell]) -> dict[Spec, Exception]:
     """Completes cells of one pair in one set of workers; returns those that failed."""
     failed: dict[Spec, Exception] = {}
     if not cells:
         return failed
     cells[0].bar.step(f"starting {pair}", 0)
-    with Processes(load_pair(pair), dtype=dtype) as world:
+    with Processes(load_pair(pair), dtype=dtype, servers=servers, cancel=cancel) as world:
         facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2)}
         warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):

@@ -27,11 +27,12 @@ PAYS = 8                    # cells to compute from which starting worker proces
 def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
     """(spec, its run or the error it ended with), as they finish; on every core if that pays."""
     bar.grow(len(specs))
-    ordered = sorted(specs, key=lambda s: s.gamma == "best")    # a search finds windows done
+    # a search finds windows done
+    ordered = sorted(specs, key=lambda s: s.gamma == "best" or s.choices != [s])
     outcomes = map(attempt, ordered)
     here = machine.cores() == 1 or any(cache.foreign(METHODS[s.method]) for s in specs)
     if not here and sum(not cached(s) for s in specs) >= PAYS:
-        outcomes = _on_every_core(ordered)
+        outcomes = on_every_core(attempt, ordered)
     for spec, outcome in outcomes:
         bar.step(spec.name)
         yield spec, outcome
@@ -44,13 +45,14 @@ def attempt(spec: Spec) -> tuple[Spec, Run | Exception]:
         return spec, error
 
 
-def _on_every_core(specs: list[Spec]) -> Iterator[tuple[Spec, Run | Exception]]:
-    """The same from worker processes. They import this module only, never the user's script."""
+def on_every_core(function: Callable, items: Iterable) -> Iterator:
+    """Results of ``function``, a name of this package, as they finish, from worker processes. They
+    import its module only, never the user's script."""
     serving()
     with no_main():
         pool = CONTEXT.Pool(machine.cores(), _settle, (paths.CACHE,))
     try:
-        yield from pool.imap_unordered(attempt, specs)
+        yield from pool.imap_unordered(function, items)
     finally:
         pool.terminate()
         pool.join()
@@ -64,24 +66,20 @@ def _settle(cache_folder) -> None:
 
 
 def cached(spec: Spec) -> bool:
-    """Whether a cell is on disk; of a search, whether its first window is."""
+    """Whether a cell is on disk; of a search, whether its first setting is."""
     try:
         c = load_latency(spec.latency).c
     except SpeclibError:                    # the cell's own failure, when it is run
         return False
-    fixed = _fixed(spec.but(gamma="auto") if spec.gamma == "best" else spec, c)
-    return cache.exists(key_of(fixed))
+    first = spec.choices[0]
+    return cache.exists(key_of(_window(first.but(gamma="auto") if first.gamma == "best" else first,
+                                       c)))
 
 
 def run(spec: Spec) -> Run:
     """One virtual cell, cached; its baseline is a cell of its own."""
     c = load_latency(spec.latency).c
-    if spec.gamma == "best":
-        found = _search(spec, c)
-        fixed = spec.but(gamma=max(found, key=found.get))
-        facts = {"searched": {str(g): v for g, v in found.items()}}
-    else:
-        fixed, facts = _fixed(spec, c), {}
+    fixed, facts = _search(spec, c)
     header, stats, cached = _cell(fixed)
     same = fixed.method == "autoregressive"
     baseline = stats if same else _cell(fixed.baseline)[1]
@@ -89,14 +87,37 @@ def run(spec: Spec) -> Run:
                created=header["created"], facts=facts, cached=cached)
 
 
+def fixed(spec: Spec) -> Spec:
+    """The cell behind a spec, and behind what it is compared with: window and settings are those
+    that a search or rule settles."""
+    return _search(spec, load_latency(spec.latency).c)[0]
+
+
 def example(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     """The trace of one request of a virtual cell, for figures: computed anew, always the same."""
-    fixed = spec.but(gamma=run(spec).gamma, tokens=tokens)
-    return virtual_cells.trace(*_arguments(fixed), tokens=tokens, temperature=fixed.temperature,
-                               seed=fixed.seed, request=request, **_settings(fixed))
+    one = fixed(spec).but(tokens=tokens)
+    return virtual_cells.trace(*_arguments(one), tokens=tokens, request=request, **_settings(one))
 
 
-def _search(spec: Spec, c: float) -> dict[int, float]:
+def _search(spec: Spec, c: float) -> tuple[Spec, dict]:
+    """The cell behind a spec, and what was tried: tokens per second by window (after the first
+    commit), or, of a choice, by settings (of all tokens, as a paper's grid search has it)."""
+    over, facts = {}, {}
+    if spec.over:
+        over = {"over": (spec.over[0], _search(spec.baseline, c)[0].gamma)}
+    best = spec
+    if len(spec.choices) > 1:
+        speeds = {one: total(_cell(one)[1]).decode_speed_e2e for one in spec.choices}
+        best = max(speeds, key=speeds.get)
+        facts = {"chosen": dict(best.settings), "of": len(speeds)}
+    elif spec.gamma == "best":
+        found = _windows(spec, c)
+        best = spec.but(gamma=max(found, key=found.get))
+        facts = {"searched": {str(g): v for g, v in found.items()}}
+    return _window(best, c).but(**over), facts | ({"over": over["over"]} if over else {})
+
+
+def _windows(spec: Spec, c: float) -> dict[int, float]:
     """Windows tried -> tokens per second: uphill from round(c), both ways, with some patience."""
     start = max(1, round(c))
     speeds: dict[int, float] = {}
@@ -121,16 +142,19 @@ def _climb(windows: Iterable[int], speed: Callable[[int], float]) -> None:
             return
 
 
-def _fixed(spec: Spec, c: float) -> Spec:
+def _window(spec: Spec, c: float) -> Spec:
     return spec.but(gamma=max(1, round(c))) if spec.gamma == "auto" else spec
 
 
 def _settings(spec: Spec) -> dict:
-    return dict(spec.settings) | ({} if spec.gamma is None else {"gamma": spec.gamma})
+    """What the toys' world and the method are told."""
+    given = dict(spec.settings) | ({} if spec.gamma is None else {"gamma": spec.gamma})
+    return {"temperature": spec.temperature, "seed": spec.seed, "cancel": spec.cancel} | given
 
 
 def _arguments(spec: Spec) -> tuple:
-    return METHODS[spec.method], load_latency(spec.latency), spec.alpha
+    latency = load_latency(spec.latency).lengthened(spec.per_token)
+    return METHODS[spec.method], latency, spec.alpha
 
 
 def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
@@ -141,7 +165,7 @@ def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
         return held[0], [Stats(*row["stats"]) for row in held[1]], True
     started = time.perf_counter()
     stats = virtual_cells.run(*_arguments(spec), requests=spec.requests, tokens=spec.tokens,
-                              temperature=spec.temperature, seed=spec.seed, **_settings(spec))
+                              **_settings(spec))
     header = {"spec": spec.model_dump(mode="json"), "created": f"{datetime.now():%Y-%m-%d %H:%M}",
               "seconds": round(time.perf_counter() - started, 3)}
     cache.save(key, header, [{"stats": astuple(s)} for s in stats])
@@ -150,6 +174,6 @@ def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
-    return cache.digest(spec.model_dump_json(exclude={"sweep"}),
+    return cache.digest(spec.model_dump_json(exclude={"sweep", "over"}),
                         cache.code_of(METHODS[spec.method], "speclib.experiment.virtual_cells"),
                         cache.data(DATA / "latency" / f"{spec.latency}.toml"))

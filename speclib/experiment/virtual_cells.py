@@ -6,6 +6,7 @@ the same agreements (common random numbers). Knows no paper and no cache.
 
 from __future__ import annotations
 
+from ..devices import named
 from ..latency import Latency
 from ..metrics import Stats, stats
 from ..models.toy import BOS, Toy
@@ -13,22 +14,23 @@ from ..tokens import Coins, Sampler
 from ..trace import Trace
 from ..virtual import Virtual
 
+CANCEL = "immediate"        # what papers mean by "terminate"
 ROOM = 256                  # tokens a method may draft beyond the last one it commits
 
 
-def run(method, latency: Latency, alpha: float, *, requests: int, tokens: int,
-        temperature: float = 0.0, seed: int = 0, **settings) -> list[Stats]:
-    """Statistics of ``requests`` requests of ``tokens`` tokens each; ``settings`` (gamma, ...) go
-    to ``method``."""
-    return [stats(trace(method, latency, alpha, tokens=tokens, temperature=temperature, seed=seed,
-                        request=i, **settings)) for i in range(requests)]
+def run(method, latency: Latency, alpha: float, *, requests: int, **settings) -> list[Stats]:
+    """Statistics of ``requests`` requests; ``settings`` as in ``trace``."""
+    return [stats(trace(method, latency, alpha, request=i, **settings)) for i in range(requests)]
 
 
 def trace(method, latency: Latency, alpha: float, *, tokens: int, temperature: float = 0.0,
-          seed: int = 0, request: int = 0, **settings) -> Trace:
-    """The trace of one request."""
-    return decode(world(latency, alpha, tokens=tokens, seed=seed, request=request), method, alpha,
-                  tokens=tokens, temperature=temperature, seed=seed, request=request, **settings)
+          seed: int = 0, request: int = 0, cancel: str | None = None, **settings) -> Trace:
+    """The trace of one request; ``settings`` (gamma, ...) go to ``method``. ``servers``, which a
+    method may have, is also how many targets there are; otherwise one."""
+    opened = world(latency, alpha, tokens=tokens, seed=seed, request=request, cancel=cancel,
+                   servers=settings.get("servers", 1))
+    return decode(opened, method, alpha, tokens=tokens, temperature=temperature, seed=seed,
+                  request=request, **settings)
 
 
 def decode(world, method, alpha: float, *, tokens: int, temperature: float = 0.0, seed: int = 0,
@@ -40,11 +42,14 @@ def decode(world, method, alpha: float, *, tokens: int, temperature: float = 0.0
     return world.end(alpha=alpha, prompt=[BOS], **settings)
 
 
-def world(latency: Latency, alpha: float, *, tokens: int, seed: int = 0,
-          request: int = 0) -> Virtual:
-    """A target and a draft that agree with probability alpha at each of ``tokens`` positions."""
+def world(latency: Latency, alpha: float, *, tokens: int, seed: int = 0, request: int = 0,
+          servers: int = 1, cancel: str | None = None) -> Virtual:
+    """A draft and ``servers`` equal targets that it agrees with at each of ``tokens`` positions
+    with probability alpha."""
     same = script(tokens, seed, request)
-    return Virtual({"draft": Toy(alpha, **same), "target": Toy(None, **same)}, latency)
+    models = {name: Toy(None if name.startswith("target") else alpha, **same)
+              for name in named(servers)}
+    return Virtual(models, latency, cancel=cancel or CANCEL)
 
 
 def script(tokens: int, seed: int, request: int) -> dict[str, int]:

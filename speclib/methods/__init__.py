@@ -7,6 +7,7 @@ from inspect import signature
 
 from .assisted import assisted
 from .autoregressive import autoregressive
+from .dsi import dsi
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .speculative import speculative
@@ -17,11 +18,16 @@ METHODS = {
     "pearl": pearl,
     "assisted": assisted,
     "prompt_lookup": prompt_lookup,
+    "dsi": dsi,
 }
+
+# What these ask for depends on what ends first: their runs are not each other's on another clock.
+BY_TIME = {"dsi"}
 
 # The settings in which every method is tested; `gamma` is added where a method takes one.
 VARIANTS = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
+    "dsi": [{"lookahead": 1}, {"lookahead": 3}, {"lookahead": 2, "test": "ratio"}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from ..errors import SpeclibError
-from ..operations import Prefix
+from ..operations import Prefix, Stopped
 from ..tokens import Sampler
 from .packed import pack
 from .zoo import load_part
@@ -22,21 +22,34 @@ DTYPES = {"auto": torch.float32, "float32": torch.float32, "float64": torch.floa
 
 
 class HFModel:
-    """``network``: a causal language model of transformers; ``vocab``: rows that may be sampled."""
+    """``network``: a causal language model of transformers; ``vocab``: rows that may be sampled.
+
+    ``stopped()`` is asked before each of its layers; where it says yes, ``rows`` raises Stopped.
+    """
 
     def __init__(self, network, vocab: int):
         self.network, self.vocab = network.eval(), vocab
         self.context = network.config.max_position_embeddings
+        self.stopped = bool                             # False
+        for layer in _layers(network):
+            layer.register_forward_pre_hook(self._look_up)
         self.reset()
+
+    def _look_up(self, *_) -> None:
+        if self.stopped():
+            raise Stopped
 
     def reset(self) -> None:
         self.prefix, self.cache = Prefix(), DynamicCache(config=self.network.config)
 
     def cut(self, length: int) -> None:
-        """Keeps the first ``length`` tokens of the cache."""
-        if length < len(self.prefix.fed):
-            self.cache.crop(length - len(self.prefix.fed))  # negative: so many tokens are removed
-            self.prefix.cut(length)
+        """Keeps the first ``length`` tokens of the cache, in every layer: a stopped pass leaves
+        layers of different length."""
+        for layer in self.cache.layers:
+            more = layer.get_seq_length() - length
+            if more > 0:
+                layer.crop(-more)                       # negative: so many tokens are removed
+        self.prefix.cut(length)
 
     @torch.inference_mode()
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
@@ -47,6 +60,9 @@ class HFModel:
             fed = torch.tensor([text[kept:]], device=self.network.device)
             logits = self.network(input_ids=fed, past_key_values=self.cache, use_cache=True,
                                   logits_to_keep=last + 1).logits[0, :, :self.vocab]
+        except Stopped:
+            self.cut(kept)
+            raise
         except BaseException:
             self.reset()                            # layers may differ in length now
             raise
@@ -65,6 +81,13 @@ class HFModel:
             raise SpeclibError("the model's logits contain NaN: its weights or dtype are unsound; "
                                "try dtype='float32'")
         return logits
+
+
+def _layers(network):
+    """The decoder's layers, whatever an architecture calls them."""
+    count = network.config.get_text_config().num_hidden_layers
+    return next((m for m in network.modules()
+                 if isinstance(m, torch.nn.ModuleList) and len(m) == count), ())
 
 
 def load(spec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool = True) -> HFModel:

@@ -13,16 +13,18 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import SpeclibError
-from ..operations import Prefix
+from ..operations import Prefix, Stopped
 from ..tokens import Sampler
 
 BOS = 0                     # a toy prompt is this one token; no toy ever writes it
 
 
 class _Uncached:
-    """What toys share: a prefix counted as if there were a KV cache behind it."""
+    """What toys share: a prefix counted as if there were a KV cache behind it. ``stopped()`` is
+    asked before each pass; where it says yes, ``rows`` raises Stopped."""
 
     context = 1 << 14
+    stopped = staticmethod(bool)                # False
 
     def reset(self) -> None:
         self.prefix = Prefix()
@@ -38,7 +40,11 @@ class _Uncached:
         if len(text) > self.context:
             raise SpeclibError(f"a text of {len(text)} tokens does not fit this toy's context of "
                                f"{self.context}: ask for fewer tokens, or build it with more")
-        self.prefix.move(text, self.prefix.keep(text, last))
+        kept = self.prefix.keep(text, last)
+        if self.stopped():
+            self.cut(kept)
+            raise Stopped
+        self.prefix.move(text, kept)
 
 
 class Toy(_Uncached):

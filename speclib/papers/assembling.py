@@ -111,6 +111,7 @@ def _note(cell, run: Run) -> str:
     parts = [cell.calibrates] if cell.calibrates else []
     if cell.kind != "measured" and cell.spec.method != "autoregressive":
         parts.append(f"alpha {cell.spec.alpha:g}")
+    parts += quantities.told(cell.spec, run)
     if run.gamma is not None:
         tried = run.facts.get("searched")
         parts.append(f"gamma {run.gamma}" + (

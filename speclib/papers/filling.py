@@ -129,7 +129,8 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
     stat = s.get("stat") or s["metric"]
     gamma = s["gamma"] if takes_gamma(s["method"]) else None
     settings = tuple((n, s[n]) for n in parameters(s["method"]) if n in s and n != "gamma")
-    common = {"kind": kind, "method": s["method"], "gamma": gamma, "settings": settings}
+    common = {"kind": kind, "method": s["method"], "gamma": gamma, "settings": settings,
+              "cancel": s.get("cancel")}
     longest = int(s.get("max_new_tokens", profile.virtual_tokens))
     if kind == "measured":
         spec = Spec(**common, pair=s["pair"], task=s["task"], tokens=min(longest, profile.tokens),
@@ -137,12 +138,13 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
                     sweep=profile.sweep_prompts, dtype=s.get("dtype", "auto"))
     else:
         tokens = min(longest, profile.virtual_tokens)
-        requests = ceil(profile.virtual_tokens / tokens)
+        requests = ceil(profile.virtual_tokens * s.get("sample", 1) / tokens)
         if kind == "emulated":
             tokens = min(longest, profile.emulated_tokens)
             requests = profile.emulated_requests
+        over = (s["over"], s["gamma"]) if "over" in s else None
         spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
-                    tokens=tokens, requests=requests)
+                    tokens=tokens, requests=requests, over=over, per_token=s.get("per_token", 0.0))
     how = table.paper.calibration.get(s.get("alpha"))
     sets = how.role(table.item, row, column) if how and kind != "measured" else ""
     return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],

@@ -22,7 +22,7 @@ from ..models.toy import BOS, Scripted
 from ..tokens import Coins, Sampler
 from ..trace import Event, Trace
 from ..virtual import Virtual
-from . import assembling
+from . import assembling, maps
 from .printed import Step, Table
 
 LENGTHS = "best_draft_length"       # a curve: a row per iteration
@@ -54,6 +54,7 @@ class Series:
 def draw(filled) -> None:
     """Adds the virtual numbers and the figure of a drawn table to ``filled``; others: nothing."""
     table = filled.table
+    maps.draw(filled)
     if table.settings.get("script") == "steps":
         _draw_steps(filled, replay(table))
     for row in table.row_labels or ("",):

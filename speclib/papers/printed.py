@@ -15,9 +15,10 @@ from ..methods import METHODS, parameters
 from .calibration import Calibration
 
 SETTINGS = {*("method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
-              "printed_c prompts script c tokens dtype share").split(),
+              "printed_c prompts script c tokens dtype share over cancel per_token "
+              "books rule about_rule sample").split(),
             *(name for method in METHODS for name in parameters(method))}
-MethodSetting = str | int | float
+MethodSetting = str | int | float | tuple[str | int | float, ...]     # a tuple: the fastest of
 
 
 class _Strict(BaseModel):

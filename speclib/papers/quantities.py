@@ -29,6 +29,8 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "speedup": lambda s, plain, _: s.decode_speed / plain.decode_speed,
     "speedup_e2e": lambda s, plain, _: s.decode_speed_e2e / plain.decode_speed_e2e,
     "decode_speed": lambda s, *_: s.decode_speed,
+    # seconds per request, in passes of the target
+    "passes": lambda s, plain, _: s.seconds / s.requests / (plain.seconds / plain.tokens),
     "mat": lambda s, *_: s.mat,
     "run_length": lambda s, *_: s.run_length,
     # a run's tokens: the accepted drafts and the token that replaces the rejected one
@@ -88,6 +90,17 @@ def departures(run) -> str:
     n = len(run.stats)
     return "; ".join([f"output of plain decoding: {n - len(found)} of {n}",
                       *(f"first divergence {where}" for where in found)])
+
+
+def told(spec, run) -> list[str]:
+    """The settings of a run, as chosen; what its world is told; what it is compared with."""
+    chosen = run.facts.get("chosen", dict(spec.settings)).items()
+    parts = [" ".join([*(f"{name} {value}," for name, value in chosen)]).rstrip(",")]
+    parts[0] += f", best of {run.facts['of']}" if "of" in run.facts else ""
+    parts += [f"cancel {spec.cancel}"] if spec.cancel else []
+    parts += [f"each further token fed: +{spec.per_token:.1%} of a pass"] if spec.per_token else []
+    over = run.facts.get("over")
+    return [*filter(None, parts), *([f"over {over[0]}, gamma {over[1]}"] if over else [])]
 
 
 def _of(name: str):

@@ -1,27 +1,24 @@
 """Charts of filled tables, as plotly figures: small multiples, one colour per kind or method.
 
-``chart(filled)`` picks by what the table's rows are. Backgrounds are transparent and ink is a grey
-that reads on light and dark; a report may recolour it. Reads values; knows no run and no file.
+``chart(filled)`` picks by what the table's rows are. The look is ``frame``'s.
+Reads values; knows no run and no file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-COLOURS = {"paper": "#8b919c", "virtual": "#2f80d0", "emulated": "#1f9e77", "measured": "#d9722b"}
-PALETTE = ("#a6aab2", "#e0a33e", "#7aa6a1", "#c58fb5", "#8fb36b", "#5a56c9")
-INK, LINE = "#7d838e", "rgba(128,132,142,0.25)"
-ACROSS = 3                      # small multiples per line
-TALL = 250                      # pixels of one
+from . import maps
+from .frame import ACROSS, COLOURS, INK, PALETTE, add, finish, labels, panels
+
+MANY = 8                        # labels that need the whole width
 
 
 def chart(filled) -> go.Figure | None:
     """The figure that fits the table; None where a table says it all."""
-    draw = _special().get(filled.table.item) or _by_rows().get(filled.table.rows)
+    draw = _special(filled) or _by_rows().get(filled.table.rows)
     alone = len(filled.kinds) < 2 and draw is pairs         # bars of one kind compare nothing
     if draw is None or alone or not any(filled.values.values()):
         return None
@@ -29,11 +26,17 @@ def chart(filled) -> go.Figure | None:
 
 
 def _by_rows() -> dict[str, Callable]:
-    return {"gamma": sweep, "method": bars, "pair": pairs, "alpha": curve, "iteration": series}
+    return {"gamma": sweep, "method": bars, "pair": pairs, "alpha": curve, "iteration": series,
+            "acceptance rate": curve, "target / drafter / dataset": pairs}
 
 
-def _special() -> dict[str, Callable]:
-    return {"table-7": pairs, "theorem-1": pairs}
+def _special(filled) -> Callable | None:
+    """A form that the table's rows don't tell."""
+    if hasattr(filled.figure, "rules"):
+        return maps.heatmaps
+    if any("books" in s for s in filled.table.column.values()):
+        return maps.dots
+    return pairs if filled.table.item == "table-7" else None
 
 
 # -- the forms -----------------------------------------------------------------------------------
@@ -41,7 +44,7 @@ def sweep(filled) -> go.Figure:
     """A line per kind over the windows, one panel per column; a star on each line's highest."""
     columns = filled.table.column_labels
     across = 2 if len(columns) == 4 else ACROSS
-    figure = _panels(columns, across)
+    figure = panels(columns, across)
     for i, column in enumerate(columns):
         for kind in filled.kinds:
             points = [(int(r), filled.values[kind][r, column]) for r in filled.table.row_labels
@@ -49,13 +52,13 @@ def sweep(filled) -> go.Figure:
             if points:
                 _line(figure, i, kind, points, first=i == 0)
     figure.update_xaxes(dtick=1)
-    return _finish(figure, filled, len(columns), across, below="γ")
+    return finish(figure, filled, len(columns), across, below="γ")
 
 
 def _line(figure, i: int, kind: str, points: list[tuple[float, float]], first: bool) -> None:
     xs, ys = zip(*points, strict=True)
     best = ys.index(max(ys))
-    _add(figure, i, go.Scatter(
+    add(figure, i, go.Scatter(
         x=xs, y=ys, mode="lines+markers", name=kind, legendgroup=kind, showlegend=first,
         line={"color": COLOURS[kind], "dash": "dot" if kind == "paper" else "solid"},
         marker={"size": [15 if j == best else 6 for j in range(len(xs))],
@@ -70,7 +73,7 @@ def bars(filled) -> go.Figure:
     rows = [r for r in table.row_labels
             if table.row.get(r, {}).get("metric", table.metric) == table.metric]
     across = 1 if len(table.column_labels) > 4 else ACROSS
-    figure = _panels(kinds, across, shared=True)
+    figure = panels(kinds, across, shared=True)
     spans = {(r.kind, r.row, r.column): (r.low, r.high) for r in filled.rows
              if r.low is not None and r.metric == table.metric}
     for i, kind in enumerate(kinds):
@@ -78,12 +81,12 @@ def bars(filled) -> go.Figure:
             values = [filled.values[kind].get((method, c)) for c in table.column_labels]
             if any(v is not None for v in values):
                 ends = [spans.get((kind, method, c)) for c in table.column_labels]
-                _add(figure, i, go.Bar(
-                    x=_labels(table.column_labels), y=values, name=method, legendgroup=method,
+                add(figure, i, go.Bar(
+                    x=labels(table.column_labels), y=values, name=method, legendgroup=method,
                     showlegend=not _has(filled, kinds[:i], method), error_y=_errors(values, ends),
                     marker_color=_method_colour(rows, j),
                     hovertemplate=f"{method}, %{{x}}: %{{y:.2f}} [{kind}]<extra></extra>"))
-    return _finish(figure, filled, len(kinds), across)
+    return finish(figure, filled, len(kinds), across)
 
 
 def _errors(values: list, spans: list) -> dict | None:
@@ -99,38 +102,41 @@ def _has(filled, kinds, row: str) -> bool:
     return any(r == row for kind in kinds for r, _ in filled.values[kind])
 
 
-def _method_colour(labels: list[str], j: int) -> str:
+def _method_colour(rows: list[str], j: int) -> str:
     """The paper's own method, its last row, stands out."""
-    return PALETTE[-1] if j == len(labels) - 1 else PALETTE[j % (len(PALETTE) - 1)]
+    return PALETTE[-1] if j == len(rows) - 1 else PALETTE[j % (len(PALETTE) - 1)]
 
 
 def pairs(filled) -> go.Figure:
-    """A panel per column (or row, if those are fewer), a bar per kind: print beside ours."""
+    """A panel per column (or row, if those are fewer), a bar per kind: print beside ours. Columns
+    of another metric have another scale and no bars."""
     table = filled.table
-    by_row = len(table.row_labels) < len(table.column_labels)
-    panels, labels = ((table.row_labels, table.column_labels) if by_row else
-                      (table.column_labels, table.row_labels))
-    figure = _panels(panels, across=2)
-    for i, panel in enumerate(panels):
+    columns = [c for c in table.column_labels
+               if table.column.get(c, {}).get("metric", table.metric) == table.metric]
+    by_row = len(table.row_labels) < len(columns)
+    titles, names = ((table.row_labels, columns) if by_row else (columns, table.row_labels))
+    across = 1 if len(names) > MANY else 2
+    figure = panels(titles, across)
+    for i, panel in enumerate(titles):
         for kind in filled.kinds:
-            values = [filled.values[kind].get((panel, x) if by_row else (x, panel)) for x in labels]
-            _add(figure, i, go.Bar(
-                x=_labels(labels), y=values, name=kind, legendgroup=kind, showlegend=i == 0,
+            values = [filled.values[kind].get((panel, x) if by_row else (x, panel)) for x in names]
+            add(figure, i, go.Bar(
+                x=labels(names), y=values, name=kind, legendgroup=kind, showlegend=i == 0,
                 marker_color=COLOURS[kind],
                 hovertemplate=f"%{{x}}: %{{y}} [{kind}]<extra></extra>"))
-    return _finish(figure, filled, len(panels), 2)
+    return finish(figure, filled, len(titles), across)
 
 
 def curve(filled) -> go.Figure:
     """A line per kind over a numeric row label."""
-    figure = _panels(filled.table.column_labels)
+    figure = panels(filled.table.column_labels)
     for i, column in enumerate(filled.table.column_labels):
         for kind in filled.kinds:
             points = [(float(r), v) for (r, c), v in filled.values[kind].items() if c == column]
             xs, ys = zip(*points, strict=True) if points else ((), ())
-            _add(figure, i, go.Scatter(x=xs, y=ys, name=_formula(filled, kind), showlegend=i == 0,
+            add(figure, i, go.Scatter(x=xs, y=ys, name=_formula(filled, kind), showlegend=i == 0,
                                        mode="lines+markers", line_color=COLOURS[kind]))
-    return _finish(figure, filled, 1, below=filled.table.rows)
+    return finish(figure, filled, 1, below=filled.table.rows)
 
 
 def _formula(filled, kind: str) -> str:
@@ -140,52 +146,14 @@ def _formula(filled, kind: str) -> str:
 
 def series(filled) -> go.Figure:
     """A bar per iteration, and a line at the window that a fixed length would use."""
-    figure = _panels(filled.table.column_labels)
+    figure = panels(filled.table.column_labels)
     for kind in filled.kinds:
         cells = filled.values[kind]
-        _add(figure, 0, go.Bar(x=[int(r) for r, _ in cells], y=list(cells.values()), name=kind,
+        add(figure, 0, go.Bar(x=[int(r) for r, _ in cells], y=list(cells.values()), name=kind,
                                marker_color=COLOURS[kind]))
     window = getattr(filled.figure, "gamma", None)
     if window is not None:
         ends = [0.5, max(int(r) for r, _ in next(iter(filled.values.values()))) + 0.5]
-        _add(figure, 0, go.Scatter(x=ends, y=[window, window], name=f"fixed window γ = {window}",
+        add(figure, 0, go.Scatter(x=ends, y=[window, window], name=f"fixed window γ = {window}",
                                    mode="lines", line={"dash": "dot", "color": "#d64545"}))
-    return _finish(figure, filled, 1, below=filled.table.rows)
-
-
-# -- what all share ------------------------------------------------------------------------------
-def _panels(titles, across: int = ACROSS, shared: bool = False) -> go.Figure:
-    wide = min(len(titles), across)
-    tall = ceil(len(titles) / wide)
-    figure = make_subplots(rows=tall, cols=wide, subplot_titles=list(titles),
-                           shared_yaxes="all" if shared else False,
-                           vertical_spacing=min(0.35 / tall, 0.22), horizontal_spacing=0.07)
-    figure._speclib_across = wide
-    return figure
-
-
-def _labels(names) -> list[str]:
-    """Long names on two lines, so that none is turned."""
-    return ["<br>".join(n.rsplit(" ", 1)) if len(n) > 12 else n for n in names]
-
-
-def _add(figure, i: int, trace) -> None:
-    figure.add_trace(trace, row=i // figure._speclib_across + 1, col=i % figure._speclib_across + 1)
-
-
-def _finish(figure: go.Figure, filled, panels: int, across: int = ACROSS,
-            below: str = "") -> go.Figure:
-    """The look, the unit on the outer axes, ``below`` under them; every chart ends here."""
-    lines = ceil(panels / min(panels, across))
-    axis = {"gridcolor": LINE, "zerolinecolor": LINE, "linecolor": LINE, "tickfont_size": 11}
-    figure.update_layout(
-        template="none", paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": INK, "size": 12, "family": "system-ui, sans-serif"},
-        height=TALL * lines + 90, margin={"l": 56, "r": 16, "t": 64, "b": 56}, bargap=0.25,
-        legend={"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0})
-    figure.update_xaxes(**axis, tickangle=0)
-    figure.update_xaxes(title_text=below, row=lines)
-    figure.update_yaxes(**axis, rangemode="tozero")
-    figure.update_yaxes(title_text=filled.table.printed_unit or filled.table.unit, col=1)
-    figure.update_annotations(font_size=12)
-    return figure
+    return finish(figure, filled, 1, below=filled.table.rows)

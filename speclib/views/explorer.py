@@ -8,29 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
-from math import isfinite
+from math import isfinite, nan
 
 import ipywidgets as widgets
 
 from ..errors import SpeclibError
-from ..theory import pearl_speed, sd_speed
+from ..theory import dsi_speed, pearl_speed, sd_speed
 from ..trace import Trace
-from .runs import Run, percent, speedup
+from .runs import Run, percent, speedup, untested, waits
 from .timeline import Timeline, bundle
 
 CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
             "alpha": (0.0, 1.0, 0.01, 0.8)}
-SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)"}
-COLUMNS = ("", "speed-up here", "expected of a long text", "accepted", "waiting")
+SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)",
+           "servers": "target servers", "cancel": "stale work ends"}
+COLUMNS = ("", "speed-up here", "expected of a long text", "over SD", "accepted", "never tested",
+           "device time per token", "waiting")
 
 
-def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, **_) -> float:
+def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, lookahead=None,
+                     servers=None, **_) -> float:
     """Speed over plain decoding of an endless text, alpha independent at every position.
 
     Not-a-number for a method without a closed form in ``theory``, or without its arguments.
     """
     if method == "autoregressive":
         return 1.0
+    if method == "dsi" and None not in (lookahead, c, alpha):
+        return float(dsi_speed(alpha, lookahead, 1 / c, 1.0, servers))
     if None in (gamma, c, alpha) or method not in ("speculative", "pearl"):
         return float("nan")
     return (sd_speed(alpha, gamma, 1 / c, 1.0) if method == "speculative"
@@ -55,8 +60,9 @@ def control(name: str, spec) -> widgets.Widget:
                 continuous_update=True, layout={"width": "340px"})
 
 
-def waiting(run: Run) -> str:
-    return ", ".join(f"{name} {percent(run.idle(name))}" for name in run.lanes)
+def box(controls: dict) -> widgets.Box:
+    """The controls side by side, as many as fit."""
+    return widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
 
 
 def times(ratio: float) -> str:
@@ -64,21 +70,24 @@ def times(ratio: float) -> str:
 
 
 def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str, ...]]:
-    """A row of figures per run: simulated, expected, acceptance, waiting."""
-    rows = []
+    """A row of figures per run, as ``COLUMNS`` names them; device time is a multiple of plain's."""
+    rows, plain = [], next((r.stats for r in runs if r.stats.drafted == 0), None)
     for run in runs:
         method = run.trace.meta.get("method", "")
         ratio, s = speedup(run, runs), run.stats
         known = theory(**{**values, "method": method})
+        price = s.device_seconds_per_token / plain.device_seconds_per_token if plain else nan
         rows.append((f"{run.label} {run.note}".strip(), times(ratio), times(known),
-                     percent(s.acceptance_rate), waiting(run)))
+                     times(speedup(run, runs, "speculative")), percent(s.acceptance_rate),
+                     percent(untested(run)), times(price), waits(run)))
     return rows
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
     """HTML of the figures; nothing in it jumps while a slider moves."""
     def line(name: str, cells: tuple[str, ...]) -> str:
-        style = "padding: 1px 28px 1px 0; text-align: left; min-width: 90px"
+        style = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
+        style += "; white-space: nowrap" if name == "td" else ""
         return "<tr>" + "".join(f'<{name} style="{style}">{escape(cell)}</{name}>'
                                 for cell in cells) + "</tr>"
     body = line("th", COLUMNS) + "".join(line("td", row) for row in rows)
@@ -98,8 +107,7 @@ class Explorer(widgets.VBox):
         self.figures = widgets.HTML(table(self.rows()))
         for slider in self.controls.values():
             slider.observe(self._moved, "value")
-        box = widgets.Box(list(self.controls.values()), layout={"flex_flow": "row wrap"})
-        super().__init__([box, self.figures, self.timeline])
+        super().__init__([box(self.controls), self.figures, self.timeline])
 
     @property
     def values(self) -> dict:
@@ -125,8 +133,9 @@ class Explorer(widgets.VBox):
     def text(self) -> str:
         """The state in words: settings, figures, the timeline's summary."""
         settings = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        lines = [f"{name}: speed-up {ratio} (expected {known}), accepted {share}, waiting {idle}"
-                 for name, ratio, known, share, idle in self.rows()]
+        lines = [f"{name}: speed-up {ratio} (expected {known}), {over} SD, accepted {share}, "
+                 f"never tested {untested}, device time {price}, waiting {idle}"
+                 for name, ratio, known, over, share, untested, price, idle in self.rows()]
         return "\n".join([f"explorer at {settings}", *lines, self.timeline.text()])
 
     def __repr__(self) -> str:

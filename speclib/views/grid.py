@@ -73,7 +73,13 @@ def grid(filled, others: Iterable = ()) -> Grid:
     sources = sorted({s for s, _ in found}, key=lambda s: (ORDER.index(s.kind), s.machine))
     return Grid(_labels(table.row_labels, (r for r, _ in cells)),
                 _labels(table.column_labels, (c for _, c in cells)), tuple(sources), cells,
-                table.printed_unit or table.unit)
+                shown_unit(table))
+
+
+def shown_unit(table) -> str:
+    """The unit that a table's numbers are shown in; columns of another one say it themselves."""
+    scaled = (table.unit, table.printed_unit) in SCALES
+    return table.printed_unit if scaled else table.unit
 
 
 def _labels(printed: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:

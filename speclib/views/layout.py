@@ -49,7 +49,10 @@ def marks(run: Run, written: list, frame: Frame) -> tuple[Mark, ...]:
     for event in run.trace.operations:
         starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
     room = frame.x(run.seconds) / max(1, len(written))
-    found, tail = [Mark("round", frame.x(t), "", room) for t in starts.values() if t], ""
+    found, tail, last = [], "", 0.0
+    for x in sorted(frame.x(t) for t in starts.values() if t):
+        found.append(Mark("round", x, "", min(room, x - last)))
+        last = x
     for event, parts in written:
         new = "".join(text for _, text in parts)
         tail = (tail + new)[-70:]

@@ -58,6 +58,32 @@ class Run(NamedTuple):
         names = [name for name in self.trace.devices if name in used]
         return sorted(names, key=lambda name: not name.startswith("draft"))
 
+    @property
+    def start(self) -> int:
+        """The prompt's tokens: what comes before the first row that a target gave."""
+        return min((e.kept + e.fed - e.last for e in self.trace.operations
+                    if e.op == "score" and e.tokens), default=0)
+
+    def stale(self, device: str) -> set[int]:
+        """Ids of ``device``'s finished passes on texts that were not to be: no row was of use.
+
+        A cache holds what was kept of it and what an operation fed, so it is the text scored.
+        """
+        said = [t for e in self.trace.commits for t in e.tokens]
+        cache, found, start = [], set(), self.start
+        for event in sorted(self.trace.operations, key=lambda e: e.ts):
+            if event.device == device:
+                cache[event.kept:] = event.tokens
+                before = cache[start:len(cache) - event.last]
+                if event.op == "score" and event.tokens and before != said[:len(before)]:
+                    found.add(event.id)
+        return found
+
+    @property
+    def lost(self) -> dict[str, float]:
+        """Device -> the second at which it was lost, if it was."""
+        return {e.device: e.end for e in self.trace.operations if e.lost}
+
     def idle(self, device: str) -> float:
         """Share of the makespan in which ``device`` waits."""
         return 1 - self.trace.busy(device) / self.seconds if self.seconds else float("nan")
@@ -69,11 +95,11 @@ class Run(NamedTuple):
         """Every commit with its tokens as (who wrote it: "draft" or "target", text).
 
         A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
-        but the last of its own tokens were fed. The first proposal starts where the prompt ends.
+        but the last of its own tokens were fed.
         """
         proposals = [(e.kept + e.fed - len(e.tokens) + 1, e)
                      for e in self.trace.operations if e.op == "propose" and e.tokens]
-        position = min((first for first, _ in proposals), default=0)
+        position = self.start
         drafted = {first + i for first, e in proposals
                    for i, outcome in enumerate(e.outcome) if outcome == "accepted"}
         commits = []
@@ -95,6 +121,9 @@ def run_of(item, label: str | None = None) -> Run:
     method = str(meta.get("method") or "run")
     parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
     parts += [f"without {meta['without']}"] if meta.get("without") else []
+    parts += [f"lookahead {meta['lookahead']}"] if meta.get("lookahead") else []
+    if meta.get("servers"):
+        parts.append(f"{meta['servers']} target" + "s" * (meta["servers"] > 1))
     return Run(label or NAMES.get(method, method), "" if label else ", ".join(parts), trace,
                getattr(item, "pieces", None) or {})
 
@@ -103,11 +132,17 @@ def duration(seconds: float, unit: tuple[str, float]) -> str:
     return f"{number(seconds * unit[1], 4)} {unit[0]}"
 
 
-def speedup(run: Run, runs: list[Run]) -> float:
-    """Decode speed over the autoregressive run's, if ``runs`` has one of the same kind."""
-    base = next((r for r in runs if r.trace.meta.get("method") == "autoregressive"
+def speedup(run: Run, runs: list[Run], base: str = "autoregressive") -> float:
+    """Decode speed over that of the ``base`` method, if ``runs`` has it in the same kind."""
+    base = next((r for r in runs if r.trace.meta.get("method") == base
                  and r.kind == run.kind), None)
     return run.stats.decode_speed / base.stats.decode_speed if base else float("nan")
+
+
+def untested(run: Run) -> float:
+    """Share of the drafts that no target looked at."""
+    s = run.stats
+    return 1 - (s.accepted + s.rejected) / s.drafted if s.drafted else float("nan")
 
 
 def waits(run: Run) -> str:

@@ -27,7 +27,8 @@ WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letter
 
 
 class Shape(NamedTuple):
-    """A rectangle in a lane. ``kind``: accepted, rejected, wasted, score, unused or idle."""
+    """A rectangle in a lane. ``kind``: accepted, rejected, wasted, score, unused, idle or
+    lost."""
 
     kind: str
     x: float
@@ -135,10 +136,9 @@ def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
                     tip_of(run, event, frame, "drafting, cancelled"))
 
 
-def scoring(run: Run, event: Event, frame: Frame, last_commit: float) -> Shape:
-    """A target pass; ``unused`` when it failed, was cancelled or outlived the last commit."""
-    end = event.ts + event.dur
-    used = event.tokens and end <= last_commit * (1 + 1e-9)
+def scoring(run: Run, event: Event, frame: Frame, used: bool) -> Shape:
+    """A target pass; ``unused`` when it failed, was cancelled, came too late or was of a text that
+    was not to be."""
     tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last:]]
     what = "target pass: one row, for the next token"
     if tested:
@@ -150,12 +150,14 @@ def scoring(run: Run, event: Event, frame: Frame, last_commit: float) -> Shape:
 
 
 def lane(run: Run, device: str, y: float, frame: Frame) -> Lane:
-    """The device's operations and, between them, its waiting, up to the run's end."""
-    last = max((e.end for e in run.trace.commits), default=0.0)
-    shapes, free = [], 0.0
-    events = sorted((e for e in run.trace.operations if e.device == device), key=lambda e: e.ts)
+    """The device's operations and, between them, its waiting, up to the run's end or its own."""
+    last = max((e.end for e in run.trace.commits), default=0.0) * (1 + 1e-9)
+    shapes, free, stale = [], 0.0, run.stale(device)
+    ends = run.lost.get(device, run.seconds)
+    events = sorted((e for e in run.trace.operations if e.device == device and e.ts < ends),
+                    key=lambda e: e.ts)
     for event in [*events, None]:
-        start = run.seconds if event is None else event.ts
+        start = ends if event is None else event.ts
         if start - free > frame.span * 1e-6:
             tip = f"{device} waits {frame.time(start - free)}\nfrom {frame.time(free)}"
             shapes.append(Shape("idle", frame.x(free), frame.x(start - free), "", tip))
@@ -163,5 +165,9 @@ def lane(run: Run, device: str, y: float, frame: Frame) -> Lane:
             break
         free = max(free, event.ts + event.dur)
         shapes += (proposal(run, event, frame) if event.op == "propose"
-                   else [scoring(run, event, frame, last)])
+                   else [scoring(run, event, frame, event.tokens and event.end <= last
+                                 and event.id not in stale)])
+    if ends < run.seconds:
+        shapes.append(Shape("lost", frame.x(ends), frame.x(run.seconds - ends), "lost",
+                            f"{device} was lost at {frame.time(ends)}"))
     return Lane(device, y, tuple(shapes))

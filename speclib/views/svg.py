@@ -18,11 +18,11 @@ from .shapes import FONT, GUTTER, PAD, Lane, Shape, text_width
 FONTS = "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 INK, QUIET = "#1a1a1a", "#5a5a5a"
 COLOURS = {"accepted": "#009E73", "rejected": "#D55E00", "wasted": "#F0E442",
-           "score": "#0072B2", "unused": "#9CC7E4", "idle": "#f3f3f3"}
+           "score": "#0072B2", "unused": "#9CC7E4", "idle": "#f3f3f3", "lost": "#4d4d4d"}
 WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 LEGEND = [("accepted", "drafted: accepted"), ("rejected", "rejected"),
           ("wasted", "wasted"), ("score", "target pass"),
-          ("unused", "unused"), ("idle", "waiting")]
+          ("unused", "unused"), ("idle", "waiting"), ("lost", "lost")]
 LEFT = PAD + GUTTER
 DENSE = 4                               # pixels between lines, at least; timeline.js has the same
 QUOTE = {'"': "&quot;"}
@@ -68,7 +68,7 @@ def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
         more["text_decoration"] = "line-through"
     return drawn + words(shape.label, shape.x + shape.width / 2, y + LANE / 2 + 5, cls="label",
                          text_anchor="middle", pointer_events="none",
-                         fill="#fff" if shape.kind == "score" else "#000", **more)
+                         fill="#fff" if shape.kind in ("score", "lost") else "#000", **more)
 
 
 def hidden(flag: bool) -> dict:
@@ -142,7 +142,7 @@ def legend(figure: Figure, name: str) -> str:
     shown = {shape.kind for g in figure.groups for lane in g.lanes for shape in lane.shapes}
     x, drawn = float(PAD), []
     for kind, label in LEGEND:
-        if kind == "unused" and kind not in shown:
+        if kind in ("unused", "lost") and kind not in shown:
             continue
         fill = f"url(#{name}-{kind})" if kind in ("idle", "wasted") else COLOURS[kind]
         drawn += [tag("rect", x=n(x), y=PAD, width="20", height="16", fill=fill),

@@ -1,0 +1,143 @@
+"""Cancelling: what is wanted no more ends soon, is counted, and leaves nothing wrong behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import speclib
+from speclib.latency import Latency
+from speclib.metrics import stats
+from speclib.models.toy import BOS, Toy
+from speclib.operations import Stopped
+from speclib.processes import Processes
+from speclib.tokens import Coins, Sampler
+from speclib.virtual import Virtual
+from speclib.worker import STOP
+from speclib.world import Cancelled
+
+TOY = speclib.load_pair("toy")
+
+
+class After:
+    """Says no ``count`` times, then yes."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def __call__(self) -> bool:
+        self.count -= 1
+        return self.count < 0
+
+
+def begin(world, text=(BOS,)):
+    world.begin(text, sampler=Sampler(), coins=Coins(), limit=64)
+    return world
+
+
+# -- between layers -----------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def target():
+    pytest.importorskip("torch")
+    return speclib.load_pair("embedded/llama-7b-70b").build("target", dilated=False)
+
+
+def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran(target):
+    layers = target.network.config.num_hidden_layers
+    first, longer, other = tuple(range(3, 11)), tuple(range(3, 16)), (3, 4, 5, 6, 70, 71, 72)
+
+    def logits(stop: int | None, unwanted, text):
+        target.reset()
+        target.rows(first, 0, Sampler())
+        if stop is not None:
+            target.stopped = After(stop)
+            with pytest.raises(Stopped):
+                target.rows(unwanted, 2, Sampler())
+            target.stopped = bool
+            held = {layer.get_seq_length() for layer in target.cache.layers}
+            assert held == {len(target.prefix.fed)} == {8 if unwanted is longer else 4}
+        target.rows(text, 1, Sampler())
+        return target.logits
+
+    for text in (longer, other):
+        never = logits(None, None, text)
+        for unwanted in (longer, other) if text is other else (longer,):
+            for stop in range(layers):
+                np.testing.assert_allclose(logits(stop, unwanted, text), never, atol=1e-6)
+    assert layers > 1
+
+
+def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(target):
+    from speclib.operations import Propose, Request, perform
+    layers = target.network.config.num_hidden_layers
+    op, request = Propose((3, 4, 5), 6), Request(-1, Coins(), Sampler())
+    whole = perform(op, target, request).value[0]
+    target.reset()
+    target.stopped = After(2 * layers + 1)              # in the first layer but one of pass three
+    done = perform(op, target, request)
+    target.stopped = bool
+    assert done.value[0] == whole[:2] and (done.kept, done.fed) == (0, 4)
+
+
+# -- what a trace shows ---------------------------------------------------------------------------
+def test_cancelled_drafting_shows_the_passes_that_were_over():
+    """A draft pass takes 1/4 of the target's: when that ends, four are over, of which the last
+    one's token was not fed."""
+    models = {"draft": Toy(0.9), "target": Toy()}
+    world = begin(Virtual(models, Latency.ratio(4), cancel="immediate"))
+    drafting = world.draft.propose(world.text, 8)
+    world.wait(world.target.score(world.text))
+    world.cancel(drafting)
+    event = world.end().operations[-1]
+    assert isinstance(drafting.error, Cancelled) and drafting.done
+    assert len(event.tokens) == 4 and set(event.outcome) == {"wasted"}
+    assert (event.kept, event.fed, event.dur) == (0, 4, 1.0)
+    assert stats(world.end()).draft_runs == stats(world.end()).drafted == 4
+
+
+@pytest.mark.parametrize("device", ["draft", "target"])
+def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(device):
+    lasts = {"draft": 4 * 0.5, "target": 2.0}[device]
+    for policy in ("immediate", "after-op"):
+        with Processes(TOY, emulate=Latency.ratio(4, 2.0), cancel=policy) as world:
+            at = begin(world).devices[device]
+            future = at.propose(world.text, 4) if device == "draft" else at.score(world.text)
+            world.cancel(future)
+            event = world.end().operations[0]
+            assert (event.dur < lasts) == (policy == "immediate")
+            assert isinstance(future.error, Cancelled) == (policy == "immediate")
+
+
+def test_emulated_drafting_that_is_cancelled_shows_the_passes_that_were_over():
+    with Processes(TOY, emulate=Latency.ratio(4, 0.4), cancel="immediate") as world:
+        drafting = begin(world).draft.propose(world.text, 40)
+        world.wait(world.target.score(world.text))
+        world.cancel(drafting)
+        event = next(e for e in world.end().operations if e.device == "draft")
+    assert 4 <= len(event.tokens) == event.fed < 40
+    assert len(event.tokens) == int(event.dur / 0.1 + 1e-3)
+
+
+# -- the next operation ---------------------------------------------------------------------------
+def test_a_stop_that_comes_too_late_stops_nothing():
+    with Processes(TOY, cancel="immediate") as world:
+        rows = world.wait(begin(world).target.score(world.text))
+        for _ in range(3):
+            world._workers["target"].pipe.send(STOP)
+            again = world.target.score(world.text)
+            assert (world.wait(again) == rows).all()
+
+
+def test_after_cancelled_operations_a_device_says_what_it_says_without():
+    text = tuple(range(1, 9))
+    with Processes(TOY, cancel="immediate", emulate=Latency.ratio(2, 0.02)) as world:
+        begin(world)
+        for n in range(1, 8):
+            world.cancel(world.target.score(text[:n]), world.draft.propose(text[:n], 5))
+        scored, drafted = world.target.score(text, last=3), world.draft.propose(text, 5)
+        rows, tokens = world.all(scored, drafted)
+    assert (rows == TOY.build("target").rows(text, 3, Sampler())).all()
+    draft, said = TOY.build("draft"), list(text)
+    for _ in range(5):
+        said.append(int(draft.rows(said, 0, Sampler())[0].argmax()))
+    assert [t.token for t in tokens] == said[8:]
