@@ -153,6 +153,19 @@ def test_charts_are_of_the_filled_kinds_and_paint_no_background(filled):
     assert charts.chart(filled["table-15"]) is None
 
 
+@pytest.mark.parametrize("key", ["pearl", "dsi"])
+def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
+    for table in load_paper(key).tables.values():
+        printed = {(row, column): value for row, column, value in table.cells
+                   if table.setting(row, column)["unit"] == table.unit}
+        shown = SimpleNamespace(table=table, kinds=("paper", "virtual"), figure=None,
+                                values={"paper": printed, "virtual": printed})
+        if table.rows not in ("pair", "target / drafter / dataset") or not printed:
+            continue
+        bars = [y for bar in charts.pairs(shown).data for y in bar.y if y is not None]
+        assert sorted(bars) == sorted([*printed.values()] * 2), table.item
+
+
 # -- pages ---------------------------------------------------------------------------------------
 def test_no_page_names_anything_outside_its_folder(filled):
     outputs = [output(**{"text/html": tables.section_html(item)}) for item in filled.values()]

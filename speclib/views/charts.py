@@ -109,10 +109,10 @@ def _method_colour(rows: list[str], j: int) -> str:
 
 def pairs(filled) -> go.Figure:
     """A panel per column (or row, if those are fewer), a bar per kind: print beside ours. Columns
-    of another metric have another scale and no bars."""
+    of another unit have another scale and no bars."""
     table = filled.table
     columns = [c for c in table.column_labels
-               if table.column.get(c, {}).get("metric", table.metric) == table.metric]
+               if table.column.get(c, {}).get("unit", table.unit) == table.unit]
     by_row = len(table.row_labels) < len(columns)
     titles, names = ((table.row_labels, columns) if by_row else (columns, table.row_labels))
     across = 1 if len(names) > MANY else 2
