@@ -9,6 +9,7 @@ others standing and is reported at the end. Knows methods, worlds and prompts; n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal
@@ -176,8 +177,9 @@ def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spe
     errors: dict[Spec, Exception] = {}
     with progress or Progress("cells") as bar:
         for kind, engine in engines.items():            # one after the other: they are timed
-            for spec, outcome in engine.results([s for s in wanted if s.kind == kind], bar):
-                (runs if isinstance(outcome, Run) else errors)[spec] = outcome
+            with closing(engine.results([s for s in wanted if s.kind == kind], bar)) as outcomes:
+                for spec, outcome in outcomes:
+                    (runs if isinstance(outcome, Run) else errors)[spec] = outcome
     if errors:
         raise CellsFailed(runs, errors)
     return {spec: runs[spec] for spec in wanted}
