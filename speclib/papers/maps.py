@@ -99,7 +99,7 @@ def _code(filled, rules: Heatmaps, ahead: int) -> Maps:
 def _add(filled, row: str, column: str, value: float, setup: str, note: str) -> None:
     s = filled.table.setting(row, column)
     assembling.add(filled, row, column, s["metric"], s["unit"], "virtual", setup, round(value, 9),
-                   source="drafter latency x acceptance", note=note)
+                   source="speclib/heatmaps.py", note=note)
 
 
 # -- the accounting ------------------------------------------------------------------------------
