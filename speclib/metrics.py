@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .trace import Trace
+from .trace import Event, Trace
+
+DRAFTING = ("propose", "branch")        # operations of the draft
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def total(many: Iterable[Stats]) -> Stats:
 def stats(trace: Trace) -> Stats:
     """Counts one request's trace."""
     commits = [e for e in trace.commits if e.tokens]
-    drafts = [e for e in trace.operations if e.op == "propose"]
+    drafts = [e for e in trace.operations if e.op in DRAFTING]
     scores = [e for e in trace.operations if e.op == "score"]
     outcomes = [o for e in trace.events for o in e.outcome]     # of lookups too: no model ran
     return Stats(
@@ -135,7 +137,7 @@ def stats(trace: Trace) -> Stats:
         drafted=len(outcomes),
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
-        draft_runs=sum(len(e.tokens) for e in drafts),
+        draft_runs=sum(passes(e) for e in drafts),
         target_runs=len(scores),
         draft_seconds=sum(e.dur for e in drafts),
         target_seconds=sum(e.dur for e in scores),
@@ -143,6 +145,11 @@ def stats(trace: Trace) -> Stats:
         caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept),
         overruns=sum(e.overrun for e in trace.operations),
         **_steps(trace))
+
+
+def passes(event: Event) -> int:
+    """Forward passes of a drafting operation; each of several sequences has its own."""
+    return len(event.tokens) if event.op == "propose" or not event.tokens else event.last + 1
 
 
 def _steps(trace: Trace) -> dict:
@@ -155,7 +162,9 @@ def _steps(trace: Trace) -> dict:
     for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
         busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
         reached = max(reached, event.end)
-    seconds = {op: sum(e.dur for e in later if e.op == op) for op in ("propose", "score", "commit")}
+    def seconds(*ops: str) -> float:
+        return sum(e.dur for e in later if e.op in ops)
+
     return {"steps": len(ends) - 1, "step_seconds": ends[-1] - ends[0], "step_busy": busy,
-            "step_draft": seconds["propose"], "step_target": seconds["score"],
-            "step_verify": seconds["commit"]}
+            "step_draft": seconds(*DRAFTING), "step_target": seconds("score"),
+            "step_verify": seconds("commit")}

@@ -18,6 +18,7 @@ from .devices import Cancelled
 from .errors import SpeclibError
 from .latency import Latency
 from .methods import METHODS
+from .metrics import passes
 from .operations import Done
 from .tokens import Coins, Sampler, certain
 from .trace import Event, Trace
@@ -91,6 +92,8 @@ class Replayed(Virtual):
         ended = not event.cancelled and (event.tokens or not getattr(op, "n", 1))
         if op.name == "propose":
             value = event.tokens, certain(event.tokens, self.vocab)
+        elif op.name == "branch":
+            value = event.drafts, event.chances
         elif ended:
             value = self._rows(op.text, op.last)
         seconds = inf if not ended else event.dur if self.latency is None else \
@@ -118,7 +121,7 @@ class Replayed(Virtual):
         if same and event.tokens and op.name == "score":
             same = (event.tokens, event.last) == (op.text[event.kept:], op.last)
         elif same and event.tokens and not event.cancelled:     # may stop early; last: not fed
-            ends = len(op.text) + len(event.tokens) - 1
+            ends = len(op.text) + passes(event) - 1
             same = len(event.tokens) <= op.n and event.kept + event.fed == ends
         if not same:
             there = "nothing" if event is None else \

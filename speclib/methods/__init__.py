@@ -8,6 +8,7 @@ from inspect import signature
 from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi
+from .duodecoding import duodecoding
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .speculative import speculative
@@ -19,6 +20,7 @@ METHODS = {
     "assisted": assisted,
     "prompt_lookup": prompt_lookup,
     "dsi": dsi,
+    "duodecoding": duodecoding,
 }
 
 # What these ask for depends on what ends first: their runs are not each other's on another clock.
@@ -28,6 +30,7 @@ BY_TIME = {"dsi"}
 VARIANTS = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
     "dsi": [{"lookahead": 1}, {"lookahead": 3}, {"lookahead": 2, "test": "ratio"}],
+    "duodecoding": [{}, {"k": 1}, {"k": 3}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
 

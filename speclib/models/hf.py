@@ -71,9 +71,9 @@ class HFModel:
         self.logits = self._finite(exact.cpu().numpy())
         return sampler(self.logits)
 
-    def confidence(self, token: int) -> float:
-        """The probability of ``token`` after the last text, at temperature 1."""
-        return float(Sampler(1.0)(self.logits[-1:])[0, token])
+    def chances(self) -> np.ndarray:
+        """The probabilities [V] of what follows the last text, at temperature 1."""
+        return Sampler(1.0)(self.logits[-1:])[0]
 
     @staticmethod
     def _finite(logits: np.ndarray) -> np.ndarray:
