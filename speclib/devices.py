@@ -5,6 +5,7 @@ from __future__ import annotations
 from .branch import Branch
 from .errors import SpeclibError
 from .operations import Propose, Score
+from .tree import Tree
 
 
 class DeviceLost(SpeclibError):
@@ -56,3 +57,8 @@ class Device:
     def score(self, text, last: int = 0) -> Future:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
         return self.world.submit(self.name, Score(tuple(text), last))
+
+    def tree(self, text, tokens, parents, looked: int = 0) -> Future:
+        """Future of rows [len(tokens) + 1, V]: p after ``text``, then after the path to each node
+        of the tree of ``tokens`` that grows there (see Tree)."""
+        return self.world.submit(self.name, Tree((*text, *tokens), tuple(parents), looked))

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .rounds import DRAFTING, steps, with_tail
 from .trace import Event, Trace
-
-DRAFTING = ("propose", "branch")        # operations of the draft
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,9 @@ class Stats:
     step_draft: float = 0.0
     step_target: float = 0.0
     step_verify: float = 0.0
+    # As published code counts: with the drafts that no target verified; see rounds.with_tail:
+    with_tail: int = 0
+    with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
         return Stats(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -76,6 +78,22 @@ class Stats:
     def decode_speed_e2e(self) -> float:
         """Committed tokens per second, prefill included."""
         return _ratio(self.tokens, self.seconds)
+
+    @property
+    def published_speed(self) -> float:
+        """Tokens per second as the published code of PEARL and DuoDecoding counts them: prefill
+        and unverified drafts included."""
+        return _ratio(self.with_tail, self.with_tail_seconds)
+
+    @property
+    def inflation(self) -> float:
+        """That over committed tokens per second, prefill included: what the counting adds."""
+        return _ratio(self.published_speed, self.decode_speed_e2e)
+
+    @property
+    def drafted_per_round(self) -> float:
+        """Tokens that the target is offered per iteration; plain decoding processes its own."""
+        return _ratio(self.drafted, self.rounds) if self.drafted else 1.0
 
     @property
     def tpot(self) -> float:
@@ -144,27 +162,10 @@ def stats(trace: Trace) -> Stats:
         operations=len(trace.operations),
         caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept),
         overruns=sum(e.overrun for e in trace.operations),
-        **_steps(trace))
+        **steps(trace),
+        **dict(zip(("with_tail", "with_tail_seconds"), with_tail(trace), strict=True)))
 
 
 def passes(event: Event) -> int:
     """Forward passes of a drafting operation; each of several sequences has its own."""
     return len(event.tokens) if event.op == "propose" or not event.tokens else event.last + 1
-
-
-def _steps(trace: Trace) -> dict:
-    """Where the time goes from the end of the first round to the end of the last."""
-    later = [e for e in trace.events if e.round > 0]
-    ends = [e.end for e in trace.commits]
-    if len(ends) < 2:
-        return {}
-    busy, reached = 0.0, ends[0]
-    for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
-        busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
-        reached = max(reached, event.end)
-    def seconds(*ops: str) -> float:
-        return sum(e.dur for e in later if e.op in ops)
-
-    return {"steps": len(ends) - 1, "step_seconds": ends[-1] - ends[0], "step_busy": busy,
-            "step_draft": seconds(*DRAFTING), "step_target": seconds("score"),
-            "step_verify": seconds("commit")}

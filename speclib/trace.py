@@ -18,11 +18,12 @@ class Event(NamedTuple):
     of one length, one after another in ``tokens``; ``chances`` are theta and what the draft gave
     each one's first token; ``last`` of the tokens fed are drafted. ``lookup`` (on "controller"):
     the same of tokens that no model drafted; it takes no time. ``score``: ``tokens`` are the ids
-    fed, of which the last ``last`` are drafted. ``commit`` (on "controller"): the ids committed at
-    its end; it lasts from the last result in hand, so it is the time of verifying. ``kept`` and
-    ``fed`` count the KV cache's tokens before the operation and those it added. ``overrun``: an
-    emulated operation outlasted its latency. ``lost``: its device was lost by then, or failed in
-    it. ``cancelled``: it ended before its time; it shows what it had drafted and fed until then."""
+    fed, of which the last ``last`` are candidates, and after the last of those the target ``said``
+    what it finds likeliest. ``commit`` (on "controller"): the ids committed at its end; it lasts
+    from the last result in hand, so it is the time of verifying. ``kept`` and ``fed`` count the KV
+    cache's tokens before the operation and those it added. ``overrun``: an emulated operation
+    outlasted its latency. ``lost``: its device was lost by then, or failed in it. ``cancelled``:
+    it ended before its time; it shows what it had drafted and fed until then."""
 
     ts: float
     dur: float
@@ -41,6 +42,7 @@ class Event(NamedTuple):
     cancelled: bool = False
     sequences: int = 1
     chances: tuple[float, ...] = ()
+    said: tuple[int, ...] = ()
 
     @property
     def end(self) -> float:
@@ -87,7 +89,7 @@ class Trace:
     @classmethod
     def from_json(cls, text: str) -> Trace:
         raw = json.loads(text)
-        tuples = ("tokens", "outcome", "chances")
+        tuples = ("tokens", "outcome", "chances", "said")
         return cls([Event(**{k: tuple(v) if k in tuples else v for k, v in e.items()})
                     for e in raw["events"]], raw["meta"])
 

@@ -170,9 +170,12 @@ class Watched(Virtual):
         super()._start(future)
         (value, kept, fed), = (done for _, _, f, done in self._heap if f is future)
         drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
-        held, fed_more = model.prefix.fed[len(op.text):], sum(len(d[1:]) for d in drafts)
-        assert model.prefix.fed[:len(op.text)] == list(op.text)     # the cache holds what was fed,
-        assert tuple(held) in {d[:len(held)] for d in drafts}       # of sequences the last fed
+        nodes = getattr(op, "parents", ())                      # of a tree its first line stays
+        stays = len(op.text) - sum(nodes[:n] != tuple(range(-1, n - 1))
+                                   for n in range(1, len(nodes) + 1))
+        held, fed_more = model.prefix.fed[stays:], sum(len(d[1:]) for d in drafts)
+        assert model.prefix.fed[:stays] == list(op.text[:stays])    # the cache holds what was fed;
+        assert tuple(held) in {d[:len(held)] for d in drafts}   # of sequences the last fed, too
         assert len(drafts) > 1 or len(held) == fed_more
         again = kept + fed - len(op.text) - fed_more    # of several the first, once for theta alone
         assert again == 0 or again == 1 and len(drafts) > 1
@@ -303,7 +306,8 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(case, d
     sampler = Sampler(0.7, 3, 0.9)
     for settings in case.at(3):
         decode(case.method, {"draft": draft, "target": target}, 12, sampler=sampler, **settings)
-    assert seen or case.name in ("autoregressive", "prompt_lookup", "duodecoding")
+    assert seen or case.name in ("autoregressive", "prompt_lookup", "duodecoding", "lookahead",
+                                 "rest")
     assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 

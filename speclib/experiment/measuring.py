@@ -21,12 +21,15 @@ from ..pairs import load_pair
 from ..paths import DATA
 from ..processes import Processes
 from ..progress import Progress
+from ..rounds import branches
 from . import Run, Spec, cache, machine, measured_cells
 from .measured_cells import Setting
 
 CODE = ("speclib.experiment.measured_cells", "speclib.processes", "speclib.models.hf",
         "speclib.models.toy")
+LLAMACPP = ("speclib.models.llamacpp", "speclib.models.ggufs")
 PLAIN = Setting("autoregressive", None)
+SHARED = ("task", "length", "tokens", "temperature", "seed", "ignore_eos")
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
 
 
@@ -54,7 +57,8 @@ class Cell:
             self.header |= {"trace": result.trace.to_json(), "agree": more["agree"],
                             "pieces": {str(k): v for k, v in result.pieces.items()}}
         self.rows.append({"stats": astuple(result.stats), "baseline": astuple(plain.stats),
-                          "differs": more["differs"], "gap": more["gap"]})
+                          "branches": branches(result.trace), "differs": more["differs"],
+                          "gap": more["gap"]})
         self.header["seconds"] = round(sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3)
         cache.save(self.key, self.header, self.rows)
         self.bar.step(self.spec.name)
@@ -66,7 +70,8 @@ class Cell:
                    [Stats(*row["baseline"]) for row in self.rows], head["gamma"], head["c"],
                    head["machine"], head["seconds"], head["created"],
                    head["facts"] | found | {"agree": head["agree"]}, head["trace"],
-                   {int(k): v for k, v in head["pieces"].items()}, self.cached)
+                   {int(k): v for k, v in head["pieces"].items()},
+                   [row["branches"] for row in self.rows], self.cached)
 
 
 def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
@@ -102,13 +107,14 @@ def _measure(pair: str, dtype: str, servers: int, cancel: str,
         return failed
     cells[0].bar.step(f"starting {pair}", 0)
     with Processes(load_pair(pair), dtype=dtype, servers=servers, cancel=cancel) as world:
-        facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2)}
+        facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2),
+                 "draft": world.pair.runtime("draft")}
         warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
             group = [c for c in cells if _conditions(c.spec) == conditions]
             most = max(c.spec.requests for c in group)
-            texts = [p.input for p in load_prompts(conditions[0], most)]
-            common = dict(zip(("tokens", "temperature", "seed"), conditions[1:], strict=True))
+            texts = measured_cells.texts(*conditions[:2], most, world.pair.tokenizer)
+            common = dict(zip(SHARED[2:], conditions[2:], strict=True))
             for cell in group:
                 try:
                     _warm_up(cell, world, texts[0], common, warm)
@@ -122,14 +128,7 @@ def _measure(pair: str, dtype: str, servers: int, cancel: str,
 
 def _conditions(spec: Spec) -> tuple:
     """What cells must share to be compared prompt by prompt."""
-    return spec.task, spec.tokens, spec.temperature, spec.seed
-
-
-def load_prompts(task: str, n: int):
-    """The first ``n`` prompts of a task; "toy" is the toys' own."""
-    if task == "toy":
-        return [prompts.Prompt("toy", f"toy/{i}", text="toy") for i in range(n)]
-    return prompts.load(task, n)
+    return tuple(getattr(spec, name) for name in SHARED)
 
 
 def _warm_up(cell: Cell, world, text, common: dict, warm: set[Setting]) -> None:
@@ -193,5 +192,7 @@ def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its data and this machine."""
     path = [] if spec.task == "toy" else [prompts.locate(spec.task, None)[0]]
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
-    return cache.digest(spec.model_dump_json(), cache.code_of(METHODS[spec.method], *CODE),
-                        cache.data(*files), machine.environment())
+    draft = load_pair(spec.pair).runtime("draft")
+    code = (*CODE, *LLAMACPP) if draft.startswith("llama.cpp") else CODE
+    return cache.digest(spec.model_dump_json(), cache.code_of(METHODS[spec.method], *code),
+                        cache.data(*files), draft, machine.environment())

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import SpeclibError
 from ..operations import Prefix, Stopped
 from ..tokens import Sampler
+from ..tree import paths, stem
 
 BOS = 0                     # a toy prompt is this one token; no toy ever writes it
 
@@ -36,11 +37,24 @@ class _Uncached:
         if len(text) > self.context:
             raise SpeclibError(f"a text of {len(text)} tokens does not fit this toy's context of "
                                f"{self.context}: ask for fewer tokens, or build it with more")
+        self._pass(text, last)
+
+    def _pass(self, text, last: int) -> None:
         kept = self.prefix.keep(text, last)
         if self.stopped():
             self.cut(kept)
             raise Stopped
         self.prefix.move(text, kept)
+
+    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
+        """The rows of a Tree, as if of one pass; cached stay the text and the tree's stem."""
+        self._pass(text, len(parents))
+        self.cut(len(text) - len(parents) + stem(parents))
+        cached, self.prefix = self.prefix, Prefix()
+        try:
+            return np.concatenate([self.rows(t, 0, sampler) for t in paths(text, parents)])
+        finally:
+            self.prefix = cached
 
 
 class Toy(_Uncached):
