@@ -8,7 +8,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-all test-browser lab lectures models merge bench lint clean
+.PHONY: help setup llamacpp reproduce test test-all test-browser lab lectures models merge bench lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -23,6 +23,9 @@ $(READY): requirements.lock pyproject.toml
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
+
+llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes on two cores)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-llamacpp.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(PAPER),--paper $(PAPER))

@@ -17,6 +17,7 @@ _LAZY = {
     "simulate": "whatif", "compare": "whatif", "replay": "replaying",
     "timeline": "views.timeline", "explorer": "views.explorer",
     "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",
+    "sequences": "views.sequences",
     "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

@@ -5,6 +5,7 @@ c = t_target / t_draft as the papers' formulas have them. Knows no method: only 
 from __future__ import annotations
 
 import os
+import re
 from math import ceil
 
 from .errors import SpeclibError
@@ -18,7 +19,8 @@ MOST = 7                    # target servers beside a drafter: the paper's node 
 def settled(method: str, known: list[str], given: dict, world) -> dict:
     """``given`` for an open ``world``, checked, with a number for each "auto" that is ``known``:
     gamma = round(c), the optimum of PEARL's Theorem 1; servers = ceil(c / lookahead), as far as
-    there are; lookahead = ceil(c / servers). Both auto: every server there is.
+    there are; lookahead = ceil(c / servers). Both auto: every server there is. A gamma like "c-2"
+    is round(c) - 2, at least 1.
 
     Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
     """
@@ -30,12 +32,12 @@ def settled(method: str, known: list[str], given: dict, world) -> dict:
         raise SpeclibError(f"servers is {now['servers']}, but this world has {there} target "
                            f"device{'s' * (there > 1)}: open it with servers={now['servers']}")
     formulas = {
-        "gamma": lambda: max(1, round(world.ratio)),
+        "gamma": lambda: max(1, round(world.ratio) + offset(given.get("gamma", "auto"))),
         "servers": lambda: there if now["lookahead"] == "auto" else
         min(there, needed(world.ratio, now["lookahead"])),
         "lookahead": lambda: needed(world.ratio, now["servers"])}
     for name, formula in formulas.items():
-        if now.get(name) == "auto":
+        if isinstance(now.get(name), str):
             now[name] = formula()
     return {name: value for name, value in given.items() if name in known} | now
 
@@ -61,7 +63,15 @@ def needed(c: float, each: int) -> int:
 
 
 def checked(name: str, value):
-    """``value``, if it is "auto" or a count."""
-    if value == "auto" or isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    """``value``, if it is "auto" or a count; a gamma may be "c-2", too."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if value == "auto" or whole or name == "gamma" and offset(value):
         return value
-    raise SpeclibError(f"{name} is {value!r}: give {COUNTS[name]} of 1 or more, or 'auto'")
+    raise SpeclibError(f"{name} is {value!r}: give {COUNTS[name]} of 1 or more, or 'auto'"
+                       + (", or 'c-2', 'c+1', ...: so far from c" if name == "gamma" else ""))
+
+
+def offset(gamma) -> int:
+    """What "c-2" says; 0 for anything else."""
+    found = re.fullmatch(r"c([+-]\d{1,3})", gamma) if isinstance(gamma, str) else None
+    return int(found[1]) if found else 0

@@ -53,19 +53,21 @@ def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | No
     models = {name: pair.build(name.partition("-")[0], dtype, dilated=False)
               for name in named(servers)}
     opened = Virtual(models, load_latency(name), cancel=cancel or "immediate")
-    opened.pair, opened.dtype = pair, dtype
+    opened.pair, opened.dtype, opened.datastore = pair, dtype, pair.datastore
     return opened
 
 
 def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gamma="auto",
            max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
            seed: int = 0, request: int = 0, dtype: str = "auto", world: World | str = "processes",
-           cancel: str | None = None, on_commit=None, **settings) -> Result:
+           cancel: str | None = None, ignore_eos: bool = False, on_commit=None,
+           **settings) -> Result:
     """Decodes ``prompt`` (a str, or chat messages) with ``method``, exactly as the target would.
 
     ``gamma``: draft length, or "auto" = round(c), c = t_target / t_draft as this world measures it.
     ``world``: "virtual", "emulated", "processes", or an open World, whose pair wins. ``cancel``:
-    when work that nobody wants any more ends, see open_world. ``seed`` and ``request`` key the
+    when work that nobody wants any more ends, see open_world. ``ignore_eos``: an end token is a
+    token like any other, for comparisons that want equal lengths. ``seed`` and ``request`` key the
     randomness. ``on_commit(tokens)`` streams. Further keywords go to the method; its ``lookahead``
     and ``servers`` are "auto", too, where left out (see ``auto``).
     Raises SpeclibError naming the value that is wrong and what would be right.
@@ -83,8 +85,9 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
                                f"{here.cancel_policy!r}: open it with the other, or leave it out")
         settings = settled(method, parameters(method), given, here)
         ids = encode(prompt, here.pair, max_new_tokens)
+        eos = frozenset() if ignore_eos else end_tokens(here.pair.tokenizer)
         here.begin(ids, sampler=sampler, coins=Coins(seed, request), limit=max_new_tokens,
-                   eos=end_tokens(here.pair.tokenizer), on_commit=on_commit)
+                   eos=eos, on_commit=on_commit)
         run(here, **settings)       # if it raises, what devices still do is the next begin's to end
         trace = here.end(method=method, pair=here.pair.name, prompt=list(ids), **settings)
     finally:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from .branch import Branch
 from .errors import SpeclibError
 from .operations import Propose, Score
+from .tree import Tree
 
 
 class DeviceLost(SpeclibError):
@@ -46,6 +48,17 @@ class Device:
         room = max(0, self.world.context - len(text))
         return self.world.submit(self.name, Propose(tuple(text), min(n, room), index, confidence))
 
+    def branch(self, text, budget: int, k: int | None = None, most: int = 8) -> Future:
+        """Future of k sequences of Drafted tokens after ``text``, ``budget`` in all (see Branch);
+        shorter where the models' context ends."""
+        room = max(0, self.world.context - len(text))
+        return self.world.submit(self.name, Branch(tuple(text), min(budget, room), k, most))
+
     def score(self, text, last: int = 0) -> Future:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
         return self.world.submit(self.name, Score(tuple(text), last))
+
+    def tree(self, text, tokens, parents, looked: int = 0) -> Future:
+        """Future of rows [len(tokens) + 1, V]: p after ``text``, then after the path to each node
+        of the tree of ``tokens`` that grows there (see Tree)."""
+        return self.world.submit(self.name, Tree((*text, *tokens), tuple(parents), looked))

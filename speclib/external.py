@@ -74,6 +74,9 @@ class External:
                                f"{', '.join(known) or 'none'}")
         if pair.target.is_toy:
             raise SpeclibError(f"peer {name!r} needs real models; pair {pair.name!r} is a toy")
+        if EXTERNAL[name].drafts and pair.runtime("draft") != "torch":
+            raise SpeclibError(f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
+                               f"{pair.runtime('draft')}: give its twin, as embedded/duo-torch")
         self.name, self.pair, self.timeout, self.start_timeout = name, pair, timeout, start_timeout
         self._build = (dtype, threads or pair.place.threads, packed, EXTERNAL[name].drafts,
                        end_tokens(pair.tokenizer), known | settings)
@@ -126,7 +129,7 @@ class External:
 
 def generate(pair: Pair, dtype: str, threads: int, packed: bool, drafts: bool, eos, settings: dict):
     """In the worker: builds the models; what answers (prompt's ids, limit)."""
-    pin(pair.place.target if threads == 1 else (), threads)
+    pin(pair.place.of("target") if threads == 1 else (), threads)
     from .models.peers import Transformers
     target, *draft = (pair.build(role, dtype, packed=packed)
                       for role in (("target", "draft") if drafts else ("target",)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .trace import Trace
+from .rounds import DRAFTING, steps, with_tail
+from .trace import Event, Trace
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Stats:
     step_draft: float = 0.0
     step_target: float = 0.0
     step_verify: float = 0.0
+    # As published code counts: with the drafts that no target verified; see rounds.with_tail:
+    with_tail: int = 0
+    with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
         return Stats(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -74,6 +78,22 @@ class Stats:
     def decode_speed_e2e(self) -> float:
         """Committed tokens per second, prefill included."""
         return _ratio(self.tokens, self.seconds)
+
+    @property
+    def published_speed(self) -> float:
+        """Tokens per second as the published code of PEARL and DuoDecoding counts them: prefill
+        and unverified drafts included."""
+        return _ratio(self.with_tail, self.with_tail_seconds)
+
+    @property
+    def inflation(self) -> float:
+        """That over committed tokens per second, prefill included: what the counting adds."""
+        return _ratio(self.published_speed, self.decode_speed_e2e)
+
+    @property
+    def drafted_per_round(self) -> float:
+        """Tokens that the target is offered per iteration; plain decoding processes its own."""
+        return _ratio(self.drafted, self.rounds) if self.drafted else 1.0
 
     @property
     def tpot(self) -> float:
@@ -122,8 +142,9 @@ def total(many: Iterable[Stats]) -> Stats:
 def stats(trace: Trace) -> Stats:
     """Counts one request's trace."""
     commits = [e for e in trace.commits if e.tokens]
-    drafts = [e for e in trace.operations if e.op == "propose"]
+    drafts = [e for e in trace.operations if e.op in DRAFTING]
     scores = [e for e in trace.operations if e.op == "score"]
+    shared = len({e.device for e in scores}) > 1        # between several targets
     outcomes = [o for e in trace.events for o in e.outcome]     # of lookups too: no model ran
     return Stats(
         requests=1,
@@ -135,27 +156,17 @@ def stats(trace: Trace) -> Stats:
         drafted=len(outcomes),
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
-        draft_runs=sum(len(e.tokens) for e in drafts),
+        draft_runs=sum(passes(e) for e in drafts),
         target_runs=len(scores),
         draft_seconds=sum(e.dur for e in drafts),
         target_seconds=sum(e.dur for e in scores),
         operations=len(trace.operations),
-        caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept),
+        caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept and shared),
         overruns=sum(e.overrun for e in trace.operations),
-        **_steps(trace))
+        **steps(trace),
+        **dict(zip(("with_tail", "with_tail_seconds"), with_tail(trace), strict=True)))
 
 
-def _steps(trace: Trace) -> dict:
-    """Where the time goes from the end of the first round to the end of the last."""
-    later = [e for e in trace.events if e.round > 0]
-    ends = [e.end for e in trace.commits]
-    if len(ends) < 2:
-        return {}
-    busy, reached = 0.0, ends[0]
-    for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
-        busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
-        reached = max(reached, event.end)
-    seconds = {op: sum(e.dur for e in later if e.op == op) for op in ("propose", "score", "commit")}
-    return {"steps": len(ends) - 1, "step_seconds": ends[-1] - ends[0], "step_busy": busy,
-            "step_draft": seconds["propose"], "step_target": seconds["score"],
-            "step_verify": seconds["commit"]}
+def passes(event: Event) -> int:
+    """Forward passes of a drafting operation; each of several sequences has its own."""
+    return len(event.tokens) if event.op == "propose" or not event.tokens else event.last + 1

@@ -1,7 +1,9 @@
 """What a device can be asked to do. Operations are values: they carry their whole prefix.
 
 A worker keeps what it can of its KV cache (``Prefix``) and feeds the rest, so no method ever
-handles rollback. Operations do not know which world runs them.
+handles rollback. ``run`` is the worker's part; ``result`` the controller's: what the future gives
+and what the trace shows, where ``drafted(tokens, rows)`` makes Drafted tokens. Operations do not
+know which world runs them.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ class Stopped(Exception):
 
 
 class Prefix:
-    """The tokens a KV cache holds: exactly those fed, in order."""
+    """The tokens a KV cache holds: exactly those fed, in order. ``count``: all ever fed to it."""
 
     def __init__(self):
         self.fed: list[int] = []
+        self.count = 0
 
     def keep(self, text, last: int = 0) -> int:
         """How many cached tokens serve ``text`` when its last ``last`` + 1 rows are wanted."""
@@ -47,6 +50,7 @@ class Prefix:
 
     def move(self, text, kept: int) -> None:
         """The cache now holds all of ``text``, the first ``kept`` of it from before."""
+        self.count += len(text) - kept
         self.fed[kept:] = text[kept:]
 
     def cut(self, length: int) -> None:
@@ -83,9 +87,12 @@ class Propose(NamedTuple):
             text.append(token)
             rows.append(row)
             if self.confidence is not None and (token in request.eos or self.confidence > (
-                    model.confidence(token) if request.sampler.greedy else row[token])):
+                    model.chances() if request.sampler.greedy else row)[token]):
                 break
         return tuple(text[len(self.text):]), np.stack(rows) if rows else np.empty((0, model.vocab))
+
+    def result(self, value, kept: int, fed: int, drafted):
+        return drafted(*value), {"tokens": tuple(value[0])}
 
 
 class Score(NamedTuple):
@@ -109,6 +116,9 @@ class Score(NamedTuple):
         except Stopped:
             return None
 
+    def result(self, value, kept: int, fed: int, drafted):
+        return value, {"tokens": self.text[kept:]}
+
 
 class Done(NamedTuple):
     """A finished operation: its result, KV tokens kept before it, tokens fed by it."""
@@ -123,15 +133,15 @@ def perform(op, model, request: Request) -> Done:
     if getattr(model, "run", None) != request.run:
         model.run = request.run
         model.reset()
-    kept = model.prefix.keep(op.text, getattr(op, "last", 0))
+    kept, before = model.prefix.keep(op.text, getattr(op, "last", 0)), model.prefix.count
     value = op.run(model, request)
-    return Done(value, kept, len(model.prefix.fed) - kept)
+    return Done(value, kept, model.prefix.count - before)
 
 
 def reached(op, done: Done, share: float) -> Done:
     """What of ``done`` there was after ``share`` of its time: the passes that were over then, all
-    taken as equally long, and what they had drafted."""
+    taken as equally long, and what they had drafted; of sequences nothing."""
     tokens, rows = ((), None) if op.name == "score" else done.value
-    over = min(len(tokens), int(len(tokens) * share + 1e-9))
+    over = min(len(tokens), int(len(tokens) * share + 1e-9)) if op.name == "propose" else 0
     fed = done.fed - len(tokens) + over if over else 0
     return Done(None if rows is None else (tokens[:over], rows[:over]), done.kept, fed)

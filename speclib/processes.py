@@ -24,7 +24,7 @@ from .tokens import Coins, Sampler
 from .worker import STOP, Array, Failure, device
 from .world import World
 
-ROWS = 64                   # distributions that fit a worker's buffer
+ROWS = 128                  # distributions that fit a worker's buffer
 
 
 class Processes(World):
@@ -48,7 +48,7 @@ class Processes(World):
         _ = pair.tokenizer                      # two vocabularies fail here, not in a worker,
         _ = [pair.place.of(d.role, d.index) for d in self.devices.values()]     # and a GPU missed
         self.pair, self.dtype, self.context = pair, dtype, pair.context
-        self.vocab = pair.vocab
+        self.vocab, self.datastore = pair.vocab, pair.datastore
         self.timeout, self.start_timeout = timeout, start_timeout
         self._workers: dict[str, Worker] = {}
         self._shared = {}                       # per worker: where it leaves its rows

@@ -18,6 +18,7 @@ from .devices import Cancelled
 from .errors import SpeclibError
 from .latency import Latency
 from .methods import METHODS
+from .metrics import passes
 from .operations import Done
 from .tokens import Coins, Sampler, certain
 from .trace import Event, Trace
@@ -81,7 +82,7 @@ class Replayed(Virtual):
 
     def __init__(self, trace: Trace, latency: Latency | None):
         said = (*trace.meta["prompt"], *(t for e in trace.commits for t in e.tokens))
-        vocab = 1 + max((*said, *(t for e in trace.events for t in e.tokens)))
+        vocab = 1 + max((*said, *(t for e in trace.events for t in e.tokens + e.said)))
         super().__init__(dict.fromkeys(trace.devices, Silent(vocab)), latency,
                          cancel=trace.meta["cancel"])
         self.said, self.recorded = said, {e.id: e for e in trace.operations}
@@ -91,8 +92,10 @@ class Replayed(Virtual):
         ended = not event.cancelled and (event.tokens or not getattr(op, "n", 1))
         if op.name == "propose":
             value = event.tokens, certain(event.tokens, self.vocab)
+        elif op.name == "branch":
+            value = event.drafts, event.chances
         elif ended:
-            value = self._rows(op.text, op.last)
+            value = self._rows(op.texts, event.said)
         seconds = inf if not ended else event.dur if self.latency is None else \
             self.latency.seconds(future.device, op, event.kept, event.fed)
         heappush(self._heap, (self._now + seconds, next(self._sequence), future,
@@ -118,7 +121,7 @@ class Replayed(Virtual):
         if same and event.tokens and op.name == "score":
             same = (event.tokens, event.last) == (op.text[event.kept:], op.last)
         elif same and event.tokens and not event.cancelled:     # may stop early; last: not fed
-            ends = len(op.text) + len(event.tokens) - 1
+            ends = len(op.text) + passes(event) - 1
             same = len(event.tokens) <= op.n and event.kept + event.fed == ends
         if not same:
             there = "nothing" if event is None else \
@@ -129,8 +132,10 @@ class Replayed(Virtual):
                                f"{len(op.text)} tokens; the trace has {there}. {BLAME}")
         return event
 
-    def _rows(self, text: tuple[int, ...], last: int) -> np.ndarray:
-        """What the target says after text[:-last] ... text: there, what was committed there. Off
-        the committed text, and beyond its end, no verdict depends on it."""
-        places = range(len(text) - last, len(text) + 1)
-        return certain([self.said[n] if n < len(self.said) else 0 for n in places], self.vocab)
+    def _rows(self, texts: tuple[tuple[int, ...], ...], likeliest: tuple[int, ...]) -> np.ndarray:
+        """What the target says after ``texts``: there, what was committed there; after the last of
+        them what was ``likeliest``. Off the committed text, and beyond its end, no verdict depends
+        on it."""
+        places = map(len, texts[:len(texts) - len(likeliest)])
+        said = (self.said[n] if n < len(self.said) else 0 for n in places)
+        return certain((*said, *likeliest), self.vocab)

@@ -1,4 +1,4 @@
-"""Closed forms of speculative decoding's and PEARL's speed, and their inverses for calibration.
+"""Closed forms of the methods' speeds, and the inverses of some for calibration.
 
 All assume that each tested draft token is accepted with probability ``alpha``, independently, and
 that a pass costs the same however many tokens it is fed. Symbols: ``gamma`` draft length, ``draft``
@@ -102,6 +102,34 @@ def run_ratio(alpha: float, gamma: int) -> float:
     return sd_tokens(alpha, gamma) / pearl_tokens(alpha, gamma)
 
 
+# -- DuoDecoding ----------------------------------------------------------------------------------
+def begun(alpha: float, k: int, doubt: float) -> float:
+    """The chance that the right token is among the draft's ``k`` likeliest, of which the first is
+    right with a chance that is Beta with mean ``alpha``, alpha / doubt and (1 - alpha) / doubt, and
+    each further one with the same chance if all before are wrong. ``doubt`` 0: only the first is.
+    """
+    none = 1 - alpha
+    for i in range(1, k if doubt else 1):
+        none *= (1 - alpha + i * doubt) / (1 + i * doubt)
+    return 1 - none
+
+
+def duodecoding_speed(alpha: float, gamma: int, draft: float, target: float, k: int = 1,
+                      doubt: float = 0.0) -> float:
+    """Tokens per second of DuoDecoding with always ``k`` sequences, of n = gamma // k tokens each.
+
+    Without a window a round commits one token; with one (n - 1 tokens) 1 + ... + alpha^(n-1). If
+    all of it passed, the next round has one with the chance ``begun``; its passes: one for all
+    first tokens, then k (n - 1). With k = 1 it is PEARL's chain, so PEARL's speed. Source: ours,
+    from Algorithm 1 of Lv et al. 2025.
+    """
+    k = min(k, gamma)
+    n, hit = gamma // k, begun(alpha, k, doubt)
+    again = alpha**(n - 1) * hit
+    tokens = (1 - again + hit * geometric(alpha, n)) / (1 + hit - again)
+    return tokens / max((1 + k * (n - 1)) * draft, target)
+
+
 # -- DSI ---------------------------------------------------------------------------------------
 def dsi_speed(alpha, lookahead: int, draft, target: float, servers: int | None = None):
     """Tokens per second of DSI; ``alpha`` and ``draft`` (at most ``target``) may be arrays.
@@ -135,6 +163,12 @@ def alpha_from_speedup(speedup: float, gamma: int | str, draft: float, target: f
         return sd_speed(alpha, window, draft, target) * target
     what = f"a speed-up of {speedup:g} at gamma {gamma}, c {target / draft:.2f}"
     return _solve(at, speedup, what)
+
+
+def alpha_from_duodecoding(speed: float, gamma: int, draft: float, target: float) -> float:
+    """The alpha at which DuoDecoding with one sequence gives ``speed`` tokens per second."""
+    return _solve(lambda a: duodecoding_speed(a, gamma, draft, target), speed,
+                  f"{speed:g} tok/s at a budget of {gamma}, c {target / draft:.2f}")
 
 
 def alpha_from_run_ratio(ratio: float, gamma: int) -> float:

@@ -14,13 +14,16 @@ from typing import NamedTuple
 
 class Event(NamedTuple):
     """``propose``: ``tokens`` are the drafted ids and ``outcome`` says of each whether it was
-    "accepted", "rejected" or never tested ("wasted"). ``lookup`` (on "controller"): the same of
-    tokens that no model drafted; it takes no time. ``score``: ``tokens`` are the ids fed, of
-    which the last ``last`` are drafted. ``commit`` (on "controller"): the ids committed at its end;
-    it lasts from the last result in hand, so it is the time of verifying. ``kept`` and ``fed``
-    count the KV cache's tokens before the operation and those it added. ``overrun``: an emulated
-    operation outlasted its latency. ``lost``: its device was lost by then, or failed in it.
-    ``cancelled``: it ended before its time; it shows what it had drafted and fed until then."""
+    "accepted", "rejected" or never tested ("wasted"). ``branch``: the same of ``sequences`` drafts
+    of one length, one after another in ``tokens``; ``chances`` are theta and what the draft gave
+    each one's first token; ``last`` of the tokens fed are drafted. ``lookup`` (on "controller"):
+    the same of tokens that no model drafted; it takes no time. ``score``: ``tokens`` are the ids
+    fed, of which the last ``last`` are candidates, and after the last of those the target ``said``
+    what it finds likeliest. ``commit`` (on "controller"): the ids committed at its end; it lasts
+    from the last result in hand, so it is the time of verifying. ``kept`` and ``fed`` count the KV
+    cache's tokens before the operation and those it added. ``overrun``: an emulated operation
+    outlasted its latency. ``lost``: its device was lost by then, or failed in it. ``cancelled``:
+    it ended before its time; it shows what it had drafted and fed until then."""
 
     ts: float
     dur: float
@@ -37,10 +40,19 @@ class Event(NamedTuple):
     overrun: bool = False
     lost: bool = False
     cancelled: bool = False
+    sequences: int = 1
+    chances: tuple[float, ...] = ()
+    said: tuple[int, ...] = ()
 
     @property
     def end(self) -> float:
         return self.ts + self.dur
+
+    @property
+    def drafts(self) -> tuple[tuple[int, ...], ...]:
+        """The drafted tokens by sequence."""
+        each = len(self.tokens) // max(1, self.sequences)
+        return tuple(self.tokens[i * each:(i + 1) * each] for i in range(self.sequences))
 
 
 @dataclass
@@ -77,7 +89,7 @@ class Trace:
     @classmethod
     def from_json(cls, text: str) -> Trace:
         raw = json.loads(text)
-        tuples = ("tokens", "outcome")
+        tuples = ("tokens", "outcome", "chances", "said")
         return cls([Event(**{k: tuple(v) if k in tuples else v for k, v in e.items()})
                     for e in raw["events"]], raw["meta"])
 

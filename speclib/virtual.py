@@ -21,6 +21,7 @@ class Virtual(World):
     ``seconds`` and ``c``. Deterministic to the last digit."""
 
     kind = "virtual"
+    datastore = None            # what REST looks up; None: the text itself
 
     def __init__(self, models: dict, latency: Latency, *, cancel: str = "immediate"):
         super().__init__(tuple(models), cancel)

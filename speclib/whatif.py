@@ -40,15 +40,16 @@ def _words(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
 def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0,
              alpha: float = 0.9, tokens: int = 32, target: float = 0.1, seed: int = 0,
              text: str = TEXT, cancel: str = "immediate", lost: dict[str, float] | None = None,
-             **settings) -> Result:
+             doubt: float = 0.0, **settings) -> Result:
     """``method`` writing ``tokens`` words of ``text`` where one target pass takes ``target``
     seconds, the draft is ``c`` times faster, and it agrees with probability ``alpha``.
 
-    ``cancel``: when work that nobody wants any more ends, see World. ``lost``: device name -> the
-    second at which it dies. ``settings`` are the method's own; ``gamma``, ``lookahead`` and
-    ``servers`` (as many targets) are "auto" where left out. The same ``seed`` draws the same
-    agreements for every method and setting. Raises SpeclibError for an unknown method or setting, a
-    count below 1, alpha outside 0 .. 1, c not above 0, a device in ``lost`` that is not there.
+    ``doubt``: how unevenly sure the draft is of its words, see Toy; 0: as sure of each. ``cancel``:
+    when work that nobody wants any more ends, see World. ``lost``: device name -> the second at
+    which it dies. ``settings`` are the method's own; ``gamma``, ``lookahead`` and ``servers`` (as
+    many targets) are "auto" where left out. The same ``seed`` draws the same agreements for every
+    method and setting. Raises SpeclibError for an unknown method or setting, a count below 1, alpha
+    outside 0 .. 1, doubt below 0, c not above 0, a device in ``lost`` that is not there.
     """
     run, known = find(method, settings), parameters(method)
     given = {"gamma": gamma} | settings
@@ -57,29 +58,33 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     servers, each = (checked(name, given.get(name, "auto")) for name in ("servers", "lookahead"))
     if servers == "auto":
         servers = min(MOST, needed(c, 1 if each == "auto" else each)) if "servers" in known else 1
-    models = {name: Toy(alpha if name == "draft" else None, len(vocab), seed, ids)
+    if not doubt >= 0:
+        raise SpeclibError(f"doubt is {doubt}: give 0 (none) or more")
+    models = {name: Toy(alpha if name == "draft" else None, len(vocab), seed, ids, doubt=doubt)
               for name in named(servers)}
     world = Mortal(models, latency, cancel, lost or {})
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
     settings = settled(method, known, given, world)
     run(world, **settings)
-    trace = world.end(method=method, c=c, alpha=alpha, prompt=[BOS], **settings)
+    trace = world.end(method=method, c=c, alpha=alpha, doubt=doubt, prompt=[BOS], **settings)
     said = world.text[1:]
     return Result(" ".join(vocab[t] for t in said), said, stats(trace), trace,
                   {i: f" {w}" for i, w in enumerate(vocab)})
 
 
 def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | None = None,
-            lookahead: int | str = "auto", servers: int | str = "auto", **what) -> list[Result]:
+            lookahead: int | str = "auto", servers: int | str = "auto", k: int | None = None,
+            first: int | None = None, **what) -> list[Result]:
     """Plain decoding, SD and ``method`` on the same what-if, in this order: for sliders.
 
     ``method`` may be one of the two, which is then not repeated. Each setting goes to the methods
-    that have it: ``gamma`` to SD (and PEARL), ``without`` to PEARL, ``lookahead`` and ``servers``
-    to DSI. Further keywords are ``simulate``'s.
+    that have it: ``gamma`` to SD (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
+    ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding. Further keywords are ``simulate``'s.
     """
     shown = [simulate("autoregressive", **what), simulate("speculative", gamma=gamma, **what)]
     if method not in ("autoregressive", "speculative"):
-        ours = {"gamma": gamma, "without": without, "lookahead": lookahead, "servers": servers}
+        ours = {"gamma": gamma, "without": without, "lookahead": lookahead, "servers": servers,
+                "k": k, "first": first}
         known = parameters(method) if method in METHODS else ()
         ours = {k: v for k, v in ours.items() if k in known and v is not None}
         shown.append(simulate(method, **ours, **what))

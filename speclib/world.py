@@ -15,12 +15,13 @@ neither time nor hardware. A world runs it:
               would, stamps the time; ``going`` then ends the method's loop
 
 Subclasses provide ``now``, ``ratio``, ``vocab``, ``_start`` (an idle device begins an operation),
-``_step`` (something finishes), ``_abort``. What must not differ between clocks is here.
+``_step`` (something ends), ``_abort``. What must not differ between clocks is here.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from itertools import count, islice, repeat, takewhile
 
 from .devices import Cancelled, Device, DeviceLost, Future
@@ -105,15 +106,15 @@ class World:
         """``tokens`` after the text as drafts that no model made (q is one-hot), as far as the
         vocabulary, the context and the next end token allow; the trace's "lookup"."""
         fit = takewhile(lambda t: t < self.vocab and t not in self.request.eos, tokens)
-        tokens = tuple(islice(fit, max(0, self.context - len(self.text))))
-        op = next(self._ids)
+        tokens, op = tuple(islice(fit, max(0, self.context - len(self.text)))), next(self._ids)
         if tokens:
             self._events.append(Event(self.now, 0.0, "controller", "lookup", op, self.round,
                                       tokens, (), self.kind))
-        return self._drafted(op, tokens, certain(tokens, self.vocab))
+        return self._drafted(op, tokens)
 
-    def _drafted(self, op: int, tokens, rows) -> tuple[Drafted, ...]:
+    def _drafted(self, op: int, tokens, rows=None) -> tuple[Drafted, ...]:
         self._outcomes[op] = ["wasted"] * len(tokens)
+        rows = certain(tokens, self.vocab) if rows is None else rows    # the draft is sure
         return tuple(map(Drafted, tokens, rows, repeat(op), count()))
 
     # -- operations -------------------------------------------------------------------------
@@ -165,21 +166,20 @@ class World:
                 overrun: bool = False) -> None:
         """A device's operation ended: record it, hand over its result, start the next one."""
         future.done, future.error, op = True, error, future.op
-        self._running[future.device], tokens = None, self._result(future, value, kept)
-        ends = isinstance(error, DeviceLost), isinstance(error, Cancelled)
+        self._running[future.device], shown = None, self._result(future, value, kept, fed)
         self._events.append(Event(
-            future.start, end - future.start, future.device, op.name, future.id, future.round,
-            tokens, (), self.kind, kept, fed, getattr(op, "last", 0), overrun, *ends))
+            future.start, end - future.start, future.device, op.name, future.id, future.round, (),
+            (), self.kind, kept, fed, getattr(op, "last", 0), overrun,
+            isinstance(error, DeviceLost), isinstance(error, Cancelled))._replace(**shown))
         if self._queue[future.device]:
             self._launch(self._queue[future.device].popleft())
 
-    def _result(self, future: Future, value, kept: int) -> tuple[int, ...]:
-        """Sets the future's value; returns the tokens its event shows."""
-        if value is None or future.op.name == "score":
-            future.value = value
-            return () if value is None else future.op.text[kept:]
-        future.value = self._drafted(future.id, *value)
-        return tuple(value[0])
+    def _result(self, future: Future, value, kept: int, fed: int) -> dict:
+        """Sets the future's value; what its event shows of it."""
+        if value is None:
+            return {}
+        future.value, shown = future.op.result(value, kept, fed, partial(self._drafted, future.id))
+        return shown
 
     # -- what a clock provides --------------------------------------------------------------
     def _zero(self) -> None: ...
@@ -188,7 +188,7 @@ class World:
     def _abort(self, future: Future) -> None: ...
 
     def close(self) -> None:
-        """Gives devices back; the world cannot be used afterwards."""
+        """Gives devices back, for good."""
 
     def __enter__(self):
         return self

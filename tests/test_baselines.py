@@ -78,8 +78,8 @@ def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(threshold
 def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
     """5 asked, 2 drafted after a prompt of 4: a prefill of 9 s, then one pass of 1 s."""
     class Unsure(Toy):
-        def confidence(self, token):
-            return 0.1 if token == WORDS[4] else 0.9
+        def chances(self):
+            return np.where(np.arange(60) == WORDS[4], 0.1, 0.9)
 
     models = {"draft": Unsure(1.0, 60, 0, WORDS), "target": Toy(None, 60, 0, WORDS)}
     world = Virtual(models, Latency(Curve(((1, 1.0),), 9.0), Curve(((1, 30.0),))))

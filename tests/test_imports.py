@@ -14,7 +14,7 @@ import speclib
 ROOT = Path(speclib.__file__).parent
 FILES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
          for path in sorted(ROOT.rglob("*.py")) if "__pycache__" not in path.parts}
-HEAVY = {"torch", "transformers", "accelerate", "safetensors", "tokenizers"}
+HEAVY = {"torch", "transformers", "accelerate", "safetensors", "tokenizers", "llama_cpp", "gguf"}
 
 
 def imports(name: str, lazy: bool = True) -> set[str]:
@@ -43,9 +43,10 @@ def within(package: str) -> list[str]:
 # -- direction ------------------------------------------------------------------------------------
 ALLOWED = {
     "errors": set(), "paths": set(), "tokens": {"errors"}, "trace": {"errors"},
-    "metrics": {"trace"},
+    "rounds": {"trace"}, "metrics": {"trace", "rounds"},
     "latency": {"errors", "paths"}, "operations": {"errors", "tokens"},
-    "devices": {"errors", "operations"},
+    "branch": {"tokens", "operations"}, "tree": {"tokens", "operations"},
+    "devices": {"errors", "operations", "branch", "tree"},
     "world": {"errors", "tokens", "trace", "operations", "devices"},
     "virtual": {"errors", "tokens", "trace", "operations", "world", "latency"},
     "worker": {"errors", "operations"},
@@ -60,7 +61,7 @@ def test_the_core_imports_downwards_only(name):
 
 @pytest.mark.parametrize("name", [n for n in within("methods") if not n.endswith("__init__")])
 def test_a_method_knows_tokens_and_the_world_but_no_time_chance_device_or_model(name):
-    assert own(name) <= {"errors", "tokens", "operations", "world", "methods"} | set(
+    assert own(name) <= {"errors", "tokens", "operations", "tree", "world", "methods"} | set(
         within("methods"))
     other = {m.split(".")[0] for m in imports(name)} - {"speclib", "__future__"}
     assert other <= {"collections", "dataclasses", "functools", "heapq", "itertools", "math",

@@ -17,7 +17,7 @@ from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.metrics import stats, total
 from speclib.models.toy import BOS, Random, Scripted, Toy
-from speclib.operations import Prefix
+from speclib.operations import Prefix, Propose
 from speclib.paths import DATA
 from speclib.tokens import Coins, Drafted, Sampler, verify
 from speclib.virtual import Virtual
@@ -112,6 +112,9 @@ class Markov:
     def cut(self, length: int) -> None:
         self.prefix.cut(length)
 
+    def chances(self):
+        return Sampler(1.0)(self.logits[self.prefix.fed[-1:]])[0]
+
     def rows(self, text, last, sampler):
         self.prefix.move(text, self.prefix.keep(text, last))
         if sampler not in self.shaped:
@@ -175,9 +178,16 @@ class Watched(Virtual):
         before = list(model.prefix.fed) if getattr(model, "run", None) == self.request.run else []
         super()._start(future)
         (value, kept, fed), = (done for _, _, f, done in self._heap if f is future)
-        made = value[0][:-1] if op.name == "propose" else ()
-        assert model.prefix.fed == [*op.text, *made]            # the cache holds the tokens fed
-        assert kept + fed == len(op.text) + len(made)
+        drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
+        nodes = getattr(op, "parents", ())                      # of a tree its first line stays
+        stays = len(op.text) - sum(nodes[:n] != tuple(range(-1, n - 1))
+                                   for n in range(1, len(nodes) + 1))
+        held, fed_more = model.prefix.fed[stays:], sum(len(d[1:]) for d in drafts)
+        assert model.prefix.fed[:stays] == list(op.text[:stays])    # the cache holds what was fed;
+        assert tuple(held) in {d[:len(held)] for d in drafts}   # of sequences the last fed, too
+        assert len(drafts) > 1 or len(held) == fed_more
+        again = kept + fed - len(op.text) - fed_more    # of several the first, once for theta alone
+        assert again == 0 or again == 1 and len(drafts) > 1
         common = next((i for i, (a, b) in enumerate(zip(before, op.text, strict=False)) if a != b),
                       min(len(before), len(op.text)))
         assert kept == min(common, len(op.text) - getattr(op, "last", 0) - 1)
@@ -296,19 +306,19 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
 def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(case, decode, monkeypatch):
     """The q of each token is the draft's row for its own prefix, bit for bit."""
     draft, target, seen = Random(4, 1), Random(4, 2), []
-    original = Virtual._result
+    original = Propose.result
 
-    def watch(world, future, value, kept):
-        tokens = original(world, future, value, kept)
-        if future.op.name == "propose":
-            seen.extend((future.op.text + tokens[:i], d) for i, d in enumerate(future.value))
-        return tokens
+    def watch(op, value, *rest):
+        drafted, shown = original(op, value, *rest)
+        seen.extend((op.text + shown["tokens"][:i], d) for i, d in enumerate(drafted))
+        return drafted, shown
 
-    monkeypatch.setattr(Virtual, "_result", watch)
+    monkeypatch.setattr(Propose, "result", watch)
     sampler = Sampler(0.7, 3, 0.9)
     for settings in case.at(3):
         decode(case.method, {"draft": draft, "target": target}, 12, sampler=sampler, **settings)
-    assert seen or case.name in ("autoregressive", "prompt_lookup")
+    assert seen or case.name in ("autoregressive", "prompt_lookup", "duodecoding", "lookahead",
+                                 "rest")
     assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 

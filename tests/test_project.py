@@ -16,9 +16,9 @@ def canonical(name: str) -> str:
 
 
 def pins() -> dict[str, str]:
-    """name -> exact version, of every line of requirements.lock."""
-    lines = [line.split(";")[0].strip() for line in
-             (ROOT / "requirements.lock").read_text().splitlines()
+    """name -> exact version, of every line of the two lock files."""
+    lines = [line.split(";")[0].strip() for name in ("requirements", "requirements-llamacpp")
+             for line in (ROOT / f"{name}.lock").read_text().splitlines()
              if line.strip() and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), lines
     return {canonical(name): version for name, version in (line.split("==") for line in lines)}

@@ -48,6 +48,38 @@ def test_speeds_by_hand():
         theory.pearl_speed(0.5, 5, 1, 5, "both")
 
 
+def test_duodecoding_by_hand():
+    # doubt 1 at alpha 1/2 is the arcsine law, whose moments are 1/2, 3/8, 5/16
+    assert [theory.begun(0.5, k, 1.0) for k in (1, 2, 3)] == pytest.approx([1/2, 5/8, 11/16])
+    assert [theory.begun(0.7, k, 0.0) for k in (1, 3)] == pytest.approx([0.7, 0.7])
+    # two sequences of two: a window (3/2 tokens) follows none with 5/8, itself with 1/2 * 5/8, so
+    # 10/21 of the rounds have one; a round takes the draft one pass for both first words, then two
+    assert theory.duodecoding_speed(0.5, 4, 1, 2, 2, 1.0) == pytest.approx((11 + 15) / 21 / 3)
+    # one sequence of two: with a window 2/5 of the rounds, as PEARL's steps above
+    assert theory.duodecoding_speed(0.5, 2, 1, 4) == pytest.approx(1.2 / 4)
+    assert theory.duodecoding_speed(1.0, 6, 1, 6) == pytest.approx(1)
+    assert theory.duodecoding_speed(0.9, 3, 1, 6, 3, 0.5) == pytest.approx(1 / 6)   # of one each
+
+
+def test_duodecoding_with_one_sequence_is_pearl_commit_for_commit():
+    for alpha, gamma, c in ((0.3, 3, 6.0), (0.75, 6, 6.0), (0.95, 9, 6.0)):
+        pearl, duo = (simulated(method, gamma=gamma, c=c, alpha=alpha, tokens=60, **settings)
+                      for method, settings in (("pearl", {}), ("duodecoding",
+                                                               {"k": 1, "first": gamma})))
+        assert ([(e.end, e.tokens) for e in duo.trace.commits]
+                == [(e.end, e.tokens) for e in pearl.trace.commits])
+
+
+@pytest.mark.parametrize("k, gamma, alpha, doubt", [(1, 6, 0.7, 0.0), (2, 6, 0.7, 1.0),
+                                                    (3, 12, 0.5, 0.4), (2, 12, 0.9, 0.3)])
+def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, doubt):
+    """4,000 tokens leave 2 to 4 %; the toys are seeded."""
+    runs = [simulated("duodecoding", gamma=gamma, c=6.0, alpha=alpha, doubt=doubt, k=k, seed=seed,
+                      tokens=500, target=1.0).stats for seed in range(8)]
+    assert total(runs).decode_speed == pytest.approx(
+        theory.duodecoding_speed(alpha, gamma, 1 / 6, 1.0, k, doubt), rel=0.06)
+
+
 def test_dsi_by_hand():
     assert theory.dsi_speed(1.0, 3, 0.2, 1.0) == pytest.approx(5)       # the drafter's own speed
     assert theory.dsi_speed(0.0, 3, 0.2, 1.0) == pytest.approx(1)       # plain decoding's
@@ -140,8 +172,9 @@ def test_formulas_equal_counted_steps(alpha, gamma):
 def test_the_methods_run_at_the_speed_of_the_formulas(alpha, gamma, within):
     """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are seeded."""
     def speed(method, **settings):
-        return total(virtual_cells.run(METHODS[method], Latency.ratio(4.0, 4.0), alpha, requests=4,
-                                       tokens=400, gamma=gamma, **settings)).decode_speed
+        found = virtual_cells.run(METHODS[method], Latency.ratio(4.0, 4.0), alpha, requests=4,
+                                  tokens=400, gamma=gamma, **settings)
+        return total(stats for stats, _ in found).decode_speed
     assert speed("speculative") == pytest.approx(theory.sd_speed(alpha, gamma, 1, 4), rel=within)
     for without in STEPS:
         assert speed("pearl", without=without) == pytest.approx(

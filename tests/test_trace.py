@@ -61,7 +61,8 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
         events = json.loads(trace.to_json())["events"]
         outcomes = Counter(o for e in events for o in e["outcome"])
         ran = sum(len(e["tokens"]) for e in events if e["op"] == "propose")
-        drafted = ran + sum(len(e["tokens"]) for e in events if e["op"] == "lookup")
+        ran += sum(e["last"] + 1 for e in events if e["op"] == "branch")
+        drafted = sum(len(e["tokens"]) for e in events if e["op"] not in ("score", "commit"))
         assert set(outcomes) <= {"accepted", "rejected", "wasted"}
         assert outcomes.total() == drafted
         s, commits = stats(trace), [e for e in events if e["op"] == "commit"]
@@ -80,9 +81,9 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
             target_runs=sum(e["op"] == "score" for e in events),
             draft_seconds=sum(e["dur"] for e in events if e["device"] == "draft"),
             target_seconds=sum(e["dur"] for e in events if e["device"] == "target"),
-            operations=sum(e["op"] in ("propose", "score") for e in events), steps=len(commits) - 1,
+            operations=sum(e["device"] != "controller" for e in events), steps=len(commits) - 1,
             step_seconds=ended - begun, step_busy=s.step_busy, step_draft=draft,
-            step_target=target)
+            step_target=target, with_tail=s.with_tail, with_tail_seconds=s.with_tail_seconds)
 
 
 def covered_seconds(events: list[dict], begun: float, ended: float) -> float:

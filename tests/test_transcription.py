@@ -1,7 +1,9 @@
-"""PEARL's transcribed numbers agree with the paper's text and with each other, but for the errata.
+"""Transcribed numbers (PEARL, DuoDecoding) agree with the papers' texts and with each other, but
+for the errata.
 
 Needs no engine: the cells are judged by arithmetic on the print. Where SPECLIB_PAPERS_DIR names a
-folder with the paper's text (pearl.txt), every cell is also read from it a second time.
+folder with the papers' texts (pearl.txt, duodecoding.txt), every cell is also read from it a second
+time.
 """
 
 import os
@@ -208,3 +210,128 @@ def test_the_steps_of_table_9_equal_the_text():
         ours = "".join(step["draft"] + (step["accepted"] or step["committed"]))
         assert (outputs == ours) == (row != "1"), "only step 1 is damaged (errata)"
     assert raw["7", "rea- son"] + raw["", "rea- son"] == said
+
+
+# -- DuoDecoding: of its Table 1 the text has lost most speeds -------------------------------------
+DUO, DUO_LATENCY = load("papers/duodecoding"), load("latency/duodecoding")
+CELL = {(item, r, c): v for item, table in DUO.items() for r, c, v in table.get("cells", [])}
+TASKS = ["MT-Bench", "Trans", "Sum", "QA", "Math", "RAG", "Code"]
+
+
+def duo(row, column, quantity):
+    return CELL.get(("table-1", row, f"{column} / {quantity}"))
+
+
+def plain(target, task):
+    """Plain decoding's tokens per second: speed over speed-up of a method that has both."""
+    rows = [r for item, r, c in CELL if item == "table-1" and c == f"{task} / TPS"
+            and r.startswith(target)]
+    return duo(rows[0], task, "TPS") / duo(rows[0], task, "speedup")
+
+
+def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
+    rows = {r for item, r, _ in CELL if item == "table-1"}
+    lost = [tuple(cell) for cell in DUO["table-1"]["lost"]]
+    whole = {(r, f"{t} / {q}") for r in rows for t in [*TASKS, "Avg."] for q in ("TPS", "speedup")}
+    assert {(r, c) for item, r, c in CELL if item == "table-1"} | set(lost) == whole
+    assert len(lost) == len(set(lost)) == 90 and len(whole) == 192
+
+
+def test_duodecodings_speeds_survive_exactly_where_the_speed_up_is_the_highest():
+    """So a row's numbers can stand in no other columns."""
+    for target in ("Vicuna", "Llama"):
+        for task in TASKS:
+            rows = [r for item, r, c in CELL if item == "table-1" and c == f"{task} / speedup"
+                    and r.startswith(target)]
+            assert len(rows) == 6
+            best = max(rows, key=lambda r, t=task: duo(r, t, "speedup"))
+            assert [r for r in rows if duo(r, task, "TPS")] == [best], (target, task)
+
+
+def test_duodecodings_averages_are_quotients_of_mean_speeds_and_tell_a_lost_one():
+    for target, lost in (("Vicuna", ["Sum", "QA", "RAG"]), ("Llama", ["Sum"])):
+        row, speeds = f"{target} / DuoDec", {task: plain(target, task) for task in TASKS}
+        assert duo(row, "Avg.", "speedup") * sum(speeds.values()) / 7 == pytest.approx(
+            duo(row, "Avg.", "TPS"), rel=0.004)
+        rest = 7 * duo(row, "Avg.", "TPS") - sum(duo(row, t, "TPS") for t in TASKS if t not in lost)
+        theirs = sum(duo(row, t, "speedup") * speeds[t] for t in lost)
+        assert rest == pytest.approx(theirs, rel=0.003)
+    assert rest == pytest.approx(85.8, abs=0.05)            # as `about` says
+    said = {("Vicuna", "SpS"): 1.42, ("Vicuna", "Lookahead"): 1.35, ("Llama", "PLD"): 2.10,
+            ("Llama", "SpS"): 1.80}                         # section 4.2
+    for (target, method), average in said.items():
+        weights = [plain(target, task) for task in TASKS]
+        mean = sum(w * duo(f"{target} / {method}", task, "speedup")
+                   for w, task in zip(weights, TASKS, strict=True)) / sum(weights)
+        assert mean == pytest.approx(average, abs=0.01)
+
+
+def test_duodecodings_clocks_are_its_table_1_and_its_budget():
+    files = {"llama2-7b": ("Llama", "Avg."), "vicuna-7b": ("Vicuna", "Avg."),
+             "llama2-7b-mt": ("Llama", "MT-Bench"), "llama2-7b-trans": ("Llama", "Trans"),
+             "llama2-7b-math": ("Llama", "Math"), "llama2-7b-code": ("Llama", "Code")}
+    assert set(DUO_LATENCY) == {*files, "llama2-7b-sps", "vicuna-7b-sps"}
+    for name, where in files.items():
+        (_, draft), (_, target) = [DUO_LATENCY[name][m]["forward"][0] for m in ("draft", "target")]
+        assert 1 / target == pytest.approx(plain(*where), rel=1e-12)
+        assert target / draft == pytest.approx(DUO["paper"]["budget"], rel=1e-12)
+    for name in ("llama2-7b", "vicuna-7b"):
+        assert DUO_LATENCY[f"{name}-sps"]["target"] == DUO_LATENCY[name]["target"]
+
+
+def blocks(alpha, n):
+    return sum(alpha**i for i in range(n))
+
+
+def root(formula, value):
+    """Where a rising formula of alpha has a value, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        low, high = ((low + high) / 2, high) if formula((low + high) / 2) < value else (
+            low, (low + high) / 2)
+    return low
+
+
+def test_what_duodecoding_charges_a_draft_on_the_gpu_solves_its_named_cells():
+    """At Math's acceptance with one sequence, five drafts and a pass give SpS's 2.35."""
+    gain = CELL["table-3", "c", "Math"] / plain("Llama", "Math")
+    alpha = root(lambda a: 1 / (1 - a + a / blocks(a, 24)), gain)   # pre- and post-verify, c = 24
+    times = DUO_LATENCY["llama2-7b-sps"]
+    share = times["draft"]["forward"][0][1] / times["target"]["forward"][0][1]
+    assert blocks(alpha, 6) / (1 + 5 * share) == pytest.approx(2.35, rel=1e-3)
+
+
+def test_duodecodings_ceilings_are_what_its_speculative_decoding_leaves_room_for():
+    found = {}
+    for task in TASKS:
+        alpha = root(lambda a: blocks(a, 6), duo("Llama / SpS", task, "speedup") * (1 + 5 * 0.16))
+        limit = (1 + blocks(alpha, 24)) / 2                 # every block's first token is found
+        if duo("Llama / DuoDec", task, "speedup") > limit + 0.1:
+            found["Llama / DuoDec", f"{task} / speedup"] = round(limit, 2)
+    assert found == {tuple(e["cells"][0]): e["computed"] for e in DUO["table-1"]["errata"]
+                     if e["kind"] == "ceiling"}
+
+
+def test_duodecodings_table_4_adds_up_and_reads_as_its_errata_say():
+    cell = {(r, c): v for (item, r, c), v in CELL.items() if item == "table-4"}
+    for label in ("=1", ">1", "Total"):
+        assert cell[label, "=1"] + cell[label, ">1"] == pytest.approx(cell[label, "Total"])
+        assert cell["=1", label] + cell[">1", label] == pytest.approx(cell["Total", label])
+    quotients = [cell["=1", ">1"] / cell["Total", ">1"], cell[">1", "=1"] / cell["Total", "=1"]]
+    assert [round(q, 3) for q in quotients] == [
+        e["computed"] for e in DUO["table-4"]["errata"] if "computed" in e]
+
+
+@pytest.mark.parametrize("item", ["table-1", "table-2", "table-3", "table-4"])
+def test_duodecodings_cells_equal_the_text_in_order(item):
+    folder = os.environ.get("SPECLIB_PAPERS_DIR") or pytest.skip("SPECLIB_PAPERS_DIR is not set")
+    text = (Path(folder) / "duodecoding.txt").read_text("utf-8")
+    first = {"table-1": "| Method |", "table-2": "| #Seq |", "table-3": "| Budget |",
+             "table-4": "| =1 | >1 |"}[item]
+    lines = text[text.index(first):].split("\n\n")[0].splitlines()[2:]
+    ours = {}
+    for _, r, c in [key for key in CELL if key[0] == item]:
+        value = CELL[item, r, c]
+        ours.setdefault(r, []).append(f"{value:.{3 if item == 'table-4' else 2}f}")
+    printed = [re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", line) for line in lines]
+    assert [row for row in printed if row][:len(ours)] == list(ours.values())

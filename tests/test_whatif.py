@@ -1,4 +1,4 @@
-"""What-ifs of DSI: counts by the paper's formulas, the same text always, deaths that cost time."""
+"""What-ifs of DSI and DuoDecoding: counts by formulas, the same text always, deaths cost time."""
 
 from __future__ import annotations
 
@@ -46,6 +46,25 @@ def test_compare_hands_each_setting_to_the_methods_that_have_it():
         compare("pearl", gamma=0)
 
 
+def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
+    made = compare("duodecoding", gamma=6, c=6, k=3, first=6, alpha=0.7, doubt=0.6, tokens=12)
+    assert [m.trace.meta.get("k") for m in made] == [None, None, 3]
+    assert [e.sequences for e in made[2].trace.operations if e.op == "branch"][:2] == [3, 3]
+    dynamic = compare("duodecoding", gamma=6, c=6, alpha=0.7, doubt=0.6, tokens=60)[2]
+    found = {e.sequences for e in dynamic.trace.operations if e.op == "branch"}
+    assert len(found) > 1 and found <= {1, 2, 3, 6}
+    assert {m.tokens for m in made} == {made[0].tokens}
+
+
+def test_a_draft_without_doubt_never_splits_its_budget_and_one_with_it_is_right_as_often():
+    sure, unsure = (simulate("duodecoding", gamma=6, c=6, alpha=0.7, doubt=d, tokens=2000)
+                    for d in (0.0, 0.6))
+    split = [sum(e.sequences > 1 for e in run.trace.operations) for run in (sure, unsure)]
+    assert split[0] == 0 < split[1]
+    for run in (simulate("speculative", gamma=1, alpha=0.7, doubt=0.6, tokens=2000), sure):
+        assert run.stats.acceptance_rate == pytest.approx(0.7, abs=0.05)    # 4 deviations of 1,200
+
+
 def test_a_target_that_dies_costs_time_and_no_word():
     healthy = simulate("dsi", c=5, alpha=0.9, servers=3, lookahead=2)
     dying = simulate("dsi", c=5, alpha=0.9, servers=3, lookahead=2, lost={"target-2": 0.3})
@@ -71,6 +90,8 @@ def test_bad_settings_are_named_with_the_known():
                         ({"method": "dsi", "cancel": "never"}, "cancel is 'never'"),
                         ({"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
                          "no device 'target-2' to lose; there are: draft, target"),
+                        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give 0"),
+                        ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),
                         ({"method": "ds"}, "unknown method 'ds'")]:
         with pytest.raises(SpeclibError, match=told):
             speclib.simulate(**given)

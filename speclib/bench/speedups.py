@@ -84,7 +84,7 @@ def best_gamma(world, method: str, texts, size: Size) -> int:
 def on_all_cores(pair: Pair) -> Pair:
     """The pair with its target on the draft's places too, a thread for each."""
     place = pair.place
-    everywhere = tuple(dict.fromkeys(place.draft + place.target))
+    everywhere = tuple(dict.fromkeys(place.of("draft") + place.of("target")))
     return pair.model_copy(update={"place": place.model_copy(update={
         "target": everywhere, "threads": place.threads * len(everywhere)})})
 

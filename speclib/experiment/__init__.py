@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..errors import SpeclibError
 from ..methods import METHODS, takes_gamma
@@ -23,7 +23,8 @@ from ..progress import Progress
 from ..trace import Trace
 
 Kind = Literal["virtual", "emulated", "measured"]
-Gamma = int | Literal["auto", "best"] | tuple[int, ...] | None
+FromC = Annotated[str, Field(pattern=r"^c[+-]\d{1,3}$")]
+Gamma = int | Literal["auto", "best"] | FromC | tuple[int, ...] | None
 Value = str | int | float
 
 
@@ -48,12 +49,13 @@ QUICK = Profile("quick", 4_096, 2, 32, 1, 1, 32)
 
 class Spec(BaseModel):
     """One cell. Virtual, emulated: ``latency`` (a file under data/latency) and ``alpha``; measured:
-    ``pair`` and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "best" = searched,
-    or None for a method without one. ``requests`` of ``tokens`` tokens each; ``settings`` go to
-    the method. A tuple in ``gamma`` or a setting is a choice: the fastest is taken. ``over``:
-    (method, gamma) of what a virtual or emulated run is compared with; None: plain decoding.
-    ``cancel``: the world's policy, None its default. ``per_token``: by which share of a virtual
-    or emulated pass each token fed beyond the first lengthens it.
+    ``pair`` and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "c-2" = two less,
+    "best" = searched, or None for a method without one. ``requests`` of ``tokens`` tokens each;
+    ``settings`` go to the method. A tuple in ``gamma`` or a setting is a choice: the fastest is
+    taken. ``over``: (method, gamma) of what a virtual or emulated run is compared with; None: plain
+    decoding. ``cancel``: the world's policy, None its default. ``per_token``: by which share of a
+    virtual or emulated pass each token fed beyond the first lengthens it. ``doubt``: a virtual
+    draft's (see ``Toy``). Measured, ``ignore_eos`` and prompts joined and cut to ``length`` tokens.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,6 +66,7 @@ class Spec(BaseModel):
     over: tuple[str, Gamma] | None = None
     cancel: Literal["immediate", "after-op"] | None = None
     per_token: float = 0.0
+    doubt: float = 0.0
     latency: str | None = None
     alpha: float | None = None
     pair: str | None = None
@@ -73,6 +76,8 @@ class Spec(BaseModel):
     sweep: int = 2
     temperature: float = 0.0
     dtype: str = "auto"
+    ignore_eos: bool = False
+    length: int | None = None
     seed: int = 0
 
     @model_validator(mode="after")
@@ -87,6 +92,9 @@ class Spec(BaseModel):
             raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")
         if self.kind == "measured" and (self.over or self.per_token or self.choices != [self]):
             raise ValueError("a measured cell has no over, per_token or choice of settings")
+        if self.doubt and self.kind != "virtual" or self.kind != "measured" and (
+                self.ignore_eos or self.length):
+            raise ValueError("doubt is a virtual cell's, ignore_eos and length a measured one's")
         return self
 
     def but(self, **changes) -> Spec:
@@ -101,7 +109,7 @@ class Spec(BaseModel):
                             cancel=None)
         alpha = {} if self.kind == "measured" else {"alpha": 1.0}   # it never asks the draft
         return self.but(method="autoregressive", gamma=None, settings=(), sweep=2, cancel=None,
-                        **alpha)
+                        doubt=0, **alpha)
 
     @property
     def workers(self) -> tuple[str | None, str, int, str]:
@@ -130,19 +138,19 @@ class Spec(BaseModel):
         gamma = [] if self.gamma is None else [f"gamma={self.gamma}"]
         where = f"{self.pair}, {self.task}" if self.kind == "measured" else \
             f"{self.latency}, alpha={self.alpha:g}"
-        extras += [] if self.cancel is None else [f"cancel={self.cancel}"]
-        extras += [f"per_token={self.per_token:g}"] if self.per_token else []
+        more = ("cancel", "per_token", "doubt", "ignore_eos", "length")
+        extras += [f"{name}={getattr(self, name)}" for name in more if getattr(self, name)]
         over = f" over {self.over[0]}" if self.over else ""
         return f"{self.kind} {self.method}({', '.join(gamma + extras)}){over} on {where}"
 
 
 @dataclass
 class Run:
-    """What came of a spec. ``stats[i]`` and ``baseline[i]`` (plain decoding of the same run) are
-    of request i. ``gamma``: the window used; ``c``: target over draft time, as this world has it.
-    ``facts``: more to know of it (windows searched, settings chosen, contention, load, overruns).
-    ``trace``: the first request's, as JSON, but of virtual runs; measured, with the ``pieces`` of
-    text its tokens stand for."""
+    """What came of a spec. ``stats[i]``, ``baseline[i]`` (plain decoding of the same run) and
+    ``branches[i]`` (see rounds) are of request i. ``gamma``: the window used; ``c``: target over
+    draft time, as this world has it. ``facts``: more to know of it (windows searched, settings
+    chosen, contention, load, overruns). ``trace``: the first request's, as JSON, but of virtual
+    runs; measured, with the ``pieces`` of text its tokens stand for."""
 
     spec: Spec
     stats: list[Stats]
@@ -155,6 +163,7 @@ class Run:
     facts: dict = field(default_factory=dict)
     trace: str | None = None
     pieces: dict[int, str] = field(default_factory=dict)
+    branches: list[list] = field(default_factory=list)
     cached: bool = False
 
 
@@ -163,9 +172,9 @@ class CellsFailed(SpeclibError):
 
     def __init__(self, runs: dict[Spec, Run], errors: dict[Spec, Exception]):
         self.runs, self.errors = runs, errors
-        lines = [f"  {spec.name}: {error}" for spec, error in errors.items()]
+        lines = "\n".join(f"  {spec.name}: {error}" for spec, error in errors.items())
         super().__init__(f"{len(errors)} of {len(runs) + len(errors)} cells failed; the others are "
-                         "kept. Run again to retry:\n" + "\n".join(lines))
+                         f"kept. Run again to retry:\n{lines}")
 
 
 def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spec, Run]:

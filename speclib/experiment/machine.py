@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-VERSIONS = ("torch", "transformers", "numpy")       # what a measured time also depends on
+# what a measured time also depends on
+VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}      # instructions, as x86 and ARM name them
 
 

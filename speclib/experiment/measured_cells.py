@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import prompts
 from ..decoding import Result, decode
 from ..operations import Propose, Score
 from ..tokens import Coins, Sampler
@@ -25,13 +26,25 @@ class Setting(NamedTuple):
     settings: tuple = ()
 
 
+def texts(task: str, length: int | None, n: int, tokenizer) -> list:
+    """The first ``n`` prompts of a task, as ``decode`` takes them; "toy" is the toys' own. With a
+    ``length``, texts of about so many tokens: the prompts one after another, from each one on."""
+    if task == "toy":
+        return ["toy"] * n
+    if length is None:
+        return [prompt.input for prompt in prompts.load(task, n)]
+    every = [" ".join([p.text or "", *p.turns]) for p in prompts.load(task)]
+    whole = ["\n\n".join([*every[i:], *every[:i]]) for i in range(n)]
+    return [tokenizer.decode(tokenizer.encode(text)[:length]) for text in whole]
+
+
 def one(world, prompt, setting: Setting, *, request: int, tokens: int, temperature: float,
-        seed: int) -> Result:
+        seed: int, ignore_eos: bool) -> Result:
     """One request in an open world."""
     window = {} if setting.gamma is None else {"gamma": setting.gamma}
     return decode(prompt, world=world, method=setting.method, max_new_tokens=tokens,
-                  temperature=temperature, seed=seed, request=request, **window,
-                  **dict(setting.settings))
+                  temperature=temperature, seed=seed, request=request, ignore_eos=ignore_eos,
+                  **window, **dict(setting.settings))
 
 
 def difference(tokens: tuple[int, ...], plain: tuple[int, ...]) -> int | None:

@@ -1,9 +1,10 @@
 """Measured cells from the cache, or run: one set of workers per pair, methods interleaved.
 
-For each prompt plain decoding runs first, then every method, in an order that rotates with the
-prompt: a machine that slows down slows all of them. Cells that come to the same method and window
-share its run. What a prompt gave is stored when all methods have done it, so an interrupted
-measurement goes on at its next prompt, and every speed-up compares runs of the same minute.
+For each prompt plain decoding and every method run, in an order that rotates with the prompt: a
+machine that slows down slows all of them, and none is always the first to see a prompt. Cells that
+come to the same method and window share its run. What a prompt gave is stored when all methods have
+done it, so an interrupted measurement goes on at its next prompt, and every speed-up compares runs
+of the same minute.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from ..pairs import load_pair
 from ..paths import DATA
 from ..processes import Processes
 from ..progress import Progress
+from ..rounds import branches
 from . import Run, Spec, cache, machine, measured_cells
 from .measured_cells import Setting
 
 CODE = ("speclib.experiment.measured_cells", "speclib.processes", "speclib.models.hf",
         "speclib.models.toy")
+LLAMACPP = ("speclib.models.llamacpp", "speclib.models.ggufs")
 PLAIN = Setting("autoregressive", None)
+SHARED = ("task", "length", "tokens", "temperature", "seed", "ignore_eos")
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
 
 
@@ -54,7 +58,8 @@ class Cell:
             self.header |= {"trace": result.trace.to_json(), "agree": more["agree"],
                             "pieces": {str(k): v for k, v in result.pieces.items()}}
         self.rows.append({"stats": astuple(result.stats), "baseline": astuple(plain.stats),
-                          "differs": more["differs"], "gap": more["gap"]})
+                          "branches": branches(result.trace), "differs": more["differs"],
+                          "gap": more["gap"]})
         self.header["seconds"] = round(sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3)
         cache.save(self.key, self.header, self.rows)
         self.bar.step(self.spec.name)
@@ -66,7 +71,8 @@ class Cell:
                    [Stats(*row["baseline"]) for row in self.rows], head["gamma"], head["c"],
                    head["machine"], head["seconds"], head["created"],
                    head["facts"] | found | {"agree": head["agree"]}, head["trace"],
-                   {int(k): v for k, v in head["pieces"].items()}, self.cached)
+                   {int(k): v for k, v in head["pieces"].items()},
+                   [row["branches"] for row in self.rows], self.cached)
 
 
 def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
@@ -102,13 +108,14 @@ def _measure(pair: str, dtype: str, servers: int, cancel: str,
         return failed
     cells[0].bar.step(f"starting {pair}", 0)
     with Processes(load_pair(pair), dtype=dtype, servers=servers, cancel=cancel) as world:
-        facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2)}
+        facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2),
+                 "draft": world.pair.runtime("draft")}
         warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
             group = [c for c in cells if _conditions(c.spec) == conditions]
             most = max(c.spec.requests for c in group)
-            texts = [p.input for p in load_prompts(conditions[0], most)]
-            common = dict(zip(("tokens", "temperature", "seed"), conditions[1:], strict=True))
+            texts = measured_cells.texts(*conditions[:2], most, world.pair.tokenizer)
+            common = dict(zip(SHARED[2:], conditions[2:], strict=True))
             for cell in group:
                 try:
                     _warm_up(cell, world, texts[0], common, warm)
@@ -122,20 +129,13 @@ def _measure(pair: str, dtype: str, servers: int, cancel: str,
 
 def _conditions(spec: Spec) -> tuple:
     """What cells must share to be compared prompt by prompt."""
-    return spec.task, spec.tokens, spec.temperature, spec.seed
-
-
-def load_prompts(task: str, n: int):
-    """The first ``n`` prompts of a task; "toy" is the toys' own."""
-    if task == "toy":
-        return [prompts.Prompt("toy", f"toy/{i}", text="toy") for i in range(n)]
-    return prompts.load(task, n)
+    return tuple(getattr(spec, name) for name in SHARED)
 
 
 def _warm_up(cell: Cell, world, text, common: dict, warm: set[Setting]) -> None:
-    """A few tokens by the cell's method, once in a world."""
-    setting = Setting(cell.spec.method, None if cell.spec.gamma is None else 2, cell.spec.settings)
-    if setting not in warm:
+    """A few tokens by plain decoding and the cell's method, once in a world."""
+    gamma = None if cell.spec.gamma is None else 2
+    for setting in {PLAIN, Setting(cell.spec.method, gamma, cell.spec.settings)} - warm:
         measured_cells.one(world, text, setting, request=0, **common | {"tokens": 8})
         warm.add(setting)
 
@@ -171,10 +171,9 @@ def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) 
     cells = [c for c in cells if len(c.rows) == i < c.spec.requests]
     if not cells:
         return
-    settings = list(dict.fromkeys(c.setting for c in cells if c.setting != PLAIN))
-    turn = i % max(1, len(settings))
-    results = {}
-    for setting in [PLAIN, *settings[turn:], *settings[:turn]]:
+    settings = list(dict.fromkeys([PLAIN, *(c.setting for c in cells)]))
+    turn, results = i % len(settings), {}
+    for setting in [*settings[turn:], *settings[:turn]]:
         try:
             results[setting] = measured_cells.one(world, text, setting, request=i, **common)
         except Exception as error:
@@ -193,5 +192,7 @@ def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its data and this machine."""
     path = [] if spec.task == "toy" else [prompts.locate(spec.task, None)[0]]
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
-    return cache.digest(spec.model_dump_json(), cache.code_of(METHODS[spec.method], *CODE),
-                        cache.data(*files), machine.environment())
+    draft = load_pair(spec.pair).runtime("draft")
+    code = (*CODE, *LLAMACPP) if draft.startswith("llama.cpp") else CODE
+    return cache.digest(spec.model_dump_json(), cache.code_of(METHODS[spec.method], *code),
+                        cache.data(*files), draft, machine.environment())

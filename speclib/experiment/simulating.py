@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
 
+from ..auto import offset
 from ..errors import SpeclibError
 from ..latency import load_latency
 from ..methods import METHODS
@@ -58,11 +59,11 @@ def run(spec: Spec) -> Run:
     """One virtual cell, cached; its baseline is a cell of its own."""
     c = load_latency(spec.latency).c
     fixed, facts = _search(spec, c)
-    header, stats, cached = _cell(fixed)
-    same = fixed.method == "autoregressive"
-    baseline = stats if same else _cell(fixed.baseline)[1]
-    return Run(spec, stats, baseline, fixed.gamma, c, seconds=header["seconds"],
-               created=header["created"], facts=facts, cached=cached)
+    header, rows, cached = _cell(fixed)
+    baseline = rows if fixed.method == "autoregressive" else _cell(fixed.baseline)[1]
+    return Run(spec, _stats(rows), _stats(baseline), fixed.gamma, c, seconds=header["seconds"],
+               created=header["created"], facts=facts, cached=cached,
+               branches=[row["branches"] for row in rows])
 
 
 def fixed(spec: Spec) -> Spec:
@@ -85,7 +86,7 @@ def _search(spec: Spec, c: float) -> tuple[Spec, dict]:
         over = {"over": (spec.over[0], _search(spec.baseline, c)[0].gamma)}
     best = spec
     if len(spec.choices) > 1:
-        speeds = {one: total(_cell(one)[1]).decode_speed_e2e for one in spec.choices}
+        speeds = {one: total(_stats(_cell(one)[1])).decode_speed_e2e for one in spec.choices}
         best = max(speeds, key=speeds.get)
         facts = {"chosen": dict(best.settings), "of": len(speeds)}
     elif spec.gamma == "best":
@@ -102,7 +103,7 @@ def _windows(spec: Spec, c: float) -> dict[int, float]:
 
     def speed(gamma: int) -> float:
         if gamma not in speeds:
-            speeds[gamma] = total(_cell(spec.but(gamma=gamma))[1]).decode_speed
+            speeds[gamma] = total(_stats(_cell(spec.but(gamma=gamma))[1])).decode_speed
         return speeds[gamma]
 
     for ahead in (range(start, LONGEST + 1), range(start, 0, -1)):
@@ -121,13 +122,15 @@ def _climb(windows: Iterable[int], speed: Callable[[int], float]) -> None:
 
 
 def _window(spec: Spec, c: float) -> Spec:
-    return spec.but(gamma=max(1, round(c))) if spec.gamma == "auto" else spec
+    from_c = isinstance(spec.gamma, str)
+    return spec.but(gamma=max(1, round(c) + offset(spec.gamma))) if from_c else spec
 
 
 def _settings(spec: Spec) -> dict:
     """What the toys' world and the method are told."""
     given = dict(spec.settings) | ({} if spec.gamma is None else {"gamma": spec.gamma})
-    return {"temperature": spec.temperature, "seed": spec.seed, "cancel": spec.cancel} | given
+    return {"temperature": spec.temperature, "seed": spec.seed, "cancel": spec.cancel,
+            "doubt": spec.doubt} | given
 
 
 def _arguments(spec: Spec) -> tuple:
@@ -135,19 +138,24 @@ def _arguments(spec: Spec) -> tuple:
     return METHODS[spec.method], latency, spec.alpha
 
 
-def _cell(spec: Spec) -> tuple[dict, list[Stats], bool]:
-    """(header, statistics by request, whether the cache had them) of a spec with a fixed window."""
+def _stats(rows: list[dict]) -> list[Stats]:
+    return [Stats(*row["stats"]) for row in rows]
+
+
+def _cell(spec: Spec) -> tuple[dict, list[dict], bool]:
+    """(header, row by request, whether the cache had them) of a spec with a fixed window."""
     key = key_of(spec)
     held = cache.load(key)
     if held is not None and len(held[1]) == spec.requests:
-        return held[0], [Stats(*row["stats"]) for row in held[1]], True
+        return *held, True
     started = time.perf_counter()
-    stats = virtual_cells.run(*_arguments(spec), requests=spec.requests, tokens=spec.tokens,
+    found = virtual_cells.run(*_arguments(spec), requests=spec.requests, tokens=spec.tokens,
                               **_settings(spec))
     header = {"spec": spec.model_dump(mode="json"), "created": f"{datetime.now():%Y-%m-%d %H:%M}",
               "seconds": round(time.perf_counter() - started, 3)}
-    cache.save(key, header, [{"stats": astuple(s)} for s in stats])
-    return header, stats, False
+    rows = [{"stats": astuple(one), "branches": branches} for one, branches in found]
+    cache.save(key, header, rows)
+    return header, rows, False
 
 
 def key_of(spec: Spec) -> str:

@@ -10,6 +10,7 @@ from ..devices import named
 from ..latency import Latency
 from ..metrics import Stats, stats
 from ..models.toy import BOS, Toy
+from ..rounds import branches
 from ..tokens import Coins, Sampler
 from ..trace import Trace
 from ..virtual import Virtual
@@ -18,17 +19,20 @@ CANCEL = "immediate"        # what papers mean by "terminate"
 ROOM = 256                  # tokens a method may draft beyond the last one it commits
 
 
-def run(method, latency: Latency, alpha: float, *, requests: int, **settings) -> list[Stats]:
-    """Statistics of ``requests`` requests; ``settings`` as in ``trace``."""
-    return [stats(trace(method, latency, alpha, request=i, **settings)) for i in range(requests)]
+def run(method, latency: Latency, alpha: float, *, requests: int,
+        **settings) -> list[tuple[Stats, list]]:
+    """Statistics and branches of ``requests`` requests; ``settings`` as in ``trace``."""
+    traces = (trace(method, latency, alpha, request=i, **settings) for i in range(requests))
+    return [(stats(one), branches(one)) for one in traces]
 
 
 def trace(method, latency: Latency, alpha: float, *, tokens: int, temperature: float = 0.0,
-          seed: int = 0, request: int = 0, cancel: str | None = None, **settings) -> Trace:
+          seed: int = 0, request: int = 0, cancel: str | None = None, doubt: float = 0.0,
+          **settings) -> Trace:
     """The trace of one request; ``settings`` (gamma, ...) go to ``method``. ``servers``, which a
     method may have, is also how many targets there are; otherwise one."""
     opened = world(latency, alpha, tokens=tokens, seed=seed, request=request, cancel=cancel,
-                   servers=settings.get("servers", 1))
+                   servers=settings.get("servers", 1), doubt=doubt)
     return decode(opened, method, alpha, tokens=tokens, temperature=temperature, seed=seed,
                   request=request, **settings)
 
@@ -43,12 +47,12 @@ def decode(world, method, alpha: float, *, tokens: int, temperature: float = 0.0
 
 
 def world(latency: Latency, alpha: float, *, tokens: int, seed: int = 0, request: int = 0,
-          servers: int = 1, cancel: str | None = None) -> Virtual:
+          servers: int = 1, cancel: str | None = None, doubt: float = 0.0) -> Virtual:
     """A draft and ``servers`` equal targets that it agrees with at each of ``tokens`` positions
-    with probability alpha."""
+    with probability alpha, and with ``doubt`` knows something of when."""
     same = script(tokens, seed, request)
-    models = {name: Toy(None if name.startswith("target") else alpha, **same)
-              for name in named(servers)}
+    models = {name: Toy(**same) if name.startswith("target") else
+              Toy(alpha, **same, doubt=doubt) for name in named(servers)}
     return Virtual(models, latency, cancel=cancel or CANCEL)
 
 

@@ -10,8 +10,11 @@ from ..errors import SpeclibError
 from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi
+from .duodecoding import duodecoding
+from .lookahead import lookahead
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
+from .rest import rest
 from .speculative import speculative
 
 METHODS = {
@@ -21,6 +24,9 @@ METHODS = {
     "assisted": assisted,
     "prompt_lookup": prompt_lookup,
     "dsi": dsi,
+    "duodecoding": duodecoding,
+    "lookahead": lookahead,
+    "rest": rest,
 }
 
 # What these ask for depends on what ends first: their runs are not each other's on another clock.
@@ -30,6 +36,9 @@ BY_TIME = {"dsi"}
 VARIANTS = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
     "dsi": [{"lookahead": 1}, {"lookahead": 3}, {"lookahead": 2, "test": "ratio"}],
+    "duodecoding": [{}, {"k": 1}, {"k": 3}],
+    "lookahead": [{"window": 3, "ngram": 3, "guesses": 2}, {"window": 1, "ngram": 4}],
+    "rest": [{}, {"longest": 1, "length": 3, "nodes": 5}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
 

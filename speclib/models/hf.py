@@ -14,6 +14,7 @@ from transformers.utils import logging
 from ..errors import SpeclibError
 from ..operations import Prefix, Stopped
 from ..tokens import Sampler
+from ..tree import ancestry, stem
 from .packed import pack
 from .zoo import load_part
 
@@ -51,15 +52,32 @@ class HFModel:
                 layer.crop(-more)                       # negative: so many tokens are removed
         self.prefix.cut(length)
 
-    @torch.inference_mode()
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
         """Distributions [last + 1, V] (float32) after text[:-last] ... text."""
+        return self._pass(text, last, sampler)
+
+    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
+        """The rows [len(parents) + 1, V] of a Tree in one pass: a node attends to the text and to
+        the nodes on its path. Cached stay the text and the tree's stem."""
+        start, device = len(text) - len(parents), self.network.device
+        kept = self.prefix.keep(text, len(parents))
+        sees = np.tri(len(text) - kept, len(text), kept, dtype=bool)
+        sees[start - kept:, start:] = ancestry(parents)
+        mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
+        mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
+        rows = self._pass(text, len(parents), sampler, attention_mask=mask.to(device),
+                          position_ids=torch.tensor(sees.sum(1)[None] - 1, device=device))
+        self.cut(start + stem(parents))
+        return rows
+
+    @torch.inference_mode()
+    def _pass(self, text, last: int, sampler: Sampler, **how) -> np.ndarray:
         kept = self.prefix.keep(text, last)
         try:
             self.cut(kept)
             fed = torch.tensor([text[kept:]], device=self.network.device)
             logits = self.network(input_ids=fed, past_key_values=self.cache, use_cache=True,
-                                  logits_to_keep=last + 1).logits[0, :, :self.vocab]
+                                  logits_to_keep=last + 1, **how).logits[0, :, :self.vocab]
         except Stopped:
             self.cut(kept)
             raise
@@ -71,9 +89,9 @@ class HFModel:
         self.logits = self._finite(exact.cpu().numpy())
         return sampler(self.logits)
 
-    def confidence(self, token: int) -> float:
-        """The probability of ``token`` after the last text, at temperature 1."""
-        return float(Sampler(1.0)(self.logits[-1:])[0, token])
+    def chances(self) -> np.ndarray:
+        """The probabilities [V] of what follows the last text, at temperature 1."""
+        return Sampler(1.0)(self.logits[-1:])[0]
 
     @staticmethod
     def _finite(logits: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import SpeclibError
 from ..operations import Prefix, Stopped
 from ..tokens import Sampler
+from ..tree import paths, stem
 
 BOS = 0                     # a toy prompt is this one token; no toy ever writes it
 
@@ -32,19 +33,28 @@ class _Uncached:
     def cut(self, length: int) -> None:
         self.prefix.cut(length)
 
-    def confidence(self, token: int) -> float:
-        """A toy without a distribution behind its word is sure of it."""
-        return 1.0
-
     def _feed(self, text, last: int) -> None:
         if len(text) > self.context:
             raise SpeclibError(f"a text of {len(text)} tokens does not fit this toy's context of "
                                f"{self.context}: ask for fewer tokens, or build it with more")
+        self._pass(text, last)
+
+    def _pass(self, text, last: int) -> None:
         kept = self.prefix.keep(text, last)
         if self.stopped():
             self.cut(kept)
             raise Stopped
         self.prefix.move(text, kept)
+
+    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
+        """The rows of a Tree, as if of one pass; cached stay the text and the tree's stem."""
+        self._pass(text, len(parents))
+        self.cut(len(text) - len(parents) + stem(parents))
+        cached, self.prefix = self.prefix, Prefix()
+        try:
+            return np.concatenate([self.rows(t, 0, sampler) for t in paths(text, parents)])
+        finally:
+            self.prefix = cached
 
 
 class Toy(_Uncached):
@@ -53,10 +63,14 @@ class Toy(_Uncached):
     Token ids are 1 .. vocab-1. With ``words``, position i of the text wants words[i - 1]
     (repeating), so a timeline can show real text. Sampling: p spreads over the odd ids; the draft
     puts alpha of its mass there in proportion to p and the rest on even ids, where p is zero.
+
+    ``doubt`` > 0 makes the draft know how sure it may be: at each position its best token has a
+    chance s of its own, Beta with mean alpha (the wider, the more doubt), every further one the
+    share s of what is left; and the script's token is its i-th best as often as these chances say.
     """
 
     def __init__(self, alpha: float | None = None, vocab: int = 16, seed: int = 0,
-                 words: tuple[int, ...] = (), context: int = 1 << 14):
+                 words: tuple[int, ...] = (), context: int = 1 << 14, doubt: float = 0.0):
         if alpha is not None and not 0 <= alpha <= 1:
             raise SpeclibError(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
         if vocab < 3:
@@ -69,6 +83,11 @@ class Toy(_Uncached):
         agree = random.random(context)
         wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (vocab - 1) + 1
         self._says = script if alpha is None else np.where(agree < alpha, script, wrong)
+        self._script, self._sure = script, None
+        if doubt and alpha not in (None, 0, 1):
+            self._sure = random.beta(alpha / doubt, (1 - alpha) / doubt, context)
+            self._rank = np.minimum(random.geometric(np.maximum(self._sure, 1e-9)), vocab - 1)
+            self._says = np.where(self._rank == 1, script, wrong)
         self._weights = np.random.default_rng([seed, vocab]).random((64, vocab)) + 0.1
         self.reset()
 
@@ -83,6 +102,20 @@ class Toy(_Uncached):
             return self._eye[self._says[first:first + last + 1]]
         with np.errstate(divide="ignore"):
             return sampler(np.log(self._mixed(np.arange(first, first + last + 1))))
+
+    def chances(self) -> np.ndarray:
+        """A row of ranks with ``doubt``; without, the toy is sure of its word."""
+        at = len(self.prefix.fed) - 1
+        if self._sure is None:
+            return self._eye[self._says[at]]
+        ranked, sure = [t for t in range(1, self.vocab) if t not in (
+            self._says[at], self._script[at])], self._sure[at]
+        ranked.insert(0, self._says[at])
+        if self._rank[at] > 1:
+            ranked.insert(self._rank[at] - 1, self._script[at])
+        row = np.zeros(self.vocab)
+        row[ranked] = sure * (1 - sure) ** np.arange(len(ranked))
+        return row
 
     def _mixed(self, positions: np.ndarray) -> np.ndarray:
         rows = self._weights[positions % 64].copy()
@@ -110,8 +143,8 @@ class Random(_Uncached):
         return np.stack([self._row(text[:n], sampler)
                          for n in range(len(text) - last, len(text) + 1)])
 
-    def confidence(self, token: int) -> float:
-        return float(self._row(tuple(self.prefix.fed), Sampler(1.0))[token])
+    def chances(self) -> np.ndarray:
+        return self._row(tuple(self.prefix.fed), Sampler(1.0))
 
     def _row(self, text, sampler: Sampler) -> np.ndarray:
         key = (text, sampler)

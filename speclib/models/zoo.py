@@ -50,6 +50,10 @@ def load_part(model: str, loader, what: str, **options):
 @cache
 def limits(model: str) -> tuple[int, int]:
     """(vocabulary rows, longest text) of a model, from its configuration alone."""
+    if model.endswith(".gguf"):
+        from .ggufs import described
+        card = described(model)
+        return len(card.tokens), card.context
     from transformers import AutoConfig
     config = load_part(model, AutoConfig, "configuration")
     return config.vocab_size, config.max_position_embeddings
@@ -57,15 +61,26 @@ def limits(model: str) -> tuple[int, int]:
 
 @cache
 def tokenizer(model: str):
+    if model.endswith(".gguf"):
+        raise SpeclibError(f"{model} has no tokenizer for transformers: let the target be a "
+                           "checkpoint; its draft may be a .gguf")
     from transformers import AutoTokenizer
     return load_part(model, AutoTokenizer, "tokenizer")
 
 
+def words(model: str) -> dict[int, str]:
+    """The tokens of a model by their id, as its tokenizer spells them."""
+    if model.endswith(".gguf"):
+        from .ggufs import described
+        return dict(enumerate(described(model).tokens))
+    return {i: word for word, i in tokenizer(model).get_vocab().items()}
+
+
 def shared_tokenizer(target: str, draft: str):
     """The target's tokenizer; an error if the draft's gives any shared id another meaning."""
-    ours, theirs = tokenizer(target).get_vocab(), tokenizer(draft).get_vocab()
+    ours, theirs = words(target), words(draft)
     size = min(len(ours), len(theirs))
-    strip = [{i: t for t, i in vocab.items() if i < size} for vocab in (ours, theirs)]
+    strip = [{i: t for i, t in vocab.items() if i < size} for vocab in (ours, theirs)]
     if strip[0] != strip[1]:
         odd = next(i for i in range(size) if strip[0].get(i) != strip[1].get(i))
         raise SpeclibError(f"target {target!r} and draft {draft!r} have different tokenizers: id "

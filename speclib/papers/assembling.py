@@ -62,8 +62,9 @@ def _paper(filled) -> None:
              source=source, note=_errata(table, row, column, True), show=False)
     for what, cells in (("lost", table.lost), ("not printed", table.absent)):
         for row, column in cells:
-            add(filled, row, column, table.metric, table.unit, "paper", "", None, source=source,
-                 note=what)
+            s = table.column.get(column, {}) | table.row.get(row, {})       # a label may be "*"
+            add(filled, row, column, s.get("metric", table.metric), s.get("unit", table.unit),
+                 "paper", "", None, source=source, note=what)
 
 
 def _errata(table: Table, row: str, column: str, beside: bool) -> str:
@@ -128,8 +129,9 @@ def _note(cell, run: Run) -> str:
                   f"overruns {run.facts['overruns']:.1%}"]
     if cell.kind == "measured":
         slower = ", ".join(f"{k} x{v:.2f}" for k, v in sorted(run.facts["contention"].items()))
-        dilated = load_pair(cell.spec.pair)
-        parts += [*(["dilated"] if dilated.target.shape else []), f"c {run.c:.2f}",
+        dilated = load_pair(cell.spec.pair).target.shape
+        parts += [*(["dilated"] if dilated else []), f"draft in {run.facts['draft']}",
+                  f"c {run.c:.2f}",
                   quantities.departures(run), f"both busy over alone: {slower}",
                   f"load {run.facts['load']:g}"]
     return "; ".join(parts)
@@ -142,8 +144,10 @@ def _setup(spec: Spec, run: Run | None) -> str:
     here = run.machine if run else machine.name()
     if spec.kind == "emulated":
         return f"{spec.latency}@{here}"
-    threads = load_pair(spec.pair).place.threads
-    return f"{spec.pair}@{here}/{DTYPES.get(spec.dtype, spec.dtype)}/{threads}"
+    pair, dtype = load_pair(spec.pair), DTYPES.get(spec.dtype, spec.dtype)
+    draft = run.facts["draft"] if run else pair.runtime("draft")
+    runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
+    return f"{spec.pair}@{here}/{dtype}{runtime}/{pair.place.threads}"
 
 
 def _means(filled) -> None:

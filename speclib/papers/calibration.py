@@ -21,7 +21,7 @@ class Calibration(BaseModel):
     """Which printed cell an acceptance rate is solved from, and how (``calibration.toml``)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    solve: Literal["mat", "run-ratio", "speedup"]
+    solve: Literal["mat", "run-ratio", "speedup", "one-sequence"]
     cell: Cell
     gamma: int | Literal["best"]
     latency: str
@@ -35,7 +35,10 @@ class Calibration(BaseModel):
         if self.solve == "run-ratio":
             over = self._print(self.over, printed, where)
             return theory.alpha_from_run_ratio(value / over, self.gamma)
-        return theory.alpha_from_speedup(value, self.gamma, latency.draft(1), latency.target(1))
+        costs = latency.draft(1), latency.target(1)
+        if self.solve == "one-sequence":
+            return theory.alpha_from_duodecoding(value, self.gamma, *costs)
+        return theory.alpha_from_speedup(value, self.gamma, *costs)
 
     def _print(self, cell: Cell | None, printed, where: str) -> float:
         value = printed(*cell) if cell else None

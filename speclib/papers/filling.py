@@ -17,7 +17,7 @@ from ..experiment import CellsFailed, Profile, Run, Spec, machine, run_all
 from ..methods import parameters, takes_gamma
 from ..pairs import load_pair
 from ..progress import Progress
-from . import items
+from . import items, quantities
 from .assembling import assemble
 from .ledger import ClaimRow, LedgerRow
 from .printed import Paper, Table
@@ -126,16 +126,20 @@ def _places(table: Table) -> Iterable[tuple[str, str]]:
 
 
 def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Profile) -> Wanted:
-    stat = s.get("stat") or s["metric"]
+    accounting = s.get("accounting", "committed")
+    stat = quantities.accounted(s.get("stat") or s["metric"], accounting)
     gamma = s["gamma"] if takes_gamma(s["method"]) else None
     settings = tuple((n, s[n]) for n in parameters(s["method"]) if n in s and n != "gamma")
     common = {"kind": kind, "method": s["method"], "gamma": gamma, "settings": settings,
               "cancel": s.get("cancel")}
     longest = int(s.get("max_new_tokens", profile.virtual_tokens))
     if kind == "measured":
-        spec = Spec(**common, pair=s["pair"], task=s["task"], tokens=min(longest, profile.tokens),
+        spec = Spec(**common, pair=s["pair"], task=s["task"],
+                    tokens=s.get("tokens") or min(longest, profile.tokens),
                     requests=max(1, round(profile.prompts * s.get("share", 1))),
-                    sweep=profile.sweep_prompts, dtype=s.get("dtype", "auto"))
+                    sweep=profile.sweep_prompts, dtype=s.get("dtype", "auto"),
+                    length=s.get("length"),
+                    ignore_eos=s.get("ignore_eos", accounting == "as_published"))
     else:
         tokens = min(longest, profile.virtual_tokens)
         requests = ceil(profile.virtual_tokens * s.get("sample", 1) / tokens)
@@ -144,7 +148,8 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
             requests = profile.emulated_requests
         over = (s["over"], s["gamma"]) if "over" in s else None
         spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
-                    tokens=tokens, requests=requests, over=over, per_token=s.get("per_token", 0.0))
+                    tokens=tokens, requests=requests, over=over, per_token=s.get("per_token", 0.0),
+                    doubt=s.get("doubt", 0.0))
     how = table.paper.calibration.get(s.get("alpha"))
     sets = how.role(table.item, row, column) if how and kind != "measured" else ""
     return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],

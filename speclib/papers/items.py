@@ -183,7 +183,7 @@ def add_lengths(filled, column: str, kind: str, setup: str, series: Series, sour
 def _draw_phases(filled, row: str) -> None:
     """Median time of a drafting phase over that of a verification."""
     table = filled.table
-    for column in table.column_labels:
+    for column in (c for c in table.column_labels if "latency" in table.setting(row, c)):
         spec = _spec(filled, row, column)
         trace = filled.figure = example(spec)
         phase = {op: median(e.dur for e in trace.operations if e.op == op)

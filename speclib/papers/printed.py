@@ -16,7 +16,7 @@ from .calibration import Calibration
 
 SETTINGS = {*("method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
               "printed_c prompts script c tokens dtype share over cancel per_token "
-              "books rule about_rule sample").split(),
+              "books rule about_rule sample accounting doubt ignore_eos length").split(),
             *(name for method in METHODS for name in parameters(method))}
 MethodSetting = str | int | float | tuple[str | int | float, ...]     # a tuple: the fastest of
 

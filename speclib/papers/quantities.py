@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import SpeclibError
 from ..metrics import Stats, astuple, total
+from .branching import SHARES, counts
 
 RESAMPLES = 1000
 
@@ -46,13 +47,33 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "target_per_step": lambda s, *_: s.per_step(s.step_target),
     "draft_over_verify": lambda s, *_: s.step_draft / s.step_target if s.step_target
     else float("nan"),
+    "seconds_per_step": lambda s, *_: s.per_step(s.step_seconds),
+    "drafted_per_round": lambda s, *_: s.drafted_per_round,
+    "ttft": lambda s, *_: s.ttft / s.requests,
+    "ttft_over_plain": lambda s, plain, _: s.ttft / s.requests / (plain.ttft / plain.requests),
+    # as published code counts: prefill, unverified drafts; plain decoding has none
+    "published_speed": lambda s, *_: s.published_speed,
+    "published_speedup": lambda s, plain, _: s.published_speed / plain.published_speed,
+    "inflation": lambda s, *_: s.inflation,
     "gamma": lambda s, _, x: x.gamma,
     "c": lambda s, _, x: x.c,
 }
 
+# What accounting = "as_published" makes of a statistic.
+PUBLISHED = {"speedup": "published_speedup", "decode_speed": "published_speed"}
+
+
+def accounted(stat: str, accounting: str) -> str:
+    """The statistic that a cell with this ``accounting`` reads."""
+    if accounting not in ("committed", "as_published"):
+        raise SpeclibError(f"accounting is {accounting!r}: give 'committed' or 'as_published'")
+    return PUBLISHED.get(stat, stat) if accounting == "as_published" else stat
+
 
 def value(name: str, run, tokens: int = 0) -> float:
     """The statistic of a Run over all its requests; ``tokens``: what counts are scaled to."""
+    if name in SHARES:
+        return SHARES[name](sum(map(counts, run.branches)))
     return _of(name)(total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens))
 
 
@@ -66,11 +87,15 @@ def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
     n = len(run.stats)
     if n < 2 or name in ("gamma", "c"):
         return None
-    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    sums = [counts @ np.array([astuple(s) for s in stats]) for stats in (run.stats, run.baseline)]
-    context, quantity = Context(run.gamma, run.c, tokens), _of(name)
-    found = np.array([quantity(Stats(*a), Stats(*b), context)
-                      for a, b in zip(*(s.tolist() for s in sums), strict=True)])
+    times = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    if name in SHARES:
+        sums = np.tensordot(times, np.array(list(map(counts, run.branches))), 1)
+        found = np.array(list(map(SHARES[name], sums)))
+    else:
+        sums = [times @ np.array([astuple(s) for s in many]) for many in (run.stats, run.baseline)]
+        context, quantity = Context(run.gamma, run.c, tokens), _of(name)
+        found = np.array([quantity(Stats(*a), Stats(*b), context)
+                          for a, b in zip(*(s.tolist() for s in sums), strict=True)])
     return None if np.isnan(found).all() else found
 
 
@@ -99,11 +124,15 @@ def told(spec, run) -> list[str]:
     parts[0] += f", best of {run.facts['of']}" if "of" in run.facts else ""
     parts += [f"cancel {spec.cancel}"] if spec.cancel else []
     parts += [f"each further token fed: +{spec.per_token:.1%} of a pass"] if spec.per_token else []
+    parts += [f"assumed: doubt {spec.doubt:g}"] if spec.doubt else []
+    parts += ["end tokens ignored"] if spec.ignore_eos else []
+    parts += [f"prompts of {spec.length} tokens"] if spec.length else []
     over = run.facts.get("over")
     return [*filter(None, parts), *([f"over {over[0]}, gamma {over[1]}"] if over else [])]
 
 
 def _of(name: str):
     if name not in QUANTITIES:
-        raise SpeclibError(f"unknown statistic {name!r}; known: {', '.join(QUANTITIES)}")
+        raise SpeclibError(f"unknown statistic {name!r}; known: "
+                           f"{', '.join([*QUANTITIES, *SHARES])}")
     return QUANTITIES[name]

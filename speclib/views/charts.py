@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from . import maps
+from . import groups, maps
 from .frame import ACROSS, COLOURS, INK, PALETTE, add, finish, labels, panels
 
 MANY = 8                        # labels that need the whole width
@@ -27,7 +27,10 @@ def chart(filled) -> go.Figure | None:
 
 def _by_rows() -> dict[str, Callable]:
     return {"gamma": sweep, "method": bars, "pair": pairs, "alpha": curve, "iteration": series,
-            "acceptance rate": curve, "target / drafter / dataset": pairs}
+            "acceptance rate": curve, "target / drafter / dataset": pairs,
+            "target / method": groups.targets, "#Seq": groups.groups, "Budget": groups.budgets,
+            "Actual": groups.groups, "tokens": groups.lengths,
+            "number of sequences": groups.tasks, "task": groups.tasks}
 
 
 def _special(filled) -> Callable | None:
@@ -36,6 +39,12 @@ def _special(filled) -> Callable | None:
         return maps.heatmaps
     if any("books" in s for s in filled.table.column.values()):
         return maps.dots
+    if filled.table.metric == "ttft_over_plain":
+        return groups.groups
+    if "time per iteration" in filled.table.column:
+        return groups.parts
+    if any(row.endswith(" tokens") for row in filled.table.row):
+        return groups.lengths if "measured" in filled.kinds else lambda _: None
     return pairs if filled.table.item == "table-7" else None
 
 

@@ -13,7 +13,7 @@ from math import isfinite, nan
 import ipywidgets as widgets
 
 from ..errors import SpeclibError
-from ..theory import dsi_speed, pearl_speed, sd_speed
+from ..theory import dsi_speed, duodecoding_speed, pearl_speed, sd_speed
 from ..trace import Trace
 from .runs import Run, percent, speedup, untested, waits
 from .timeline import Timeline, bundle
@@ -21,21 +21,25 @@ from .timeline import Timeline, bundle
 CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
             "alpha": (0.0, 1.0, 0.01, 0.8)}
 SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)",
-           "servers": "target servers", "cancel": "stale work ends"}
+           "servers": "target servers", "cancel": "stale work ends", "k": "k (sequences)",
+           "doubt": "doubt (of the draft)", "first": "first budget"}
 COLUMNS = ("", "speed-up here", "expected of a long text", "over SD", "accepted", "never tested",
            "device time per token", "waiting")
 
 
 def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, lookahead=None,
-                     servers=None, **_) -> float:
+                     servers=None, k=None, doubt=0.0, **_) -> float:
     """Speed over plain decoding of an endless text, alpha independent at every position.
 
-    Not-a-number for a method without a closed form in ``theory``, or without its arguments.
+    Not-a-number for a method without a closed form in ``theory`` (DuoDecoding with its dynamic k),
+    or without its arguments.
     """
     if method == "autoregressive":
         return 1.0
     if method == "dsi" and None not in (lookahead, c, alpha):
         return float(dsi_speed(alpha, lookahead, 1 / c, 1.0, servers))
+    if method == "duodecoding" and None not in (gamma, c, alpha, k):
+        return duodecoding_speed(alpha, gamma, 1 / c, 1.0, k, doubt)
     if None in (gamma, c, alpha) or method not in ("speculative", "pearl"):
         return float("nan")
     return (sd_speed(alpha, gamma, 1 / c, 1.0) if method == "speculative"

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from ..errors import SpeclibError
 from .runs import Run, facts
-from .shapes import PAD, Frame, Lane, Mark, Words, lane, shown, text_width
+from .shapes import PAD, Frame, Lane, Mark, Words, lane, rows_of, shown, text_width
 
 LEVELS = (1, 3, 9, 27)
 LEAST = 900                             # pixels of width
 PATIENCE = 200                          # pixels of text row after which dense text is cut
 LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
+STACK, MOST = 19, 4                     # pixels of a sequence's row, rows that get them
 
 
 class Group(NamedTuple):
@@ -33,7 +34,7 @@ class Group(NamedTuple):
     @property
     def row(self) -> float:
         """Where the lanes end and the row of text begins."""
-        return self.y + HEAD + len(self.lanes) * (LANE + GAP)
+        return self.y + HEAD + sum(lane.height + GAP for lane in self.lanes)
 
 
 class Figure(NamedTuple):
@@ -95,6 +96,16 @@ def fitting(parts: list[tuple[str, str]], room: float) -> list[tuple[str, str]]:
     return [("cut", "…"), *kept]
 
 
+def lanes_of(run: Run, top: float, frame: Frame) -> tuple[Lane, ...]:
+    """One under the other; higher where sequences are stacked."""
+    found = []
+    for name in run.lanes:
+        height = max(LANE, STACK * min(rows_of(run, name), MOST))
+        found.append(lane(run, name, top, height, frame))
+        top += height + GAP
+    return tuple(found)
+
+
 def layout(runs: list[Run], width: float = 1100, until: float | None = None,
            levels: tuple[int, ...] = LEVELS) -> Figure:
     """``runs`` on one axis, ``until`` seconds long (by default the longest makespan)."""
@@ -111,9 +122,8 @@ def layout(runs: list[Run], width: float = 1100, until: float | None = None,
     y, groups = PAD + LEGEND, []
     for run in runs:
         written = run.written()
-        lanes = tuple(lane(run, name, y + HEAD + i * (LANE + GAP), frame)
-                      for i, name in enumerate(run.lanes))
-        height = HEAD + max(len(lanes), 1) * (LANE + GAP) + ROW
+        lanes = lanes_of(run, y + HEAD, frame)
+        height = HEAD + max(sum(lane.height + GAP for lane in lanes), LANE + GAP) + ROW
         lines = facts(run, runs, frame.unit)
         height = max(height, 20 * len(lines) + 6)
         groups.append(Group(run, y, height, lanes, marks(run, written, frame),

@@ -31,12 +31,14 @@ def percent(share: float) -> str:
 
 
 class Run(NamedTuple):
-    """One trace to show; ``note`` follows the label, ``pieces`` maps token ids to their text."""
+    """One trace to show; ``note`` follows the label, ``pieces`` maps token ids to their text,
+    ``places`` devices to where they are."""
 
     label: str
     note: str
     trace: Trace
     pieces: dict[int, str]
+    places: dict[str, str] = {}
 
     @property
     def seconds(self) -> float:
@@ -95,12 +97,12 @@ class Run(NamedTuple):
         """Every commit with its tokens as (who wrote it: "draft" or "target", text).
 
         A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
-        but the last of its own tokens were fed.
+        but the last of its own tokens were fed. A branch says how many it fed.
         """
-        proposals = [(e.kept + e.fed - len(e.tokens) + 1, e)
-                     for e in self.trace.operations if e.op == "propose" and e.tokens]
+        proposals = [(e.kept + e.fed - (e.last if e.op == "branch" else len(e.tokens) - 1), e)
+                     for e in self.trace.operations if e.op in ("propose", "branch") and e.tokens]
         position = self.start
-        drafted = {first + i for first, e in proposals
+        drafted = {first + i % len(e.drafts[0]) for first, e in proposals
                    for i, outcome in enumerate(e.outcome) if outcome == "accepted"}
         commits = []
         for event in self.trace.commits:
@@ -111,7 +113,13 @@ class Run(NamedTuple):
         return commits
 
 
-def run_of(item, label: str | None = None) -> Run:
+def chosen(event: Event) -> int | None:
+    """Which of a branch's sequences begins with the target's own token, if one does."""
+    each = len(event.drafts[0])
+    return next((i for i, o in enumerate(event.outcome[::each]) if o == "accepted"), None)
+
+
+def run_of(item, label: str | None = None, places: dict[str, str] | None = None) -> Run:
     """``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``."""
     trace = getattr(item, "trace", item)
     if not isinstance(trace, Trace):
@@ -122,10 +130,12 @@ def run_of(item, label: str | None = None) -> Run:
     parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
     parts += [f"without {meta['without']}"] if meta.get("without") else []
     parts += [f"lookahead {meta['lookahead']}"] if meta.get("lookahead") else []
+    if method == "duodecoding":
+        parts.append(f"k = {meta['k']}" if meta.get("k") else "dynamic k")
     if meta.get("servers"):
         parts.append(f"{meta['servers']} target" + "s" * (meta["servers"] > 1))
     return Run(label or NAMES.get(method, method), "" if label else ", ".join(parts), trace,
-               getattr(item, "pieces", None) or {})
+               getattr(item, "pieces", None) or {}, places or {})
 
 
 def duration(seconds: float, unit: tuple[str, float]) -> str:

@@ -14,7 +14,7 @@ from math import floor, log10
 from typing import NamedTuple
 
 from ..trace import Event
-from .runs import Run, duration
+from .runs import Run, chosen, duration
 
 PAD, GUTTER, SIDE = 16, 62, 222         # card margin; lane names, left; facts, right
 FONT = 14                               # of tokens; headings are larger, nothing is below 13
@@ -27,14 +27,16 @@ WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letter
 
 
 class Shape(NamedTuple):
-    """A rectangle in a lane. ``kind``: accepted, rejected, wasted, score, unused, idle or
-    lost."""
+    """A rectangle in a lane. ``kind``: accepted, rejected, wasted, dropped, score, unused, idle or
+    lost. ``row`` of ``rows``: its part of the lane's height."""
 
     kind: str
     x: float
     width: float
     label: str
     tip: str
+    row: int = 0
+    rows: int = 1
 
 
 class Mark(NamedTuple):
@@ -56,6 +58,7 @@ class Words(NamedTuple):
 class Lane(NamedTuple):
     name: str
     y: float
+    height: float
     shapes: tuple[Shape, ...]
 
 
@@ -136,6 +139,27 @@ def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
                     tip_of(run, event, frame, "drafting, cancelled"))
 
 
+def branching(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
+    """A row of cells per sequence, the likeliest on top; those that did not go on are ``dropped``.
+    All sequences share the duration: nothing says in which order they were written."""
+    taken = chosen(event)
+    lead, tested = taken or 0, "wasted" != event.outcome[0] or taken is not None
+    for row, tokens in enumerate(event.drafts):
+        each = len(tokens)
+        part = event._replace(tokens=tokens, outcome=event.outcome[row * each:(row + 1) * each])
+        begins = "the target chose another" if tested and row != lead else ""
+        for shape in proposal(run, part, frame):
+            tip = f"sequence {row + 1} of {len(event.drafts)}"
+            tip += f": {begins}" if begins else ""
+            yield shape._replace(kind=shape.kind if row == lead else "dropped",
+                                 tip=f"{shape.tip}\n{tip}", row=row, rows=len(event.drafts))
+
+
+def rows_of(run: Run, device: str) -> int:
+    """The most sequences that ``device`` drafted at once."""
+    return max((e.sequences for e in run.trace.operations if e.device == device), default=1)
+
+
 def scoring(run: Run, event: Event, frame: Frame, used: bool) -> Shape:
     """A target pass; ``unused`` when it failed, was cancelled, came too late or was of a text that
     was not to be."""
@@ -149,7 +173,7 @@ def scoring(run: Run, event: Event, frame: Frame, used: bool) -> Shape:
                  shown("".join(tested).strip(" ")), tip_of(run, event, frame, what, *note))
 
 
-def lane(run: Run, device: str, y: float, frame: Frame) -> Lane:
+def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
     """The device's operations and, between them, its waiting, up to the run's end or its own."""
     last = max((e.end for e in run.trace.commits), default=0.0) * (1 + 1e-9)
     shapes, free, stale = [], 0.0, run.stale(device)
@@ -164,10 +188,11 @@ def lane(run: Run, device: str, y: float, frame: Frame) -> Lane:
         if event is None or event.ts >= frame.span:
             break
         free = max(free, event.ts + event.dur)
-        shapes += (proposal(run, event, frame) if event.op == "propose"
+        shapes += (branching(run, event, frame) if event.sequences > 1
+                   else proposal(run, event, frame) if event.op in ("propose", "branch")
                    else [scoring(run, event, frame, event.tokens and event.end <= last
                                  and event.id not in stale)])
     if ends < run.seconds:
         shapes.append(Shape("lost", frame.x(ends), frame.x(run.seconds - ends), "lost",
                             f"{device} was lost at {frame.time(ends)}"))
-    return Lane(device, y, tuple(shapes))
+    return Lane(device, y, height, tuple(shapes))

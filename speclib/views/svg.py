@@ -11,17 +11,17 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-from .layout import HEAD, LANE, LEVELS, Figure, Group, layout
+from .layout import HEAD, LEVELS, Figure, Group, layout
 from .runs import Run
 from .shapes import FONT, GUTTER, PAD, Lane, Shape, text_width
 
 FONTS = "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 INK, QUIET = "#1a1a1a", "#5a5a5a"
-COLOURS = {"accepted": "#009E73", "rejected": "#D55E00", "wasted": "#F0E442",
+COLOURS = {"accepted": "#009E73", "rejected": "#D55E00", "wasted": "#F0E442", "dropped": "#f7f2c4",
            "score": "#0072B2", "unused": "#9CC7E4", "idle": "#f3f3f3", "lost": "#4d4d4d"}
 WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 LEGEND = [("accepted", "drafted: accepted"), ("rejected", "rejected"),
-          ("wasted", "wasted"), ("score", "target pass"),
+          ("wasted", "wasted"), ("dropped", "not chosen"), ("score", "target pass"),
           ("unused", "unused"), ("idle", "waiting"), ("lost", "lost")]
 LEFT = PAD + GUTTER
 DENSE = 4                               # pixels between lines, at least; timeline.js has the same
@@ -44,29 +44,28 @@ def words(text: str, x: float, y: float, **attributes) -> str:
     return tag("text", escape(text), x=n(x), y=n(y), **attributes)
 
 
-def title(tip: str) -> str:
-    return tag("title", escape(tip)) if tip else ""
-
-
 def gap(width: float) -> float:
     """White at the right of a bar, so that neighbours are told apart; timeline.js has the same."""
     return min(1.5, width * 0.15)
 
 
-def bar(shape: Shape, y: float, name: str, zoomable: bool) -> str:
+def bar(shape: Shape, lane: Lane, name: str, zoomable: bool) -> str:
     """A rectangle and, where it fits (or may fit later), its label."""
+    height = lane.height / shape.rows
+    y = lane.y + height * shape.row
     fill = f"url(#{name}-{shape.kind})" if shape.kind in ("idle", "wasted") else COLOURS[shape.kind]
-    drawn = tag("rect", title(shape.tip), cls=shape.kind, x=n(shape.x), y=n(y),
-                width=n(shape.width - gap(shape.width)), height=LANE, fill=fill)
+    drawn = tag("rect", tag("title", escape(shape.tip)), cls=shape.kind, x=n(shape.x), y=n(y),
+                width=n(shape.width - gap(shape.width)), height=n(height - (shape.rows > 1)),
+                fill=fill)
     need = text_width(shape.label) + 5
     fits = need <= shape.width
-    if not shape.label or not (fits or zoomable and need <= shape.width * LEVELS[-1]):
+    could = fits or zoomable and need <= shape.width * LEVELS[-1]
+    if not shape.label or height < FONT or not could:
         return drawn
-    more = {"data_need": n(need)} if zoomable else {}
-    more |= hidden(not fits)
+    more = ({"data_need": n(need)} if zoomable else {}) | hidden(not fits)
     if shape.kind == "rejected":
         more["text_decoration"] = "line-through"
-    return drawn + words(shape.label, shape.x + shape.width / 2, y + LANE / 2 + 5, cls="label",
+    return drawn + words(shape.label, shape.x + shape.width / 2, y + height / 2 + 5, cls="label",
                          text_anchor="middle", pointer_events="none",
                          fill="#fff" if shape.kind in ("score", "lost") else "#000", **more)
 
@@ -89,8 +88,8 @@ def lines(group: Group, zoomable: bool) -> str:
         more |= {"data_room": n(mark.room)} if zoomable else {}
         drawn.append(tag("line", cls=mark.kind, x1=x, x2=x, **style[mark.kind], **more))
         if mark.tip:                                          # a wider area to point at
-            drawn.append(tag("rect", title(mark.tip), cls="spot", x=n(mark.x - 5), y=n(row - 2),
-                             width="10", height="12", fill="#000", fill_opacity="0", **more))
+            drawn.append(tag("rect", tag("title", escape(mark.tip)), cls="spot", x=n(mark.x - 5),
+                             y=n(row - 2), width="10", height="12", fill_opacity="0", **more))
     return "".join(drawn)
 
 
@@ -108,13 +107,20 @@ def rows(group: Group, zoomable: bool) -> str:
     return "".join(drawn)
 
 
+def side(lane: Lane, place: str) -> str:
+    """A lane's name and, under it, where that device is."""
+    under = tag("tspan", escape(place), x=n(LEFT - 8), dy=13, fill=QUIET, font_size=13)
+    y = lane.y + lane.height / 2 + (-2 if place else 5)
+    return tag("text", escape(lane.name) + under * bool(place), x=n(LEFT - 8), y=n(y),
+               text_anchor="end", fill=INK)
+
+
 def names(group: Group, figure: Figure) -> str:
     """What stands beside the plot: the run's name, its lanes' names, its facts."""
     note = f' <tspan fill="{QUIET}" font-weight="400">{escape(group.run.note)}</tspan>'
     head = tag("text", escape(group.run.label) + note * bool(group.run.note), x=n(LEFT),
                y=n(group.y + 15), font_size=17, font_weight="600", fill=INK)
-    sides = "".join(words(lane.name, LEFT - 8, lane.y + LANE / 2 + 5, text_anchor="end", fill=INK)
-                    for lane in group.lanes)
+    sides = "".join(side(lane, group.run.places.get(lane.name, "")) for lane in group.lanes)
     right = LEFT + figure.frame.plot + 18
     first, *others = group.facts
     told = words(first, right, group.y + 15, fill=INK, font_size=17, font_weight="600")
@@ -142,7 +148,7 @@ def legend(figure: Figure, name: str) -> str:
     shown = {shape.kind for g in figure.groups for lane in g.lanes for shape in lane.shapes}
     x, drawn = float(PAD), []
     for kind, label in LEGEND:
-        if kind in ("unused", "lost") and kind not in shown:
+        if kind in ("unused", "lost", "dropped") and kind not in shown:
             continue
         fill = f"url(#{name}-{kind})" if kind in ("idle", "wasted") else COLOURS[kind]
         drawn += [tag("rect", x=n(x), y=PAD, width="20", height="16", fill=fill),
@@ -165,10 +171,8 @@ def patterns(name: str) -> str:
 
 
 def lanes(group: Group, name: str, zoomable: bool) -> str:
-    def one(lane: Lane) -> str:
-        bars = "".join(bar(shape, lane.y, name, zoomable) for shape in lane.shapes)
-        return tag("g", bars, cls="lane", data_device=lane.name)
-    return "".join(map(one, group.lanes))
+    return "".join(tag("g", "".join(bar(shape, lane, name, zoomable) for shape in lane.shapes),
+                       cls="lane", data_device=lane.name) for lane in group.lanes)
 
 
 def markup(figure: Figure, zoomable: bool = False) -> str:

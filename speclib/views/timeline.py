@@ -48,14 +48,16 @@ class Timeline(anywidget.AnyWidget):
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result, instead of
     the method's name. ``until``: seconds of the axis, to look at the beginning. ``width``: pixels.
+    ``places``: device -> where it is, to stand under its name.
     """
 
     _esm = HERE / "timeline.js"
     _css = HERE / "timeline.css"
     svg = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, *results, labels=None, until: float | None = None, width: float = 1100):
-        self.until, self.width_px = until, width
+    def __init__(self, *results, labels=None, until: float | None = None, width: float = 1100,
+                 places: dict[str, str] | None = None):
+        self.until, self.width_px, self.places = until, width, places
         self._arrange(results, labels)
         super().__init__(svg=markup(self._figure, zoomable=True))
 
@@ -63,7 +65,7 @@ class Timeline(anywidget.AnyWidget):
         if labels is not None and len(labels) != len(results):
             raise SpeclibError(f"labels has {len(labels)} entries for {len(results)} results: "
                                "give one each, or none")
-        self.runs = [run_of(r, label) for r, label in
+        self.runs = [run_of(r, label, self.places) for r, label in
                      zip(results, labels or [None] * len(results), strict=True)]
         self._figure = layout(self.runs, self.width_px, self.until)
 
@@ -113,6 +115,7 @@ class Timeline(anywidget.AnyWidget):
                             "trace": json.loads(run.trace.to_json())} for run in self.runs])
 
 
-def timeline(*results, labels=None, until: float | None = None, width: float = 1100) -> Timeline:
+def timeline(*results, labels=None, until: float | None = None, width: float = 1100,
+             places: dict[str, str] | None = None) -> Timeline:
     """Shows ``results`` (or traces) stacked on one time axis; see ``Timeline``. ``.save(path)``."""
-    return Timeline(*results, labels=labels, until=until, width=width)
+    return Timeline(*results, labels=labels, until=until, width=width, places=places)

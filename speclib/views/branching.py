@@ -1,0 +1,89 @@
+"""What one round of several sequences was: the text before them, what the target's pass said.
+
+Reads a trace. Knows no picture, method, clock or notebook.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..errors import SpeclibError
+from ..trace import Event
+from .runs import Run, chosen
+from .shapes import label_of, shown
+
+
+class Round(NamedTuple):
+    """One ``branch`` and, of the same round, the ``window`` that the target checked and what was
+    committed; ``before`` is the text that was committed until then."""
+
+    run: Run
+    branch: Event
+    window: tuple[int, ...]
+    commit: tuple[int, ...]
+    before: tuple[int, ...]
+
+    @property
+    def number(self) -> int:
+        return self.branch.round
+
+    @property
+    def place(self) -> int:
+        """Tokens written or drafted before the sequences begin."""
+        return len(self.before) + len(self.window)
+
+    @property
+    def passed(self) -> int:
+        """Tokens of the window that the target would have written itself."""
+        same = [a == b for a, b in zip(self.window, self.commit, strict=False)]
+        return [*same, False].index(False)
+
+    def text(self) -> list[tuple[str, str]]:
+        """(what became of it, text) of every token before the sequences."""
+        kinds = ["text"] * len(self.before) + ["passed"] * self.passed + ["failed"]
+        kinds += ["unread"] * len(self.window)
+        return [(kind, shown(self.run.piece(token)))
+                for kind, token in zip(kinds, self.before + self.window, strict=False)]
+
+    def said(self) -> str:
+        """How many sequences there are, and why."""
+        k, each, theta = (self.branch.sequences, len(self.branch.drafts[0]),
+                          self.branch.chances[0])
+        why = f"θ = P₁·P = {theta:.3f}" if theta else "no threshold asked"
+        return f"{k} sequence{'s' * (k > 1)} of {each} token{'s' * (each > 1)}, {why}"
+
+    def verdict(self) -> str:
+        """What the target's pass did to the sequences."""
+        taken, own = chosen(self.branch), f"“{label_of(self.run.piece(self.commit[-1]))}”"
+        if taken is not None:
+            return f"the target's next word is {own}: sequence {taken + 1} goes on"
+        if self.branch.outcome[0] == "rejected":
+            return f"the target's next word is {own}: no sequence begins with it"
+        if self.passed == len(self.commit):
+            return "the text ends before the sequences: nobody looks at them"
+        wrong = label_of(self.run.piece(self.window[self.passed]))
+        return f"“{wrong}” should have been {own}: nobody looks at the sequences"
+
+    def lines(self) -> list[str]:
+        """In words: a line per sequence, then the verdict."""
+        chances = self.branch.chances[1:]
+        return [f"round {self.number}: {self.said()}", *(
+            f"  {chance:.3f} {shown(''.join(map(self.run.piece, tokens)))}"
+            for chance, tokens in zip(chances, self.branch.drafts, strict=True)),
+            f"  {1 - sum(chances):.3f} all other words", self.verdict()]
+
+
+def rounds_of(run: Run) -> list[Round]:
+    """Every round in which ``run`` drafted. Raises SpeclibError where there is none."""
+    scores = {e.round: e for e in run.trace.operations if e.op == "score"}
+    branches = {e.round: e for e in run.trace.operations if e.op == "branch" and e.tokens}
+    found, before = [], ()
+    for commit in run.trace.commits:
+        if commit.round in branches and commit.tokens:
+            score = scores[commit.round]
+            window = score.tokens[len(score.tokens) - score.last:]
+            found.append(Round(run, branches[commit.round], window, commit.tokens, before))
+        before += commit.tokens
+    if not found:
+        raise SpeclibError(f"{run.label} drafted no sequences: a tree shows runs of duodecoding")
+    return found

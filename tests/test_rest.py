@@ -1,0 +1,185 @@
+"""REST and its datastore, against a search by hand; what comes out is plain decoding's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import speclib
+from speclib import datastore as stores
+from speclib import prompts
+from speclib.datastore import Datastore
+from speclib.errors import SpeclibError
+from speclib.exact import distance, outcomes, truth
+from speclib.latency import Latency
+from speclib.methods import METHODS
+from speclib.metrics import stats
+from speclib.models.toy import Random, Toy
+from speclib.tokens import Coins, Sampler
+from speclib.virtual import Virtual
+
+WORDS = tuple(range(1, 60))         # all different: a token has one place
+
+
+def ran(documents, target, limit, *, prompt=(0,), sampler=None, eos=frozenset(), seed=0,
+        **settings):
+    """(output, trace) of REST with a datastore of ``documents``."""
+    world = Virtual({"draft": target, "target": target}, Latency.ratio(3))
+    world.datastore = Datastore(documents)
+    world.begin(prompt, sampler=sampler or Sampler(), coins=Coins(seed), limit=limit, eos=eos)
+    METHODS["rest"](world, **settings)
+    return world.text[len(prompt):], world.end()
+
+
+def lookups(trace) -> list[tuple[int, ...]]:
+    return [e.tokens for e in trace.events if e.op == "lookup"]
+
+
+# -- the datastore --------------------------------------------------------------------------------
+documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
+
+
+@given(documents, st.lists(st.integers(0, 2), max_size=6), st.integers(1, 5), st.integers(1, 4))
+def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(texts, text, longest,
+                                                                            length):
+    wanted = []
+    for size in range(1, min(longest, len(text)) + 1):
+        found = [tuple(d[at + size:at + size + length]) for d in texts for at in range(len(d))
+                 if d[at:at + size] == text[-size:]]
+        wanted = found if any(found) else wanted
+    found = Datastore(texts).after(tuple(text), longest, length)
+    assert Counter(found) == Counter(wanted)
+
+
+@given(st.lists(st.integers(-1, 2), max_size=30))
+def test_suffixes_are_sorted_as_python_sorts_them(tokens):
+    assert stores.sorted_suffixes(tokens) == sorted(range(len(tokens)), key=lambda at: tokens[at:])
+
+
+def test_of_very_many_places_evenly_chosen_ones_are_given():
+    """1,000 places after token 1, half of them followed by 2: of 500, half again."""
+    found = Counter(Datastore([(1, 2 + n % 2) for n in range(1000)]).after((1,), 4, 3))
+    assert found == {(2,): 250, (3,): 250}
+    assert sum(Counter(Datastore([(1, 2)] * 501).after((1,), 4, 3)).values()) == 251
+
+
+def test_documents_are_read_when_something_is_looked_up():
+    read = []
+    store = Datastore(read.append(n) or (1, n) for n in (2, 3))
+    assert read == [] and sorted(store.after((1,), 4, 3)) == [(2,), (3,)] and read == [2, 3]
+    assert store.after((7,), 4, 3) == [] and read == [2, 3]
+
+
+# -- the method -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("length", [1, 4, 10])
+def test_a_datastore_that_has_the_targets_own_words_gives_them_all_and_one_more_each_pass(length):
+    """The first lookup is of the prompt's one token."""
+    target = Toy(None, 60, 0, WORDS, 128)
+    output, trace = ran([(9, 9), (0, *WORDS)], target, 3 * (length + 1), length=length)
+    assert output == WORDS[:3 * (length + 1)]
+    assert [len(e.tokens) for e in trace.commits] == [length + 1] * 3
+    s = stats(trace)
+    assert (s.target_runs, s.draft_runs, s.rejected, s.accepted) == (3, 0, 0, 3 * length)
+
+
+def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
+    """After 0: 1 2 (3 times), 1 3 (2 times), 4 5 (2 times), 6 once. The prefixes by weight: 1 (5),
+    12 (3), then 4, 13, 45 (2 each; shorter ones first), then 6."""
+    texts = [(0, 1, 2)] * 3 + [(0, 1, 3)] * 2 + [(0, 4, 5)] * 2 + [(0, 6)]
+    target = Toy(None, 60, 0, WORDS, 128)
+    for nodes, tree in ((1, (1,)), (2, (1, 2)), (3, (1, 2, 4)), (4, (1, 2, 3, 4)),
+                        (9, (1, 2, 3, 4, 5, 6))):
+        assert lookups(ran(texts, target, 3, nodes=nodes)[1])[0] == tree
+
+
+def test_a_longer_end_of_the_text_is_looked_up_first():
+    """8 0 is followed by 1, 0 alone mostly by 7."""
+    texts, target = [(8, 0, 1), (5, 0, 7), (6, 0, 7)], Toy(None, 60, 0, (9, *WORDS), 128)
+    assert lookups(ran(texts, target, 2, prompt=(8, 0))[1]) == [(1,)]
+    assert lookups(ran(texts, target, 2, prompt=(8, 0), longest=1)[1]) == [(7, 1)]
+
+
+def test_where_nothing_is_found_it_is_plain_decoding():
+    target = Toy(None, 60, 0, WORDS, 128)
+    output, trace = ran([(50, 51)], target, 8)
+    assert output == WORDS[:8] and lookups(trace) == [] and stats(trace).target_runs == 8
+
+
+def test_without_a_datastore_the_text_itself_is_looked_up(decode):
+    """Period 3 after the prompt's 0: 1 2 3 cannot be known; from the second 1 on, all can."""
+    models = {"draft": Toy(0.5, 50, 0, (1, 2, 3)), "target": Toy(None, 50, 0, (1, 2, 3))}
+    output, trace = decode(METHODS["rest"], models, 12, length=4)
+    assert output == (1, 2, 3) * 4
+    assert [len(e.tokens) for e in trace.commits] == [1, 1, 1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
+def test_whatever_is_in_the_datastore_the_tokens_are_plain_decodings_own(decode, sampler):
+    dice = np.random.default_rng(7)
+    for seed in range(12):
+        texts = [tuple(dice.integers(0, 3, 30).tolist()) for _ in range(5)]
+        target, eos = Random(3, seed), frozenset({2} if seed % 2 else ())
+        plain, _ = decode(METHODS["autoregressive"], {"draft": target, "target": target}, 40,
+                          sampler=sampler, coins=Coins(seed), eos=eos)
+        settings = {"longest": 1 + seed % 4, "length": 1 + seed % 5, "nodes": 1 + 3 * (seed % 3)}
+        output, _ = ran(texts, target, 40, sampler=sampler, seed=seed, eos=eos, **settings)
+        assert output == plain, settings
+
+
+def test_with_a_datastore_three_tokens_of_three_kinds_have_the_targets_distribution():
+    def rest(world, **settings):
+        world.datastore = Datastore([(0, 1, 2, 0, 0), (1, 1, 2), (2, 0, 1, 0)])
+        METHODS["rest"](world, **settings)
+
+    target = Random(3, 5, 4)
+    for settings in ({}, {"longest": 1, "length": 2, "nodes": 3}):
+        found = outcomes(rest, {"draft": Random(3, 1, 4), "target": target}, 3, **settings)
+        assert sum(found.values()) == pytest.approx(1, abs=1e-12)
+        assert distance(found, truth(target, 3)) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["longest", "length", "nodes"])
+def test_a_setting_that_cannot_be_is_refused(name):
+    with pytest.raises(SpeclibError, match=f"{name} is 0: give at least 1"):
+        ran([], Random(3), 4, **{name: 0})
+
+
+# -- our training text ----------------------------------------------------------------------------
+def embedded():
+    pytest.importorskip("torch")
+    from speclib.models import zoo
+    if not (zoo.ZOO / "target" / "model.safetensors").exists():
+        pytest.skip("the embedded models are not trained: make models")
+    return speclib.load_pair("embedded/llama-7b-70b")
+
+
+def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on():
+    """As the trainer writes it; code there has an end token more."""
+    pair = embedded()
+    from speclib.models.training import corpus
+    from speclib.models.training.tokenizer import Writer
+    writer = Writer(pair.tokenizer)
+    for task in islice(corpus.tasks(1), 200):
+        ids = stores.document(pair.tokenizer, task)
+        assert ids + [writer.eos] * task.raw == writer.document(task)[0]
+    assert stores.training_text(pair.tokenizer) is pair.datastore
+
+
+def test_a_toy_has_no_datastore():
+    assert speclib.load_pair("toy").datastore is None
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_on_the_embedded_pair_what_is_found_passes_and_the_output_is_plain_decodings(temperature):
+    with speclib.open_world("virtual", embedded()) as world:
+        how = {"world": world, "max_new_tokens": 96, "temperature": temperature, "seed": 3}
+        prompt = prompts.load("humaneval")[0].input
+        plain = speclib.decode(prompt, method="autoregressive", **how)
+        found = speclib.decode(prompt, method="rest", **how)
+    assert found.tokens == plain.tokens
+    assert found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
