@@ -24,6 +24,7 @@ from speclib.experiment import (
     machine,
     run_all,
 )
+from speclib.latency import load_latency
 from speclib.metrics import Stats
 from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
 from speclib.papers.comparisons import Numbers
@@ -87,7 +88,7 @@ def test_a_bad_file_is_named_with_its_key(folder, file, old, new, says):
 
 
 def test_unknown_papers_items_and_calibrations_list_the_known(paper):
-    with pytest.raises(SpeclibError, match="no paper 'perl'.*known: dsi, pearl"):
+    with pytest.raises(SpeclibError, match="no paper 'perl'.*known: dsi, easyspec, pearl"):
         load_paper("perl")
     with pytest.raises(SpeclibError, match="no 'table-99'; it has: figure-2a"):
         paper.table("table-99")
@@ -310,15 +311,38 @@ def test_run_counts_are_those_of_164_prompts_of_1024_tokens(small):
 
 
 # -- claims --------------------------------------------------------------------------------------
-def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(paper):
+@pytest.mark.parametrize("key, many", [("pearl", 60), ("easyspec", 45)])
+def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(key, many):
     judged = 0
-    for filled in fill_all(paper, SMALL, kinds=()).values():
+    for filled in fill_all(load_paper(key), SMALL, kinds=()).values():
         found = {c.claim: c.holds for c in filled.claims if c.kind == "paper"}
         for claim in filled.table.claims:
-            if "paper" in claim.kinds:
+            if "paper" in claim.kinds and filled.table.cells:
                 assert found[claim.id] == claim.printed, (filled.table.item, claim.id)
                 judged += 1
-    assert judged > 60
+    assert judged > many
+
+
+def test_calibrated_acceptance_gives_back_easyspecs_printed_shares():
+    """The share is of five drafts: the mean depth reached, over five."""
+    easy = load_paper("easyspec")
+    for name, how in easy.calibration.items():
+        reached = [easy.alpha(name) ** depth for depth in range(1, 6)]
+        assert sum(reached) / 5 == pytest.approx(easy.printed(*how.cell), abs=1e-5), name
+    assert {how.cell for how in easy.calibration.values()} == {
+        (item, row, column) for item, table in easy.tables.items()
+        for row, column, _ in table.cells if column.endswith("alpha")
+        and "EAGLE" not in column and "difference" not in column}
+
+
+def test_every_name_in_easyspecs_settings_is_that_of_a_calibration_and_a_clock():
+    easy = load_paper("easyspec")
+    used = [easy.table(item).setting(row, column) for item in ("table-2", "table-3", "table-4")
+            for row in easy.table(item).row_labels for column in easy.table(item).column_labels]
+    used = [s for s in used if "latency" in s]
+    assert len(used) == 20 * 14 + 2 * 9 + 6 * 6
+    for s in used:
+        assert 0 < easy.alpha(s["alpha"]) < 1 < load_latency(s["latency"]).c
 
 
 TABLE = Table(item="table-0", title="", about="", metric="speedup", unit="x", decimals=2,
