@@ -88,7 +88,8 @@ def test_a_bad_file_is_named_with_its_key(folder, file, old, new, says):
 
 
 def test_unknown_papers_items_and_calibrations_list_the_known(paper):
-    with pytest.raises(SpeclibError, match="no paper 'perl'.*known: dsi, duodecoding, pearl"):
+    known = "dsi, duodecoding, easyspec, pearl"
+    with pytest.raises(SpeclibError, match=f"no paper 'perl'.*known: {known}"):
         load_paper("perl")
     with pytest.raises(SpeclibError, match="no 'table-99'; it has: figure-2a"):
         paper.table("table-99")
@@ -311,7 +312,7 @@ def test_run_counts_are_those_of_164_prompts_of_1024_tokens(small):
 
 
 # -- claims --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("key, many", [("pearl", 60), ("duodecoding", 55)])
+@pytest.mark.parametrize("key, many", [("pearl", 60), ("duodecoding", 55), ("easyspec", 45)])
 def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(key, many):
     judged = 0
     for filled in fill_all(load_paper(key), SMALL, kinds=()).values():
@@ -332,6 +333,28 @@ def test_calibrated_acceptance_gives_back_duodecodings_printed_speculative_decod
         speed = sum(duo.alpha(name) ** i for i in range(6)) / (5 * latency.draft(1)
                                                                + latency.target(1))
         assert speed * latency.target(1) == pytest.approx(duo.printed(*how.cell), abs=1e-4), name
+
+
+def test_calibrated_acceptance_gives_back_easyspecs_printed_shares():
+    """The share is of five drafts: the mean depth reached, over five."""
+    easy = load_paper("easyspec")
+    for name, how in easy.calibration.items():
+        reached = [easy.alpha(name) ** depth for depth in range(1, 6)]
+        assert sum(reached) / 5 == pytest.approx(easy.printed(*how.cell), abs=1e-5), name
+    assert {how.cell for how in easy.calibration.values()} == {
+        (item, row, column) for item, table in easy.tables.items()
+        for row, column, _ in table.cells if column.endswith("alpha")
+        and "EAGLE" not in column and "difference" not in column}
+
+
+def test_every_name_in_easyspecs_settings_is_that_of_a_calibration_and_a_clock():
+    easy = load_paper("easyspec")
+    used = [easy.table(item).setting(row, column) for item in ("table-2", "table-3", "table-4")
+            for row in easy.table(item).row_labels for column in easy.table(item).column_labels]
+    used = [s for s in used if "latency" in s]
+    assert len(used) == 20 * 14 + 2 * 9 + 6 * 6
+    for s in used:
+        assert 0 < easy.alpha(s["alpha"]) < 1 < load_latency(s["latency"]).c
 
 
 TABLE = Table(item="table-0", title="", about="", metric="speedup", unit="x", decimals=2,

@@ -1,11 +1,12 @@
-"""Transcribed numbers (PEARL, DuoDecoding) agree with the papers' texts and with each other, but
-for the errata.
+"""Transcribed numbers (PEARL, DuoDecoding, EasySpec) agree with the papers' texts and with each
+other, but for the errata.
 
 Needs no engine: the cells are judged by arithmetic on the print. Where SPECLIB_PAPERS_DIR names a
-folder with the papers' texts (pearl.txt, duodecoding.txt), every cell is also read from it a second
+folder with the papers' texts (pearl.txt, ...), every cell is also read from it a second
 time.
 """
 
+import math
 import os
 import re
 import tomllib
@@ -335,3 +336,208 @@ def test_duodecodings_cells_equal_the_text_in_order(item):
         ours.setdefault(r, []).append(f"{value:.{3 if item == 'table-4' else 2}f}")
     printed = [re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", line) for line in lines]
     assert [row for row in printed if row][:len(ours)] == list(ours.values())
+
+
+# -- EasySpec: its draft length is not printed, and follows from its times -------------------------
+EASY, EASY_LATENCY = load("papers/easyspec"), load("latency/easyspec")
+EASY_CELLS = {(item, r, c): v for item, table in EASY.items() for r, c, v in table.get("cells", [])}
+EASY_BESIDE = {(r, c): v for r, c, v in EASY["table-2"]["beside"]["cells"]}
+POINTS = list(dict.fromkeys(r for item, r, _ in EASY_CELLS if item == "table-2"))
+SPEEDS = {"Llama-3": ("L3-8B", "L3-70B"), "Qwen2": ("Q2-7B", "Q2-72B")}
+
+
+def easy(row, column, item="table-2"):
+    return EASY_CELLS.get((item, row, column))
+
+
+def noted(item, kind):
+    """What the errata of one kind compute, by cell."""
+    return {tuple(cell): entry.get("computed") for entry in EASY[item]["errata"]
+            if entry["kind"] == kind for cell in entry["cells"]}
+
+
+def iteration(row, method, stage, n):
+    """Seconds per iteration of n drafts, if the accepted depth is n times the printed share."""
+    share = easy(row, f"{method} / alpha")
+    return easy(row, f"{method} / {stage}") * (1 + n * share) / 100
+
+
+def test_easyspecs_totals_are_drafting_and_verifying_but_for_the_errata():
+    found = {}
+    for item, methods in (("table-2", ("+sd", "+tree", "EasySpec")),
+                          ("table-3", ("+tree", "EasySpec", "difference"))):
+        for row in {r for i, r, _ in EASY_CELLS if i == item}:
+            for method in methods:
+                d, v, total = [easy(row, f"{method} / {x}", item) for x in ("d", "v", "total")]
+                if abs(d + v - total) > 0.0151:             # three roundings
+                    found[row, f"{method} / v"] = round(total - d, 2)
+    assert found == noted("table-2", "arithmetic")
+
+
+def test_easyspecs_speed_ups_are_quotients_of_its_times():
+    low, high = 0.0, math.inf
+    for (row, column), printed in EASY_BESIDE.items():
+        of = "+tree / d" if column == "EasySpec / d" else "vanilla / total"
+        by, top = easy(row, column), easy(row, of)
+        if top is None:                                     # one row of plain decoding is missing
+            low = max(low, (printed - 0.005) * (by - 0.005))
+            high = min(high, (printed + 0.005) * (by + 0.005))
+            continue
+        slack = 0.005 + top / by * (0.005 / top + 0.005 / by)
+        assert abs(top / by - printed) <= slack + 1e-9, (row, column)
+    assert len(EASY_BESIDE) == 20 * 5 and (round(low, 2), round(high, 2)) == (11.91, 11.94)
+    assert EASY["table-2"]["absent"] == [["Qwen2 / T=0.8 / MMLU", "vanilla / total"]]
+
+
+def test_five_is_the_only_draft_length_that_explains_easyspecs_times():
+    """With fewer, verifying n + 1 tokens takes less time than the TP row's one; with more, drafts
+    are faster than in Table 1."""
+    verify = {n: [iteration(row, "+sd", "v", n) / easy(row, "TP / total") * 100 for row in POINTS]
+              for n in range(2, 10)}
+    draft = {n: [iteration(row, "+sd", "d", n) / n * easy("L3-8B", "TP=1", "table-1")
+                 for row in POINTS if row.startswith("Llama-3")] for n in verify}
+    assert [n for n in verify if min(verify[n]) > 1] == [5, 6, 7, 8, 9]
+    assert [n for n in draft if max(draft[n]) > 1] == [2, 3, 4, 5]
+    assert max(abs(x - 1) for x in draft[5]) < 0.03
+    assert EASY["paper"]["derived"]["drafts_per_iteration"] == 5
+
+
+def test_a_tree_and_layer_parallelism_leave_easyspecs_draft_length_at_five():
+    for row in POINTS:
+        exact, tree = [iteration(row, method, "d", 5) for method in ("+sd", "+tree")]
+        assert tree == pytest.approx(exact, rel=0.07)       # a wider pass takes as long
+        tests = [iteration(row, method, "v", 5) for method in ("+tree", "EasySpec")]
+        assert tests[0] == pytest.approx(tests[1], rel=0.055)
+
+
+def test_easyspecs_clocks_are_its_table_1_and_one_fuzzy_pass_explains_all_drafting():
+    columns = {1: "TP=1", 2: "TP=2", 4: "TP=4", 8: "TP=8"}
+    for family, (draft, target) in SPEEDS.items():
+        pair = {"Llama-3": "llama3-8-70", "Qwen2": "qwen2-7-72"}[family]
+        for size, column in columns.items():
+            sizes = [(f"{pair}-tp{size}", "TP=1", column)]
+            sizes += [(f"{pair}-draft-tp{size}", column, "TP=8")] if size > 1 and easy(
+                draft, column, "table-1") else []
+            for name, *tp in sizes:
+                for part, model, at in zip(("draft", "target"), (draft, target), tp, strict=True):
+                    printed = easy(model, at, "table-1")
+                    file = EASY_LATENCY[name][part]
+                    assert file["printed"] == printed
+                    assert file["forward"] == [[1, pytest.approx(1 / printed, rel=1e-12)]]
+        times = EASY_LATENCY[f"{pair}-tp8"]
+        seconds = times["draft"]["forward"][0][1] + 4 * times["fuzzy"]["forward"][0][1]
+        for row in [row for row in POINTS if row.startswith(family)]:
+            within = 1e-9 if row == f"{family} / T=0 / MMLU" else 0.03      # the cell it comes from
+            assert iteration(row, "EasySpec", "d", 5) == pytest.approx(seconds, rel=within), row
+        assert times["fuzzy"]["printed"] == easy(f"{family} / T=0 / MMLU", "EasySpec / d")
+
+
+def test_the_clock_of_easyspecs_32b_model_is_solved_from_its_own_rows():
+    row, times = "Q2.5-Coder-32B / HumanEval", EASY_LATENCY["qwen25-7-32-tp8"]
+    share = easy(row, "+tree / alpha", "table-3")
+    verifications = 100 / (1 + 5 * share)
+    assert verifications * times["target"]["forward"][0][1] == pytest.approx(
+        easy(row, "+tree / v", "table-3"))
+    plain = EASY_LATENCY["qwen25-7-32-tp1"]["target"]["forward"][0][1]
+    assert 100 * plain == pytest.approx(easy(row, "vanilla / total", "table-3"))
+    assert times["fuzzy"]["forward"] == EASY_LATENCY["qwen2-7-72-tp8"]["fuzzy"]["forward"]
+    assert len(EASY_LATENCY) == 15
+
+
+def grouped(layers, n):
+    """The first layer, then min(n, 3), then groups of n, what is left, the last layer."""
+    inner, sizes = layers - 2, [1]
+    while inner:
+        size = min(inner, n, 3) if len(sizes) == 1 else min(inner, n)
+        sizes, inner = [*sizes, size], inner - size
+    return [*sizes, 1]
+
+
+def test_one_rule_gives_every_strategy_of_easyspecs_table_6():
+    for row in dict.fromkeys(r for item, r, _ in EASY_CELLS if item == "table-6"):
+        model, n = row.split(" / ")
+        printed = [v for (item, r, _), v in EASY_CELLS.items() if (item, r) == ("table-6", row)]
+        assert printed == grouped(32 if model == "Llama-3-8B" else 28, int(n))
+
+
+def test_what_else_easyspecs_errata_say():
+    falls = {row: (easy(row, "+tree / alpha"), easy(row, "EasySpec / alpha")) for row in POINTS}
+    worst = max(falls, key=lambda row: 1 - falls[row][1] / falls[row][0])
+    assert {(worst, "EasySpec / alpha"): round(1 - falls[worst][1] / falls[worst][0], 4)} == noted(
+        "table-2", "prose")
+    assert max(round(a - b, 2) for a, b in falls.values()) == 0.07          # 7 points, not 7 %
+    conflicts = noted("table-2", "conflict")
+    for (model, tp), column, family in ((("L3-70B", "TP=1"), "vanilla / total", "Llama-3"),
+                                        (("Q2-72B", "TP=8"), "TP / total", "Qwen2")):
+        seconds = 100 / easy(model, tp, "table-1")
+        rows = [f"{family} / {t} / MMLU" for t in ("T=0", "T=0.8")]
+        assert all(conflicts.pop((row, column)) == round(seconds, 2) for row in rows)
+        assert all(abs(easy(row, column) / seconds - 1) > 0.01 for row in rows)
+    assert not conflicts
+    shares = {t: [easy(t, f"{f} / EasySpec / alpha", "table-4") for f in ("Llama-3", "Llama-3.3")]
+              for t in ("MT", "TL", "SUM", "QA", "MR", "RAG")}
+    lost = {(t, "Llama-3.3 / EasySpec / alpha"): round(1 - b / a, 2) for t, (a, b) in shares.items()
+            if b < 0.9 * a}
+    assert lost == {cell: x for cell, x in noted("table-4", "prose").items() if x}
+
+
+def printed_lines(item):
+    """The table's lines in the text, under its caption."""
+    folder = os.environ.get("SPECLIB_PAPERS_DIR") or pytest.skip("SPECLIB_PAPERS_DIR is not set")
+    text = (Path(folder) / "easyspec.txt").read_text("utf-8")
+    found = re.search(rf"^Table {item[6:]}: .*\n+((?:.+\n)+)", text, re.M)
+    return found[1].replace("Human Eval", "HumanEval").splitlines()
+
+
+def numbers(words):
+    """Every number of a line, with its bracket."""
+    return [float(x) for word in words for x in re.findall(r"-?\d+(?:\.\d+)?", word)]
+
+
+def test_easyspecs_table_2_equals_the_text():
+    temperature = dataset = ""
+    seen, shifted = 0, set()
+    for line in printed_lines("table-2"):
+        words = line.split()
+        if line.startswith("temperature="):
+            temperature = f"T={line.split('=')[1]}"
+        if words[0] in ("MMLU", "HumanEval", "MATH", "IFEval", "MGSM"):
+            dataset = words.pop(0)
+        if words[0] not in ("vanilla", "TP", "+sd", "+tree", "EasySpec"):
+            continue
+        method, *rest = words
+        ours = []
+        for family in SPEEDS:
+            row = f"{family} / {temperature} / {dataset}"
+            for quantity in ("d", "v", "total", "alpha"):
+                column = f"{method} / {quantity}"
+                ours += [x for x in (easy(row, column), EASY_BESIDE.get((row, column)))
+                         if x is not None]
+        assert numbers(rest) == ours, line
+        places = [i for i, word in enumerate(rest) if word != "-"]
+        if method == "vanilla" and places != [2, 6] and len(places) == 2:
+            shifted.add((f"Qwen2 / {temperature} / {dataset}", "vanilla / total"))
+        seen += len(ours)
+    assert seen == 279 + 100 and shifted == set(noted("table-2", "text"))
+
+
+@pytest.mark.parametrize("item", ["table-1", "table-3", "table-4", "table-5"])
+def test_easyspecs_cells_equal_the_text_in_order(item):
+    theirs = numbers(word for line in printed_lines(item) for word in line.split()
+                     if re.match(r"[+-]?\d+\.\d", word))     # a label has no decimals
+    order = {"table-4": lambda key: (not key[2].startswith("Llama-3 /"),)}.get(item, lambda _: 0)
+    keys = sorted((key for key in EASY_CELLS if key[0] == item), key=order)
+    assert theirs == [EASY_CELLS[key] for key in keys]
+
+
+def test_easyspecs_table_6_equals_the_text():
+    for line in printed_lines("table-6")[1:]:
+        words = line.replace(",", "").split()
+        n = next(w for w in words if w.isdigit())
+        model = words[0] if not words[0].isdigit() else "Llama-3-8B-Instruct"
+        row = f"{'Llama-3-8B' if model.startswith('Llama') else 'Qwen'} / {n}"
+        sizes = [v for (item, r, _), v in EASY_CELLS.items() if (item, r) == ("table-6", row)]
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        ours = {f"{a}-{a + s - 1}" if s > 1 else f"{a}" for a, s in zip(starts, sizes, strict=True)}
+        theirs = words[words.index(n) + 1:]
+        assert {w for w in theirs if w != "…"} <= ours and len(theirs) >= 6, line

@@ -21,7 +21,7 @@ class Calibration(BaseModel):
     """Which printed cell an acceptance rate is solved from, and how (``calibration.toml``)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    solve: Literal["mat", "run-ratio", "speedup", "one-sequence"]
+    solve: Literal["mat", "run-ratio", "speedup", "one-sequence", "accepted-share"]
     cell: Cell
     gamma: int | Literal["best"]
     latency: str
@@ -32,6 +32,8 @@ class Calibration(BaseModel):
         value, latency = self._print(self.cell, printed, where), load_latency(self.latency)
         if self.solve == "mat":
             return theory.alpha_from_accepted(value, self.gamma)
+        if self.solve == "accepted-share":
+            return theory.alpha_from_accepted(value * self.gamma, self.gamma)
         if self.solve == "run-ratio":
             over = self._print(self.over, printed, where)
             return theory.alpha_from_run_ratio(value / over, self.gamma)
