@@ -131,11 +131,6 @@ class Table(_Strict):
                   | self.settings | self.column.get(column, {}) | self.row.get(row, {}))
         return {k: _substitute(v, merged) for k, v in merged.items()}
 
-    def specs(self, profile) -> list:
-        """The cells to run for this table, for ``experiment.run_all``."""
-        from .filling import wanted
-        return [cell.spec for cell in wanted(self, profile)]
-
 
 def _ordered(printed: list[str], own: dict) -> tuple[str, ...]:
     return tuple(own if set(printed) <= set(own) else dict.fromkeys([*printed, *own]))
