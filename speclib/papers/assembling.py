@@ -68,8 +68,8 @@ def _cell(filled, cell, run: Run) -> None:
     note = _note(cell, run)
     if cell.kind == "emulated" and run.facts["overruns"] > OVERRUNS:
         filled.add(cell.row, cell.column, cell.metric, cell.unit, cell.kind,
-            _setup(cell.spec, run), None, note=f"not reported: the machine is too slow or busy to "
-                   f"emulate these latencies (at most {OVERRUNS:.0%} overruns); {note}")
+                   _setup(cell.spec, run), None, note="not reported: the machine is too slow or "
+                   f"busy to emulate these latencies (at most {OVERRUNS:.0%} overruns); {note}")
         return
     filled.samples[place] = quantities.samples(cell.stat, run, cell.tokens)
     low, high = quantities.interval(filled.samples[place])
