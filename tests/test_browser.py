@@ -47,6 +47,7 @@ def browser():
 def new_page(browser, **options) -> tuple:
     """A page, and the list that gathers the errors of its scripts and console, none left out."""
     page, errors = browser.new_page(viewport={"width": 1400, "height": 1000}, **options), []
+    page.set_default_timeout(120_000)                   # a machine may be slow
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
     return page, errors
@@ -68,7 +69,7 @@ def lab(tmp_path_factory):
     with open(home / "log", "w") as log:
         server = subprocess.Popen(words, env=env | {"HOME": home}, stdout=log, stderr=log)
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while "is running at" not in (home / "log").read_text():
             assert server.poll() is None and time.monotonic() < until, (home / "log").read_text()
             time.sleep(0.1)
@@ -92,10 +93,10 @@ def opened(browser, lab):
         nbformat.write(book, books / f"{name}.ipynb")
         page, errors = new_page(browser)
         page.goto(address.format(name))                 # before it is idle, Run is ignored
-        page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
+        page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
         for item in ("Run", "Run All Cells"):
             page.get_by_role("menuitem", name=item, exact=True).click()
-        page.wait_for_function(ENDED, timeout=240_000)
+        page.wait_for_function(ENDED, timeout=900_000)
         picture = page.locator(".widget-vbox:has(.widget-slider) .speclib-timeline > svg")
         return SimpleNamespace(page=page, errors=errors, book=books / f"{name}.ipynb",
                                picture=picture)
@@ -123,7 +124,7 @@ def drag(lecture, symbol: str, share: float, told: str) -> None:
     y = handle["y"] + handle["height"] / 2
     mouse.down()
     mouse.move(way["x"] + share * way["width"], y, steps=8)
-    lecture.picture.filter(has_text=told).wait_for(timeout=10_000)
+    lecture.picture.filter(has_text=told).wait_for(timeout=180_000)
     mouse.up()
 
 
@@ -135,7 +136,7 @@ def bars(lecture, run: int) -> list[tuple[str, float]]:
 @lectures("20_pearl", "30_dsi")
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.keyboard.press("Control+s")
-    lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=10_000)
+    lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
     cells = [c for c in nbformat.read(lecture.book, as_version=4).cells if c.cell_type == "code"]
     assert not [o.evalue for c in cells for o in c.outputs if o.output_type == "error"]
     assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
