@@ -45,7 +45,15 @@ CASES = [Case(name, method, settings) for name, method in METHODS.items()
          for settings in VARIANTS.get(name, [{}])]
 
 
-@pytest.fixture(params=CASES, ids=str, scope="module")
+BASELINES = {"assisted", "lookahead", "rest"}           # of these the first variant is fast
+
+
+def _marked(case: Case):
+    later = case.name in BASELINES and case.settings != VARIANTS[case.name][0]
+    return pytest.param(case, marks=pytest.mark.slow if later else ())
+
+
+@pytest.fixture(params=map(_marked, CASES), ids=str, scope="module")
 def case(request) -> Case:
     """Every registered method in every variant: registering a method is enough to test it."""
     return request.param
