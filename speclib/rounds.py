@@ -22,6 +22,7 @@ def steps(trace: Trace) -> dict:
     for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
         busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
         reached = max(reached, event.end)
+
     def seconds(*ops: str) -> float:
         return sum(e.dur for e in later if e.op in ops)
 

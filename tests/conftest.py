@@ -17,6 +17,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)    # shells ignore it i
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
 
+from speclib import paths  # noqa: E402
 from speclib.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402
 from speclib.tokens import Coins, Sampler  # noqa: E402
@@ -57,6 +58,12 @@ def _marked(case: Case):
 def case(request) -> Case:
     """Every registered method in every variant: registering a method is enough to test it."""
     return request.param
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch) -> None:
+    """Cells of this test alone."""
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
 @pytest.fixture(scope="session")

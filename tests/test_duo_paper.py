@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from speclib import SpeclibError, paths, prompts
+from speclib import SpeclibError, prompts
 from speclib.decoding import decode as speclib_decode
 from speclib.experiment import QUICK, Profile, Run, Spec, run_all
 from speclib.latency import Latency, load_latency
@@ -24,6 +24,7 @@ from speclib.rounds import branches
 from speclib.trace import Event, Trace
 from speclib.views.charts import chart
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)
 LATENCY = "duodecoding/llama2-7b"
 
@@ -31,11 +32,6 @@ LATENCY = "duodecoding/llama2-7b"
 @pytest.fixture(scope="module")
 def paper():
     return load_paper("duodecoding")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
 def virtual(method="duodecoding", **changes) -> Spec:
