@@ -7,7 +7,7 @@ The forms of a claim are described in ``paper.toml``.
 from __future__ import annotations
 
 from . import comparisons
-from .comparisons import Numbers, Verdict, once
+from .comparisons import Numbers, Verdict, once, reasons
 from .ledger import ClaimRow
 from .printed import Claim, Table
 
@@ -90,9 +90,9 @@ def _settled(numbers: Numbers, item: str, high: tuple, low: tuple) -> bool:
 def _summary(judged: int, fails: list[str], expected: str, close: list[str]) -> Verdict:
     if not judged:
         return Verdict(None, "", expected, "no numbers")
-    note = "; ".join(fails)
+    note = reasons(fails)
     if close:
-        note += ("; " if note else "") + "not settled by these requests: " + ", ".join(close)
+        note += ("; " if note else "") + "not settled by these requests: " + reasons(close)
     broken = len({f.split(":")[0] for f in fails})
     return Verdict(not fails, f"{judged - broken} of {judged}", expected, note)
 

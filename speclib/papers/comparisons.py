@@ -80,7 +80,7 @@ def inside(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
             fails.append(f"{f.label}: {f.value:.4g}{near} not in {claim.low:g} .. {limit}")
     if not found:
         return Verdict(None, "", expected, "no numbers")
-    return Verdict(not fails, listed(f.value for f in found), expected, "; ".join(fails))
+    return Verdict(not fails, listed(f.value for f in found), expected, reasons(fails))
 
 
 def _quotients(claim: Claim, table: Table, numbers: Numbers) -> list[Found]:
@@ -164,7 +164,13 @@ def _compare(claim: Claim, found: list[Found], expected: Callable[[Found], float
             notes.append(f"the 95 % interval {f.span[0]:.4g} .. {f.span[1]:.4g} holds {want:.4g}")
     if claim.reduce:
         notes.insert(0, found[0].label)
-    return Verdict(holds, listed(f.value for f in found), listed(once(wanted)), "; ".join(notes))
+    return Verdict(holds, listed(f.value for f in found), listed(once(wanted)), reasons(notes))
+
+
+def reasons(found: list[str]) -> str:
+    """The first three, and how many more there are."""
+    more = [f"and {len(found) - 3} more"] if len(found) > 4 else []
+    return "; ".join([*found[:3], *more] if more else found)
 
 
 def listed(values: Iterable[float]) -> str:

@@ -140,7 +140,7 @@ def digits(row, printed: int) -> int:
 
 
 def number(value: float, decimals: int) -> str:
-    return MISSING if not isfinite(value) else f"{value:.{decimals}f}"
+    return MISSING if not isfinite(value) else f"{value:z.{decimals}f}"     # z: no minus zero
 
 
 def percent(share: float) -> str:
@@ -168,7 +168,8 @@ def sources_of(filled, others: Iterable = ()) -> dict[str, list[str]]:
         pair, at, machine = row.setup.partition("@")
         line, models = row.source or row.setup, {}
         if at:
-            line = f"{machine}, n = {row.n}, {' '.join(row.source.split()[:2])}"
+            day = " ".join(row.source.split()[:2])          # of a mean of cells, none
+            line = ", ".join(filter(None, [machine, f"n = {row.n}", day]))
             models = {f"{pair} (dilated)" if "dilated" in row.note else pair: None}
         lines.setdefault(row.kind, {}).setdefault(line, {}).update(models)
     return {kind: [f"{line}: {', '.join(models)}" if models else line
