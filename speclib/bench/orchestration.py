@@ -27,7 +27,7 @@ GAMMA = 5
 def emulated(size: Size) -> Iterator[Row]:
     """Makespan of an emulated run over that of the same run on the virtual clock: real workers
     and messages, toys that make the same decisions, every operation as long as PEARL's Table 10
-    has it for Llama 2 7&70B."""
+    has it for Llama 2 7&70B. DSI, here with four devices, may lose 5 % to them, others 3 %."""
     pair = load_pair("toy")
     how = {"servers": SERVERS, "cancel": "immediate"}
     virtual = open_world("virtual", pair, latency=LATENCY, **how)
@@ -39,7 +39,8 @@ def emulated(size: Size) -> Iterator[Row]:
             late, all_ = (sum(getattr(r.stats, key) for r in runs)
                           for key in ("overruns", "operations"))
             yield middle(f"emulated over virtual makespan, {name}",
-                         [r.trace.makespan / ideal for r in runs], "ratio", aim=1.03, most=True,
+                         [r.trace.makespan / ideal for r in runs], "ratio",
+                         aim=1.05 if name == "DSI" else 1.03, most=True,
                          note=f"{LATENCY}, {late} of {all_} operations overran")
 
 

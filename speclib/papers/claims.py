@@ -92,7 +92,7 @@ def _summary(judged: int, fails: list[str], expected: str, close: list[str]) -> 
         return Verdict(None, "", expected, "no numbers")
     note = reasons(fails)
     if close:
-        note += ("; " if note else "") + "not settled by these requests: " + reasons(close)
+        note += ("; " if note else "") + "not settled by these requests: " + reasons(close, ", ")
     broken = len({f.split(":")[0] for f in fails})
     return Verdict(not fails, f"{judged - broken} of {judged}", expected, note)
 

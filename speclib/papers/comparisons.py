@@ -167,10 +167,10 @@ def _compare(claim: Claim, found: list[Found], expected: Callable[[Found], float
     return Verdict(holds, listed(f.value for f in found), listed(once(wanted)), reasons(notes))
 
 
-def reasons(found: list[str]) -> str:
+def reasons(found: list[str], between: str = "; ") -> str:
     """The first three, and how many more there are."""
     more = [f"and {len(found) - 3} more"] if len(found) > 4 else []
-    return "; ".join([*found[:3], *more] if more else found)
+    return between.join([*found[:3], *more] if more else found)
 
 
 def listed(values: Iterable[float]) -> str:
