@@ -140,7 +140,7 @@ def bars(lecture, run: int) -> list[tuple[str, float]]:
     return lecture.picture.locator("g.run").nth(run).locator(".lane rect").evaluate_all(BARS)
 
 
-@lectures("20_pearl", "30_dsi")
+@lectures("20_pearl", "30_dsi", "40_duodecoding")
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.keyboard.press("Control+s")
     lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
