@@ -114,7 +114,8 @@ CLOCKS = {"draft slower": lambda: Latency.ratio(0.5), "c = 2": lambda: Latency.r
 @pytest.mark.parametrize("clock", [c if c in ("c = 2", "any order 0", "by place 0") else
                                    pytest.param(c, marks=pytest.mark.slow) for c in CLOCKS])
 @pytest.mark.parametrize("servers, drafters, lookahead", [(1, 1, 1), (2, 1, 2), (3, 1, 1),
-                                                          (2, 2, 1), (2, 2, 2)])
+                                                          (2, 2, 1), pytest.param(
+                                                              2, 2, 2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("test", ["exact", "ratio"])
 def test_every_order_of_completion_leaves_the_targets_distribution(test, servers, drafters,
                                                                    lookahead, clock):

@@ -209,6 +209,7 @@ def test_without_end_tokens_every_output_has_its_length():
 
 
 # -- items ---------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_one_sequences_rate_gives_back_the_printed_speed(paper):
     """By a simulation of the method itself, 1,600 tokens: 3 %."""
     for name in ("mt", "trans", "math", "code"):

@@ -297,6 +297,7 @@ def write_again(cache):
     return path.name, path.read_bytes()
 
 
+@pytest.mark.slow
 def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
     with get_context("spawn").Pool(2) as pool:
         first, second = pool.map(write_again, [str(tmp_path)] * 2)

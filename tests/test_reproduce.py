@@ -74,6 +74,7 @@ def reports(home: Path) -> dict[str, bytes]:
     return {name: (home / "reports" / name).read_bytes() for name in FILES}
 
 
+@pytest.mark.slow
 def test_two_runs_from_nothing_give_the_same_bytes(done, tmp_path):
     other = make_home(tmp_path / "second")
     run(other, *REPRODUCE)

@@ -16,9 +16,9 @@ from . import contention, orchestration, rates, speedups
 from .rows import COLUMNS, FULL, Row, Size
 
 # Real models before toys: the first worker decides whether all are forked with torch imported.
-MEASURES = (rates.virtual_clock, rates.importing, contention.two_targets, speedups.stand_in,
-            speedups.good_draft, orchestration.cancelled, orchestration.emulated,
-            orchestration.controller)
+MEASURES = (rates.virtual_clock, rates.importing, rates.drawing, contention.two_targets,
+            speedups.stand_in, speedups.good_draft, orchestration.cancelled,
+            orchestration.emulated, orchestration.controller)
 
 
 def bench(measures: Iterable = MEASURES, size: Size = FULL) -> list[Row]:

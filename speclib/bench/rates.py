@@ -1,4 +1,4 @@
-"""How fast speclib itself is: its virtual clock, and being imported."""
+"""How fast speclib itself is: its virtual clock, being imported, drawing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ..latency import Latency
 from ..models.toy import BOS, Toy
 from ..operations import Score
 from ..tokens import Coins, Sampler
+from ..views.explorer import explorer
+from ..views.timeline import Timeline
 from ..virtual import Virtual
+from ..whatif import compare, simulate
 from .rows import Row, Size, middle
 
 
@@ -39,3 +42,22 @@ def importing(size: Size) -> Iterator[Row]:
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                              check=True).stdout) for _ in range(size.repeats)],
         "s", aim=0.5, most=True)
+
+
+def drawing(size: Size) -> Iterator[Row]:
+    """Seconds to draw a timeline of more than 25 times ``size.operations`` bars, and to redraw the
+    explorer when a slider moves."""
+    long = simulate("pearl", gamma=4, alpha=0.9, c=4.0, tokens=25 * size.operations)
+    bars = len(long.trace.events)
+    yield middle(f"drawing {bars} bars", [_seconds(lambda: Timeline(long))
+                                          for _ in range(size.repeats)], "s", aim=1, most=True)
+    slider = explorer(compare).controls["c"]
+    yield middle("a slider moves", [_seconds(lambda c=c: setattr(slider, "value", 4.0 + c / 2))
+                                    for c in range(size.repeats)], "s", aim=0.15, most=True,
+                 note="plain decoding, SD and PEARL writing 32 tokens")
+
+
+def _seconds(call) -> float:
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
