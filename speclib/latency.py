@@ -70,10 +70,12 @@ class Latency:
 
     def seconds(self, device: str, op, kept: int, fed: int) -> float:
         curve = self.draft if device.startswith("draft") else self.target
-        later = kept + fed - len(op.text)       # passes after the first, of one token each
+        later = kept + fed - len(op.text)       # fed by passes after the first, of one token each
         if later < 0:
             return 0.0
-        return curve(fed - later, kept) + later * curve(1)
+        passes = op.n - 1 if op.name == "grow" else later
+        width = later / passes if passes > 0 else 0         # of a tree's levels, taken as alike
+        return curve(fed - later, kept) + max(0, passes) * curve(width)
 
 
 def load_latency(name: str) -> Latency:

@@ -167,5 +167,8 @@ def stats(trace: Trace) -> Stats:
 
 
 def passes(event: Event) -> int:
-    """Forward passes of a drafting operation; each of several sequences has its own."""
-    return len(event.tokens) if event.op == "propose" or not event.tokens else event.last + 1
+    """Forward passes of a drafting operation; each of several sequences has its own, each level of
+    a tree one."""
+    if event.op == "branch" and event.tokens:
+        return event.last + 1
+    return 1 + max(event.ahead, default=-1)

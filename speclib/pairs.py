@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import SpeclibError
 from .paths import DATA
@@ -25,6 +25,7 @@ class ModelSpec(BaseModel):
 
     ``runtime``: "torch", "llamacpp" (its weights then in ``quantization``; on the CPU), or "auto":
     llama.cpp where the extra is installed, else torch. A .gguf is llama.cpp's, quantised as it is.
+    ``layer_parallel``: layers that a draft runs at once, its places then ranks (models.layered).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,6 +33,7 @@ class ModelSpec(BaseModel):
     shape: tuple[int, int, int, int] | None = None
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
+    layer_parallel: int = Field(1, ge=1)
     alpha: float | None = None
     vocab: int = 16
     seed: int = 0
@@ -114,11 +116,11 @@ class Pair(BaseModel):
     about: str = ""
 
     def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True,
-              packed: bool = True, index: int = 0):
+              packed: bool = True, index: int = 0, **rank):
         """The model of ``role``'s ``index``-th device; ``dilated=False`` gives the same logits at
         the cost it was trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto
         (float32), float32, float64, bfloat16, float16. All three are torch's: in llama.cpp the
-        quantised weights are those of the shape, which it keeps."""
+        quantised weights are those of the shape, which it keeps. ``rank``: see layered.load."""
         spec = getattr(self, role)
         if spec.is_toy:
             from .models.toy import Toy
@@ -129,8 +131,10 @@ class Pair(BaseModel):
             return load(spec, self.place.of(role, index), self.place.threads, self.vocab,
                         self.context)
         from .models.hf import load
+        if spec.layer_parallel > 1:
+            from .models.layered import load
         return load(spec if dilated else spec.model_copy(update={"shape": None}), dtype,
-                    self.place.of(role, index), self.vocab, packed)
+                    self.place.of(role, index), self.vocab, packed, **rank)
 
     def runtime(self, role: Literal["draft", "target"]) -> str:
         """What computes the model of ``role`` here: "toy", "torch", or "llama.cpp Q5_K_M"."""

@@ -63,9 +63,11 @@ class Processes(World):
         try:
             for name in missing:
                 at, shared = self.devices[name], CONTEXT.RawArray("b", ROWS * self.vocab * 8)
+                parallel = getattr(self.pair, at.role).layer_parallel > 1 and not self.emulate
+                ranks = len(self.pair.place.of(at.role, at.index)) if parallel else 1
                 self._shared[name] = shared
                 self._workers[name] = Worker(name, self.pair, device, name, at.role, at.index,
-                                             shared, self.dtype, self.emulate)
+                                             shared, self.dtype, self.emulate, ranks=ranks)
             for name in missing:
                 answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
@@ -128,7 +130,7 @@ class Processes(World):
         if lost:
             return self._lose(lost[0], DeviceLost(f"device {lost[0].device!r} is gone"))
         workers = {f: self._workers[f.device] for f in busy}
-        sources = {s: f for f, w in workers.items() for s in (w.pipe, w.process.sentinel)}
+        sources = {s: f for f, w in workers.items() for s in (w.pipe, *w.sentinels)}
         oldest = min(busy, key=lambda f: f.start)
         ready = wait([*sources], max(0.0, oldest.start + self.timeout - self.now))
         if not ready:
@@ -143,6 +145,8 @@ class Processes(World):
         except DeviceLost as error:
             return self._lose(future, error)
         if isinstance(reply, Failure):
+            if self._workers[future.device].followers:      # who may be at different places now
+                self._workers.pop(future.device).stop(0.0)
             return self._lose(future, DeviceLost(f"device {future.device!r} failed in "
                                                  f"{future.op.name}: {reply.cause}"))
         rows = reply.rows

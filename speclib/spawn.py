@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from importlib.util import find_spec
+from itertools import chain
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from types import ModuleType
@@ -28,16 +29,23 @@ PATIENCE = 0.5              # seconds in which an idle worker ends once its pipe
 
 
 class Worker:
-    """A running process that answers messages (see ``worker.serve``) about ``pair``."""
+    """A running process that answers messages (see ``worker.serve``) about ``pair``; with further
+    ``ranks``, processes that answer to it: they get their number, it gets pipes to them."""
 
-    def __init__(self, name: str, pair: Pair, start, *args):
+    def __init__(self, name: str, pair: Pair, start, *args, ranks: int = 1):
         serving(heavy=not pair.target.is_toy)
         self.pipe, theirs = CONTEXT.Pipe()
-        self.process = CONTEXT.Process(target=serve, name=f"speclib-{name}", daemon=True,
-                                       args=(theirs, start, pair, *args))
+        links = [CONTEXT.Pipe() for _ in range(1, ranks)]
+        ends = [(theirs, 0, [ours for ours, _ in links]),
+                *((end, rank, ()) for rank, (_, end) in enumerate(links, 1))]
+        self.process, *self.followers = self.processes = [
+            CONTEXT.Process(target=serve, name=f"speclib-{name}", daemon=True,
+                            args=(end, start, pair, *args, *((rank, pipes) if links else ())))
+            for end, rank, pipes in ends]
         try:
             with no_main():
-                self.process.start()
+                for process in self.processes:
+                    process.start()
         except (OSError, EOFError) as error:
             raise DeviceLost(f"no process could be started: {error or 'the fork server ended'}; "
                              "the next request tries again") from error
@@ -45,19 +53,22 @@ class Worker:
             self.pipe.close()               # a process that is there already ends by this
             raise
         finally:
-            theirs.close()
+            for end in (theirs, *chain(*links)):
+                end.close()
 
     def receive(self, timeout: float, setting: str = "timeout"):
         """The next message. Raises DeviceLost with the cause when none can come any more, or none
         came in ``timeout`` seconds (the argument ``setting``); the process is gone then."""
-        ready = wait([self.pipe, self.process.sentinel], timeout)
+        ready = wait([self.pipe, *self.sentinels], timeout)
         with contextlib.suppress(EOFError, OSError):
             if self.pipe in ready or self.pipe.poll():
                 return self.pipe.recv()
         self.stop(PATIENCE if ready else 0.0)
-        code = self.process.exitcode
+        dead = [(i, p.exitcode) for i, p in enumerate(self.processes) if p.sentinel in ready]
+        rank, code = dead[0] if dead else (0, self.process.exitcode)
+        which = f"rank {rank}'s process" if self.followers else "process"
         killed = ": it was killed, by the system perhaps, for lack of memory" if code == -9 else ""
-        raise DeviceLost(f"process ended with exit code {code}{killed}" if ready else
+        raise DeviceLost(f"{which} ended with exit code {code}{killed}" if ready else
                          f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
                          f"larger {setting}")
 
@@ -67,8 +78,15 @@ class Worker:
         try:
             self.process.join(patience)
         finally:
-            self.process.kill()
-            self.process.join()
+            for process in self.processes:
+                process.kill()
+            for process in self.processes:
+                process.join()
+
+    @property
+    def sentinels(self) -> list[int]:
+        """Ready when one of its processes has ended."""
+        return [process.sentinel for process in self.processes]
 
 
 def dismiss(workers: dict[str, Worker]) -> None:

@@ -100,11 +100,17 @@ def attempt(function, *args):
         return Failure(cause)
 
 
-def device(pair, name: str, role: str, index: int, shared, dtype: str, latency=None):
+def device(pair, name: str, role: str, index: int, shared, dtype: str, latency=None,
+           rank: int = 0, pipes=()):
     """What performs (operation, request) on the model of device ``name``, the ``index``-th of its
-    ``role``. ``latency``: emulate."""
-    pin(pair.place.of(role, index), pair.place.threads)
-    model = pair.build(role, dtype, dilated=latency is None, index=index)
+    ``role``. ``latency``: emulate. Of several ranks the first does, and says the others, through
+    ``pipes``, what to do; they answer to it alone."""
+    places = pair.place.of(role, index)
+    pin(places[rank:rank + 1] if rank or pipes else places, pair.place.threads)
+    ranked = {"rank": rank, "pipes": pipes} if rank or pipes else {}
+    model = pair.build(role, dtype, dilated=latency is None, index=index, **ranked)
+    if rank:
+        return model
     seconds = None if latency is None else partial(latency.seconds, name)
     return partial(_answer, model, shared, seconds)
 

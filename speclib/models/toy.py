@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import SpeclibError
+from ..grow import one_by_one
 from ..operations import Prefix, Stopped
 from ..tokens import Sampler
 from ..tree import paths, stem
@@ -55,6 +56,17 @@ class _Uncached:
             return np.concatenate([self.rows(t, 0, sampler) for t in paths(text, parents)])
         finally:
             self.prefix = cached
+
+    def level(self, text, parents, new: int, sampler: Sampler) -> np.ndarray:
+        """As of HFModel, as if of one pass; greedy rows are ``chances``."""
+        cached, self.prefix = self.prefix, Prefix()
+        try:
+            rows = one_by_one(self, text, parents, new, sampler)
+        finally:
+            self.prefix = cached
+        cached.fed[:] = text[:len(text) - len(parents) + stem(parents)]
+        cached.count += new
+        return rows
 
 
 class Toy(_Uncached):
