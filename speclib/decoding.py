@@ -8,7 +8,7 @@ from .auto import settled, to_open
 from .devices import named
 from .errors import SpeclibError
 from .latency import load_latency
-from .methods import METHODS, parameters
+from .methods import find, parameters
 from .metrics import Stats, stats
 from .pairs import Pair, load_pair
 from .tokens import Coins, Sampler
@@ -72,7 +72,7 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
     and ``servers`` are "auto", too, where left out (see ``auto``).
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
-    run = _method(method, settings)
+    run = find(method, settings)
     given = {"gamma": gamma} | settings
     sampler = Sampler(temperature, top_k, top_p)
     if max_new_tokens < 1:
@@ -113,17 +113,6 @@ def pieces(trace: Trace, tokenizer) -> dict[int, str]:
     """The text of every token a trace mentions."""
     seen = {t for e in trace.events for t in e.tokens}
     return {t: tokenizer.decode([t]) for t in sorted(seen)}
-
-
-def _method(name: str, settings: dict):
-    if name not in METHODS:
-        raise SpeclibError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
-    known = [p for p in parameters(name) if p != "gamma"]
-    for key in settings:
-        if key not in known:
-            raise SpeclibError(f"method {name!r} has no parameter {key!r}; known: "
-                               f"{', '.join(['gamma', *known]) if known else 'none besides gamma'}")
-    return METHODS[name]
 
 
 def _pair(pair: Pair | str | None) -> Pair:

@@ -144,6 +144,7 @@ def stats(trace: Trace) -> Stats:
     commits = [e for e in trace.commits if e.tokens]
     drafts = [e for e in trace.operations if e.op in DRAFTING]
     scores = [e for e in trace.operations if e.op == "score"]
+    shared = len({e.device for e in scores}) > 1        # between several targets
     outcomes = [o for e in trace.events for o in e.outcome]     # of lookups too: no model ran
     return Stats(
         requests=1,
@@ -160,7 +161,7 @@ def stats(trace: Trace) -> Stats:
         draft_seconds=sum(e.dur for e in drafts),
         target_seconds=sum(e.dur for e in scores),
         operations=len(trace.operations),
-        caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept),
+        caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept and shared),
         overruns=sum(e.overrun for e in trace.operations),
         **steps(trace),
         **dict(zip(("with_tail", "with_tail_seconds"), with_tail(trace), strict=True)))

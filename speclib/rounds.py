@@ -22,6 +22,7 @@ def steps(trace: Trace) -> dict:
     for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
         busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
         reached = max(reached, event.end)
+
     def seconds(*ops: str) -> float:
         return sum(e.dur for e in later if e.op in ops)
 
@@ -46,8 +47,9 @@ def with_tail(trace: Trace) -> tuple[int, float]:
 
 def _tails(trace: Trace, limit: float) -> list[int]:
     """Drafts that await the target after each commit: those that the next round's first pass
-    scores, if they were drafted before it. After a last commit that the limit ended: what was
-    drafted beside that round's pass, from a first token that passed on."""
+    scores, unless they were drafted in that round. After a last commit that the limit ended: what
+    was drafted beside that round's pass, from a first token that passed on. What is drafted beside
+    a pass is asked for after it (so no clock is needed to tell), and before it what it scores."""
     rounds: list[list[Event]] = [[] for _ in range(len(trace.commits) + 1)]
     for event in trace.operations:
         rounds[min(event.round, len(rounds) - 1)].append(event)
@@ -59,18 +61,18 @@ def _tails(trace: Trace, limit: float) -> list[int]:
 def _awaiting(before: list[Event], now: list[Event]) -> int:
     score = _pass(now)
     there = score is not None and any(e.op in DRAFTING for e in before) and not any(
-        e.op in DRAFTING and e.end <= score.ts for e in now)
+        e.op in DRAFTING and e.id < score.id for e in now)
     return score.last if there else 0
 
 
 def _begun(last: list[Event]) -> int:
     score = _pass(last)
-    beside = [e for e in last if e.op in DRAFTING and score is not None and e.end > score.ts]
+    beside = [e for e in last if e.op in DRAFTING and score is not None and e.id > score.id]
     return sum(len(e.drafts[0]) - 1 for e in beside if "accepted" in _firsts(e))
 
 
 def _pass(events: list[Event]) -> Event | None:
-    return min((e for e in events if e.op == "score"), key=lambda e: e.ts, default=None)
+    return min((e for e in events if e.op == "score"), key=lambda e: e.id, default=None)
 
 
 # -- several sequences ---------------------------------------------------------------------------

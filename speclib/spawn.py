@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from importlib.util import find_spec
@@ -20,12 +22,16 @@ from multiprocessing.connection import wait
 from types import ModuleType
 
 from .devices import DeviceLost
+from .errors import SpeclibError
 from .pairs import Pair
 from .worker import serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()    # an interrupt may leave it held: its own thread can go on
 PATIENCE = 0.5              # seconds in which an idle worker ends once its pipe is closed
+MODELS = ["speclib.models.hf", "speclib.models.dilate",
+          "transformers.models.llama.modeling_llama"]       # or every worker would import it, 3 s
+ROOM = 70                   # bytes: systems give 103 or more, multiprocessing takes 32
 
 
 class Worker:
@@ -101,16 +107,24 @@ def dismiss(workers: dict[str, Worker]) -> None:
 
 
 def serving(heavy: bool = False) -> None:
-    """Sees to it that a fork server runs; the first call decides whether it has torch imported
-    (``heavy``). Interrupts, which a terminal sends to all, are ours alone: the server starts with
-    them blocked, and so do the processes it forks."""
-    models = ["speclib.models.hf", "speclib.models.dilate"] if heavy and find_spec("torch") else []
+    """Sees to it that a fork server runs; the first call decides whether it has torch imported, as
+    for real models (``heavy``) and where we have it ourselves. Interrupts, which a terminal sends
+    to all, are ours alone: the server starts with them blocked, and so do the processes it forks.
+    Raises SpeclibError for too long a TMPDIR."""
+    heavy = find_spec("torch") is not None if heavy else "torch" in sys.modules
     CONTEXT.set_forkserver_preload(["speclib.preload", "speclib.worker", "speclib.pairs",
-                                    "speclib.models.toy", *models])
+                                    "speclib.models.toy", *(MODELS if heavy else ())])
     resource_tracker.ensure_running()       # the server's own need; starting it unblocks them
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
+    except OSError as error:
+        if "AF_UNIX" not in str(error):
+            raise
+        folder = tempfile.gettempdir()
+        raise SpeclibError(f"TMPDIR, {folder}, has {len(os.fsencode(folder))} bytes, too many for "
+                           f"the address of a socket in it: give one with at most {ROOM}, as in "
+                           "TMPDIR=/tmp") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

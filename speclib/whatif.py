@@ -11,11 +11,11 @@ from heapq import heapify
 from math import inf
 
 from .auto import MOST, checked, needed, settled
-from .decoding import Result, _method
+from .decoding import Result
 from .devices import DeviceLost, named
 from .errors import SpeclibError
 from .latency import Latency
-from .methods import METHODS, parameters
+from .methods import METHODS, find, parameters
 from .metrics import stats
 from .models.toy import BOS, Toy
 from .operations import Done
@@ -51,7 +51,7 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     method and setting. Raises SpeclibError for an unknown method or setting, a count below 1, alpha
     outside 0 .. 1, doubt below 0, c not above 0, a device in ``lost`` that is not there.
     """
-    run, known = _method(method, settings), parameters(method)
+    run, known = find(method, settings), parameters(method)
     given = {"gamma": gamma} | settings
     vocab, ids = _words(text)
     latency = Latency.ratio(c, target)

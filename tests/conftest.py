@@ -17,6 +17,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)    # shells ignore it i
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
 
+from speclib import paths  # noqa: E402
 from speclib.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402
 from speclib.tokens import Coins, Sampler  # noqa: E402
@@ -45,10 +46,24 @@ CASES = [Case(name, method, settings) for name, method in METHODS.items()
          for settings in VARIANTS.get(name, [{}])]
 
 
-@pytest.fixture(params=CASES, ids=str, scope="module")
+BASELINES = {"assisted", "lookahead", "rest"}           # of these the first variant is fast
+
+
+def _marked(case: Case):
+    later = case.name in BASELINES and case.settings != VARIANTS[case.name][0]
+    return pytest.param(case, marks=pytest.mark.slow if later else ())
+
+
+@pytest.fixture(params=map(_marked, CASES), ids=str, scope="module")
 def case(request) -> Case:
     """Every registered method in every variant: registering a method is enough to test it."""
     return request.param
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch) -> None:
+    """Cells of this test alone."""
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from speclib import SpeclibError, paths
@@ -17,8 +19,8 @@ def book(tmp_path_factory):
     held, paths.CACHE = paths.CACHE, tmp_path_factory.mktemp("cache")
     try:
         book = Book("pearl", quick=True, measured=False)
-        book.filled = fill_all(book.paper, book.profile, ["figure-3", "table-5", "table-9"],
-                               kinds=book.kinds)
+        book.filled = fill_all(book.paper, replace(book.profile, virtual_tokens=1_024),
+                               ["figure-3", "table-5", "table-9"], kinds=book.kinds)
         yield book
     finally:
         paths.CACHE = held

@@ -1,4 +1,4 @@
-"""What a reader's browser shows: a lecture run in JupyterLab, the reports opened from disk offline.
+"""What a reader's browser shows: lectures run in JupyterLab, the reports opened from disk offline.
 
 Server, kernel, models, Chromium and mouse are real. It knows none of their numbers.
 """
@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
@@ -26,7 +27,8 @@ FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --
          "--disable-background-networking --disable-component-update").split()
 SERVER = ("-m jupyterlab --no-browser --allow-root --ServerApp.port_retries=0 "
           "--IdentityProvider.token=reader").split()
-REPRODUCE = "-m speclib reproduce --quick --virtual --paper pearl".split()
+REPRODUCE = "-m speclib reproduce --quick --virtual --paper pearl --paper dsi".split()
+SHOWN = ("theorem-1", "figure-6", "section-5")          # of DSI: lines, heatmaps, print alone
 ENDED = """() => document.querySelector('[data-mime-type="application/vnd.jupyter.error"]') ||
   [...document.querySelectorAll(".jp-InputPrompt")].every(p => !/[ *]\\]/.test(p.textContent))"""
 BARS = "all => all.map(r => [r.getAttribute('class'), Number(r.getAttribute('width'))])"
@@ -44,6 +46,7 @@ def browser():
 def new_page(browser, **options) -> tuple:
     """A page, and the list that gathers the errors of its scripts and console, none left out."""
     page, errors = browser.new_page(viewport={"width": 1400, "height": 1000}, **options), []
+    page.set_default_timeout(120_000)                   # a machine may be slow
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
     return page, errors
@@ -56,8 +59,12 @@ def lab(tmp_path_factory):
         pytest.importorskip(name, reason=f"no {name} here: make setup")
     home = tmp_path_factory.mktemp("home")
     (books := home / "books").mkdir()
-    (news := home / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension").mkdir(parents=True)
-    (news / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    for extension, setting in (
+            ("apputils-extension/notification", '{"fetchNews": "false"}'),
+            ("notebook-extension/tracker", '{"windowingMode": "none"}')):   # unseen cells, too
+        path = home / ".jupyter/lab/user-settings/@jupyterlab" / f"{extension}.jupyterlab-settings"
+        path.parent.mkdir(parents=True)
+        path.write_text(setting)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "IPYTHON"))}
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -65,11 +72,11 @@ def lab(tmp_path_factory):
     with open(home / "log", "w") as log:
         server = subprocess.Popen(words, env=env | {"HOME": home}, stdout=log, stderr=log)
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while "is running at" not in (home / "log").read_text():
             assert server.poll() is None and time.monotonic() < until, (home / "log").read_text()
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/lab/tree/20_pearl.ipynb?token=reader", books
+        yield f"http://127.0.0.1:{port}/lab/workspaces/{{0}}/tree/{{0}}.ipynb?token=reader", books
     finally:
         server.terminate()                              # ends its kernels too
         server.wait(60)
@@ -77,56 +84,74 @@ def lab(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(browser, lab):
-    """20_pearl without its outputs, opened, and run by the menu to its end or first error."""
+    """Name -> the lecture without its outputs, opened, and run by the menu to its end or first
+    error; once."""
     address, books = lab
-    book = nbformat.read(ROOT / "notebooks" / "learn" / "20_pearl.ipynb", as_version=4)
-    for cell in (c for c in book.cells if c.cell_type == "code"):
-        cell.update(outputs=[], execution_count=None)
-    nbformat.write(book, books / "20_pearl.ipynb")
-    page, errors = new_page(browser)
-    page.goto(address)                                  # before it is idle, Run is ignored
-    page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
-    for name in ("Run", "Run All Cells"):
-        page.get_by_role("menuitem", name=name, exact=True).click()
-    page.wait_for_function(ENDED, timeout=240_000)
-    picture = page.locator(".widget-vbox:has(.widget-slider) .speclib-timeline > svg")
-    return SimpleNamespace(page=page, errors=errors, book=books / "20_pearl.ipynb", picture=picture)
+
+    @cache
+    def run(name):
+        book = nbformat.read(ROOT / "notebooks" / "learn" / f"{name}.ipynb", as_version=4)
+        for cell in (c for c in book.cells if c.cell_type == "code"):
+            cell.update(outputs=[], execution_count=None)
+        nbformat.write(book, books / f"{name}.ipynb")
+        page, errors = new_page(browser)
+        page.goto(address.format(name))                 # before it is idle, Run is ignored
+        page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
+        for item in ("Run", "Run All Cells"):
+            page.get_by_role("menuitem", name=item, exact=True).click()
+        page.wait_for_function(ENDED, timeout=900_000)
+        picture = page.locator(".widget-vbox:has(.widget-slider) .speclib-timeline > svg")
+        return SimpleNamespace(page=page, errors=errors, book=books / f"{name}.ipynb",
+                               picture=picture)
+    return run
 
 
 @pytest.fixture
-def lecture(opened):
-    yield opened
-    assert not opened.errors
+def lecture(opened, request):
+    found = opened(request.param)
+    found.page.bring_to_front()
+    yield found
+    assert not found.errors
+
+
+def lectures(*names):
+    return pytest.mark.parametrize("lecture", names, indirect=True)
 
 
 def drag(lecture, symbol: str, share: float, told: str) -> None:
     """Draws a slider to ``share`` of its way; while held there, the picture must say ``told``."""
-    slider, mouse = lecture.page.locator(".widget-slider", has_text=symbol), lecture.page.mouse
-    slider.scroll_into_view_if_needed()
+    page, mouse = lecture.page, lecture.page.mouse
+    slider = page.locator(".widget-slider", has_text=symbol).first
+    slider.locator(".noUi-handle").hover()              # scrolls, and waits until nothing moves
     handle, way = (slider.locator(part).bounding_box() for part in (".noUi-handle", ".noUi-base"))
     y = handle["y"] + handle["height"] / 2
-    mouse.move(handle["x"] + handle["width"] / 2, y)
     mouse.down()
     mouse.move(way["x"] + share * way["width"], y, steps=8)
-    lecture.picture.filter(has_text=told).wait_for(timeout=10_000)
+    lecture.picture.filter(has_text=told).wait_for(timeout=180_000)
     mouse.up()
+    before = None
+    while (now := lecture.picture.text_content()) != before:     # until nothing more comes
+        before = now
+        page.wait_for_timeout(1000)
 
 
 def bars(lecture, run: int) -> list[tuple[str, float]]:
-    """(class, width) of the bars of one run: 0 plain decoding, 1 SD, 2 PEARL."""
+    """(class, width) of the bars of one run: 0 plain decoding, 1 SD, 2 PEARL or DSI."""
     return lecture.picture.locator("g.run").nth(run).locator(".lane rect").evaluate_all(BARS)
 
 
+@lectures("20_pearl", "30_dsi")
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.keyboard.press("Control+s")
-    lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=10_000)
+    lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
     cells = [c for c in nbformat.read(lecture.book, as_version=4).cells if c.cell_type == "code"]
     assert not [o.evalue for c in cells for o in c.outputs if o.output_type == "error"]
     assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
-    shown = sum(name in c.source for c in cells for name in (".timeline(", ".explorer("))
+    shown = sum(name in c.source for c in cells for name in (".timeline(", "explorer("))
     assert lecture.page.locator(".speclib-timeline > svg").count() == shown
 
 
+@lectures("20_pearl")
 def test_a_dragged_gamma_is_what_sd_drafts_for_every_target_pass(lecture, tmp_path):
     for share, gamma in ((1, 12), (0, 1)):
         drag(lecture, "γ", share, f"PEARL γ = {gamma}draft")            # and its first lane's name
@@ -137,6 +162,7 @@ def test_a_dragged_gamma_is_what_sd_drafts_for_every_target_pass(lecture, tmp_pa
         lecture.page.screenshot(path=tmp_path / f"lecture-{gamma}.png")
 
 
+@lectures("20_pearl")
 def test_at_alpha_0_nothing_is_accepted_and_at_alpha_1_nothing_is_rejected(lecture):
     for share, missing in ((0, "accepted"), (1, "rejected")):
         drag(lecture, "α", share, f"accepted {share:.0%}".replace("%", " %"))
@@ -144,6 +170,7 @@ def test_at_alpha_0_nothing_is_accepted_and_at_alpha_1_nothing_is_rejected(lectu
         assert {"accepted", "rejected"} - kinds == {missing}
 
 
+@lectures("20_pearl")
 def test_a_zoom_stays_while_a_slider_moves_and_a_double_click_ends_it(lecture):
     (_, first), at = bars(lecture, 0)[0], {"x": 400, "y": 80}
     lecture.picture.hover(position=at)
@@ -156,14 +183,57 @@ def test_a_zoom_stays_while_a_slider_moves_and_a_double_click_ends_it(lecture):
     assert bars(lecture, 0)[0][1] == pytest.approx(first, abs=0.02)
 
 
+def speeds(lecture) -> list[str]:
+    """Of SD and DSI over plain decoding, as the picture has them."""
+    return re.findall(r"(\d\.\d\d)× AR", lecture.picture.text_content())
+
+
+@lectures("30_dsi")
+def test_with_a_drafter_that_is_never_right_dsi_is_plain_decoding_and_sd_takes_twice_as_long(
+        lecture):
+    drag(lecture, "α", 0, "accepted 0 %")
+    assert speeds(lecture) == ["0.50", "1.00"]              # gamma = c: drafting takes one pass
+    kinds = {kind for kind, _ in bars(lecture, 2)}
+    assert "rejected" in kinds and "accepted" not in kinds
+
+
+@lectures("30_dsi")
+def test_the_maps_follow_the_sliders_and_only_sis_turns_pink(lecture):
+    maps = lecture.page.locator("svg", has_text="formulas for an endless text")
+    for share, alpha in ((0, 0), (1, 1)):
+        drag(lecture, "α", share, f"accepted {100 * alpha} %")
+        drag(lecture, "γ", share, f"SD γ = {1 + 11 * share}")
+        names = maps.locator("text").all_text_contents()
+        assert f"SI, γ = {1 + 11 * share}" in names
+        heights = maps.locator("circle").evaluate_all("all => all.map(c => c.getAttribute('cy'))")
+        boxes = maps.locator("rect[fill=none]").evaluate_all(
+            "all => all.map(r => [r.getAttribute('y'), r.getAttribute('height')].map(Number))")
+        assert list(map(float, heights)) == [y + (1 - alpha) * high for y, high in boxes]
+    pink = maps.locator("g[shape-rendering]").evaluate_all(
+        "all => all.map(g => g.querySelectorAll('[fill=\"#b5427f\"]').length)")
+    assert pink[0] > 0 == pink[1]
+
+
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory, browser):
-    """The folder that the quick, virtual version of one paper leaves."""
+def reports(tmp_path_factory):
+    """The folder that the quick, virtual version leaves: all of PEARL, of DSI the ``SHOWN`` alone,
+    which take seconds."""
     home = tmp_path_factory.mktemp("home")
-    for name in ("data", "notebooks"):
-        (home / name).symlink_to(ROOT / name)
-    env = os.environ | {"SPECLIB_HOME": str(home)}
-    subprocess.run([sys.executable, *REPRODUCE], env=env, check=True)
+    for place in ("data", "data/papers", "notebooks", "notebooks/reproduce"):
+        (home / place).mkdir()
+        for inside in (ROOT / place).iterdir():
+            if inside.name not in ("papers", "reproduce", "dsi", "dsi.ipynb"):
+                (home / place / inside.name).symlink_to(inside)
+    (home / "data/papers/dsi").mkdir()
+    for name in ("paper", *SHOWN):
+        file = f"data/papers/dsi/{name}.toml"
+        (home / file).symlink_to(ROOT / file)
+    book = nbformat.read(ROOT / "notebooks/reproduce/dsi.ipynb", as_version=4)
+    book.cells = [c for c in book.cells if not c.source.startswith(('dsi.show("', 'dsi.chart("'))
+                  or c.source.split('"')[1] in SHOWN]
+    nbformat.write(book, home / "notebooks/reproduce/dsi.ipynb")
+    subprocess.run([sys.executable, *REPRODUCE], env=os.environ | {"SPECLIB_HOME": str(home)},
+                   check=True)
     return home / "reports"
 
 
@@ -177,18 +247,36 @@ def offline(browser):
     assert not errors
 
 
-def test_the_report_draws_every_chart_and_timeline_offline(reports, offline, tmp_path):
-    source = (ROOT / "notebooks" / "reproduce" / "pearl.ipynb").read_text()
-    offline.goto((reports / "pearl.html").as_uri())
+@pytest.mark.parametrize("paper, width", [("pearl", 1400), ("dsi", 1400), ("dsi", 800)])
+def test_the_report_draws_every_chart_and_timeline_offline(reports, offline, paper, width,
+                                                           tmp_path):
+    notebook = nbformat.read(reports / f"{paper}.ipynb", as_version=4)
+    source = "\n".join(c.source for c in notebook.cells if c.cell_type == "code")
+    offline.set_viewport_size({"width": width, "height": 1000})
+    offline.goto((reports / f"{paper}.html").as_uri())
     offline.screenshot(path=tmp_path / "report.png", full_page=True)
-    drawn = offline.locator(".plotly-chart:has(.main-svg :is(.trace, .bars, .point) path)")
-    assert drawn.count() == source.count("pearl.chart(") > 0
+    drawn = offline.locator(".plotly-chart:has(.main-svg :is(.trace, .bars, .point, .hm) path, "
+                            ".main-svg .hm image)")
+    assert drawn.count() == source.count(f"{paper}.chart(") > 0
     wide = offline.locator("img[alt^=timeline]").evaluate_all("a => a.map(i => i.naturalWidth)")
-    assert len(wide) == source.count("pearl.timeline(") > 0 and min(wide) > 1000
+    assert len(wide) == source.count(f"{paper}.timeline(") and min(wide, default=1001) > 1000
+    assert offline.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_titles_of_the_heatmaps_panels_do_not_overlap_on_a_narrow_page(reports, offline):
+    offline.set_viewport_size({"width": 800, "height": 1000})
+    offline.goto((reports / "dsi.html").as_uri())
+    chart = offline.locator(".plotly-chart:has(.hm)")
+    boxes = chart.locator(".annotation-text").evaluate_all(
+        """all => all.map(t => t.getBoundingClientRect())
+        .map(b => [b.left, b.right, b.top, b.bottom])""")
+    assert len(boxes) == 5                              # (a) to (c), the code's, the difference
+    assert not [(a, b) for i, a in enumerate(boxes) for b in boxes[:i]
+                if a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]]
 
 
 def test_every_link_of_the_pages_leads_to_a_place_that_exists(reports, offline):
-    for name in ("index.html", "pearl.html"):
+    for name in ("index.html", "pearl.html", "dsi.html"):
         offline.goto((reports / name).as_uri())
         links = [urlsplit(u) for u in offline.locator("a").evaluate_all("a => a.map(a => a.href)")]
         assert links and {link.scheme for link in links} == {"file"}

@@ -56,13 +56,15 @@ def run(models: dict, latency, limit: int, *, method=dsi, sampler=None, coins=No
 
 
 # -- lossless -------------------------------------------------------------------------------------
-@settings(max_examples=1000)
-@given(servers=st.integers(1, 7), lookahead=st.integers(1, 10), seed=st.integers(0, 10**6),
-       alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]), limit=st.integers(1, 30),
-       temperature=st.sampled_from([0.0, 1.0]), cancel=st.sampled_from(POLICIES),
-       drafters=st.integers(1, 3), end=st.sampled_from([frozenset(), frozenset({2})]))
-def test_exact_match_writes_plain_decodings_tokens_under_any_timing(
-        servers, lookahead, seed, alpha, limit, temperature, cancel, drafters, end):
+SCHEDULES = dict(
+    servers=st.integers(1, 7), lookahead=st.integers(1, 10), seed=st.integers(0, 10**6),
+    alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]), limit=st.integers(1, 30),
+    temperature=st.sampled_from([0.0, 1.0]), cancel=st.sampled_from(POLICIES),
+    drafters=st.integers(1, 3), end=st.sampled_from([frozenset(), frozenset({2})]))
+
+
+def writes_plain_decodings_tokens(servers, lookahead, seed, alpha, limit, temperature, cancel,
+                                  drafters, end) -> None:
     how = {"sampler": Sampler(temperature), "coins": Coins(seed), "eos": end}
     plain, _ = run(toys(alpha, 1, seed=seed), AnyTime(0), limit,
                    method=METHODS["autoregressive"], **how)
@@ -70,6 +72,11 @@ def test_exact_match_writes_plain_decodings_tokens_under_any_timing(
                       lookahead=lookahead, **how)
     assert ours == plain
     assert sum(len(e.tokens) for e in trace.commits) == len(plain)
+
+
+@pytest.mark.parametrize("schedules", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_exact_match_writes_plain_decodings_tokens_under_any_timing(schedules):
+    settings(max_examples=schedules)(given(**SCHEDULES)(writes_plain_decodings_tokens))()
 
 
 class ByPlace(AnyTime):

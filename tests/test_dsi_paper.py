@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from speclib import paths
 from speclib.experiment import QUICK, Profile, Spec, example, run_all
 from speclib.experiment.grids import Row, mean_times
 from speclib.latency import load_latency
@@ -17,6 +16,7 @@ from speclib.papers import fill_all, load_paper
 from speclib.papers.filling import wanted
 from speclib.views.charts import chart
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)
 GAIN = "Speedup DSI vs. SI"
 
@@ -24,11 +24,6 @@ GAIN = "Speedup DSI vs. SI"
 @pytest.fixture(scope="module")
 def paper():
     return load_paper("dsi")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
 def virtual(method="dsi", **changes) -> Spec:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from speclib import SpeclibError, paths
+from speclib import SpeclibError, prompts
 from speclib.decoding import decode as speclib_decode
 from speclib.experiment import QUICK, Profile, Run, Spec, run_all
 from speclib.latency import Latency, load_latency
@@ -19,11 +19,12 @@ from speclib.models.toy import Toy
 from speclib.pairs import load_pair
 from speclib.papers import fill_all, load_paper, quantities
 from speclib.papers.branching import counts
-from speclib.papers.filling import wanted
+from speclib.papers.filling import Filled, wanted
 from speclib.rounds import branches
 from speclib.trace import Event, Trace
 from speclib.views.charts import chart
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)
 LATENCY = "duodecoding/llama2-7b"
 
@@ -31,11 +32,6 @@ LATENCY = "duodecoding/llama2-7b"
 @pytest.fixture(scope="module")
 def paper():
     return load_paper("duodecoding")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
 def virtual(method="duodecoding", **changes) -> Spec:
@@ -84,13 +80,12 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(decode, a
 
 
 def test_what_leaves_nothing_unverified_is_counted_as_committed(case, decode):
-    if case.name in ("pearl", "duodecoding", "dsi"):
-        pytest.skip("leaves drafts to its next round")
+    leaves = case.name in ("pearl", "duodecoding", "dsi")       # drafts to its next round
     for settings in case.at(1, 4):
         _, trace = decode(case.method, {"draft": Toy(0.8), "target": Toy()}, 30, **settings)
         found = stats(trace)
-        assert (found.with_tail, found.with_tail_seconds) == (found.tokens, found.seconds)
-        assert found.inflation == pytest.approx(1)
+        assert found.with_tail >= found.tokens and found.with_tail_seconds <= found.seconds
+        assert leaves or (found.with_tail, found.with_tail_seconds) == (found.tokens, found.seconds)
 
 
 def test_an_output_that_ends_early_is_counted_as_far_as_it_went(decode):
@@ -206,12 +201,11 @@ def test_speculative_decodings_first_token_waits_for_its_drafts():
 
 @pytest.mark.slow
 def test_without_end_tokens_every_output_has_its_length():
-    pair = load_pair("ladder/poor")
+    pair, prompt = load_pair("ladder/poor"), prompts.load("qa", 1)[0].input
     common = {"pair": pair, "method": "prompt_lookup", "world": "virtual", "max_new_tokens": 200}
-    prompt = "def add(a, b):\n    return a + b\n"
     ended, whole = (speclib_decode(prompt, ignore_eos=on, **common) for on in (False, True))
-    assert len(whole.tokens) == 200 and whole.tokens[:len(ended.tokens)] == ended.tokens
-    assert pair.tokenizer.eos_token_id in whole.tokens[:len(ended.tokens) + 1]
+    assert len(ended.tokens) < 200 == len(whole.tokens)
+    assert ended.tokens[-1] == pair.tokenizer.eos_token_id == whole.tokens[len(ended.tokens) - 1]
 
 
 # -- items ---------------------------------------------------------------------------------------
@@ -245,6 +239,19 @@ def test_items_of_ours_print_nothing_and_say_so(paper):
         table = paper.table(item)
         assert not table.cells and table.about.strip().startswith("Ours, not the paper's")
         assert all(c.source.startswith("ours") and "paper" not in c.kinds for c in table.claims)
+
+
+def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
+    lengths, sequences = (Filled(paper.table(item), QUICK) for item in ("figure-1", "figure-5"))
+    lengths.values["measured"] = {
+        (f"{n} tokens", c): n / 64 for n in (64, 128, 1024) for c in paper.table(
+            "figure-1").column_labels}
+    drawn = chart(lengths)
+    assert [list(line.x) for line in drawn.data] == [[64, 128, 1024]] * 3
+    assert len({line.yaxis for line in drawn.data}) == 2        # a quotient, and seconds
+    sequences.values["measured"] = {(k, t): 0.5 for k in ("1", "8") for t in ("Math", "Trans")}
+    assert [(bar.name, list(bar.x), list(bar.y)) for bar in chart(sequences).data] == [
+        ("Math", ["1", "8"], [0.5, 0.5]), ("Trans", ["1", "8"], [0.5, 0.5])]
 
 
 @pytest.mark.slow

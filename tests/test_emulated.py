@@ -12,10 +12,16 @@ TOY = speclib.load_pair("toy")
 QUICK = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0), "quick")
 
 
-def test_emulated_tokens_and_decisions_are_those_of_the_virtual_clock(case):
+@pytest.fixture(scope="module")
+def emulated():
+    with speclib.open_world("emulated", TOY, servers=2) as world:
+        yield world
+
+
+def test_emulated_tokens_and_decisions_are_those_of_the_virtual_clock(case, emulated):
     for settings in case.at(3):
-        both = [speclib.decode("x", pair="toy", method=case.name, world=world, max_new_tokens=16,
-                               **settings) for world in ("emulated", "virtual")]
+        both = [speclib.decode("x", pair=TOY, method=case.name, world=world, max_new_tokens=16,
+                               **settings) for world in (emulated, "virtual")]
         shapes = [[(e.device, e.op, e.round, e.tokens, e.outcome, e.kept, e.fed)
                    for e in sorted(r.trace.events, key=lambda e: e.id)] for r in both]
         assert both[0].tokens == both[1].tokens

@@ -27,8 +27,8 @@ from speclib.views.charts import chart
 from speclib.views.markdown import section_md
 from speclib.views.tables import section_html
 
-TIMES = {"seconds", "ttft", "draft_seconds", "target_seconds", "overruns", "step_seconds",
-         "step_busy", "step_draft", "step_target", "step_verify"}
+TIMES = {"seconds", "with_tail_seconds", "ttft", "draft_seconds", "target_seconds", "overruns",
+         "step_seconds", "step_busy", "step_draft", "step_target", "step_verify"}
 SMALL = Profile("small", 2_048, 1, 8, 1, 2, 8)
 
 

@@ -5,6 +5,7 @@ Each run is a process of its own in a home with two of PEARL's tables to fill (s
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import resource
@@ -15,10 +16,12 @@ import time
 from pathlib import Path
 
 import pytest
-from test_faults import OWN, those
+from test_faults import OWN, stat, those
 from test_reproduce import REPRODUCE, command, make_home, reports, run
 
+from speclib.errors import SpeclibError
 from speclib.experiment import cache
+from speclib.experiment.pool import on_every_core
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, mounts a disk")
 
@@ -136,3 +139,43 @@ def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(tmp_path, whole, 
     assert status in (0, 130 if sig == signal.SIGINT else -9), said
     assert "Traceback" not in said and len(said.splitlines()) < 4
     goes_on(home, whole[0])
+
+
+# -- one of the processes that compute cells is killed ---------------------------------------------
+def computing(process: subprocess.Popen) -> list[int]:
+    """The processes of a run that the fork server forked."""
+    return [p for p in those(3, process.pid)
+            if stat(p)[1] not in (str(os.getpid()), str(process.pid))]
+
+
+def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(tmp_path, whole):
+    home = make_home(tmp_path / "home")
+    process = command(home, *REPRODUCE, **OWN)
+    try:
+        while not cells(home):
+            assert process.poll() is None
+            time.sleep(0.002)
+        os.kill(computing(process)[0], signal.SIGKILL)
+        said = process.communicate(timeout=10)[1]
+        assert process.returncode == 2 and len(said.splitlines()) == 1
+        assert "was killed" in said and "Finished cells are kept: run again" in said
+        assert those(3, process.pid) == []
+    finally:
+        for left in those(3, process.pid):
+            os.kill(left, signal.SIGKILL)
+    goes_on(home, whole[0])
+
+
+def test_a_process_that_dies_in_an_item_ends_the_others():
+    with pytest.raises(SpeclibError, match="died.*run again"):
+        list(on_every_core(os._exit, [1, 1, 1]))
+
+
+def test_what_nobody_waits_for_any_more_is_stopped():
+    """As when an interrupt comes between two results."""
+    before, results = multiprocessing.active_children(), on_every_core(time.sleep, [0.01, 600, 600])
+    next(results)
+    results.close()
+    with pytest.raises(StopIteration):
+        next(results)
+    assert multiprocessing.active_children() == before

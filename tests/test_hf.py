@@ -10,6 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
+from speclib.experiment.pool import on_every_core  # noqa: E402
 from speclib.methods import takes_gamma  # noqa: E402
 from speclib.models import hf, packed, zoo  # noqa: E402
 from speclib.tokens import Sampler  # noqa: E402
@@ -120,14 +121,27 @@ def test_different_tokenizers_are_refused_with_the_first_difference(tmp_path):
         speclib.decode("w1 w2", pair=own, method="speculative", gamma=2)
 
 
+def test_the_fork_server_has_the_embedded_models_code_imported():
+    """Else every worker would import it, for three seconds."""
+    asked = "'transformers.models.llama.modeling_llama' in __import__('sys').modules"
+    assert list(on_every_core(eval, [asked])) == [True]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Two checkpoints of random weights in real processes."""
+    words, folder = [f"w{i}" for i in range(VOCAB)], tmp_path_factory.mktemp("own")
+    pair = speclib.pair(target=save(folder / "target", words),
+                        draft=save(folder / "draft", words, seed=9))
+    with speclib.Processes(pair, servers=2) as world:
+        yield world
+
+
 @pytest.mark.parametrize("method", speclib.METHODS)
-def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(tmp_path, method):
-    words = [f"w{i}" for i in range(VOCAB)]
-    own = speclib.pair(target=save(tmp_path / "target", words),
-                       draft=save(tmp_path / "draft", words, seed=9))
+def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(own, method):
     settings = {"gamma": 3} if takes_gamma(method) else {}
-    result = speclib.decode("w5 w7 w11", pair=own, method=method, max_new_tokens=24, **settings)
-    net = transformers.AutoModelForCausalLM.from_pretrained(own.target.model)
+    result = speclib.decode("w5 w7 w11", world=own, method=method, max_new_tokens=24, **settings)
+    net = transformers.AutoModelForCausalLM.from_pretrained(own.pair.target.model)
     wanted = net.generate(torch.tensor([[5, 7, 11]]), max_new_tokens=24, do_sample=False,
                           eos_token_id=None, pad_token_id=0)[0, 3:].tolist()
     assert list(result.tokens) == wanted

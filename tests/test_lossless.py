@@ -1,8 +1,8 @@
 """Greedy output equals plain decoding, token for token, on the embedded pair in float32.
 
-The fast part takes one prompt of four tasks; the slow one two prompts of every task x gamma x
-every variant on the virtual clock, and one of every task in real processes. A difference is shown
-with the gap between the target's two best logits where it begins.
+The fast part takes one prompt of three tasks, each at one gamma; the slow one two prompts of every
+task x gamma x every variant on the virtual clock, and one of every task in real processes. A
+difference is shown with the gap between the target's two best logits where it begins.
 """
 
 import numpy as np
@@ -64,9 +64,9 @@ def differences(world, judge, task: str, count: int, gammas=GAMMAS) -> list[str]
     return found
 
 
-@pytest.mark.parametrize("task", ["humaneval", "gsm8k", "mgsm_te", "rag"])
-def test_greedy_output_is_plain_decodings_own(virtual, task):
-    assert differences(virtual, virtual, task, 1, gammas=(1, 5)) == []
+@pytest.mark.parametrize("task, gamma", [("humaneval", 5), ("mgsm_te", 1), ("gsm8k", 3)])
+def test_greedy_output_is_plain_decodings_own(virtual, task, gamma):
+    assert differences(virtual, virtual, task, 1, gammas=(gamma,)) == []
 
 
 @pytest.mark.slow

@@ -213,7 +213,7 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
         stats = [Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)] * 2
         plain = [Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)] * 2
         facts = {"differs": [None, 3], "gap": [None, 0.0039], "load": 0.5,
-                 "contention": {"draft": 1.2, "target": 1.1}}
+                 "contention": {"draft": 1.2, "target": 1.1}, "draft": "torch"}
         return {s: Run(s, stats, plain, 3, 2.9, "xeon-2c-ab12cd", facts=facts, created="today")
                 for s in specs}
     monkeypatch.setattr("speclib.papers.filling.run_all", made_up)

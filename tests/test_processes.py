@@ -5,9 +5,11 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -234,3 +236,27 @@ def test_a_core_place_pins_its_worker():
         cores = {n: os.sched_getaffinity(w.process.pid) for n, w in world._workers.items()}
     allowed = sorted(os.sched_getaffinity(0))
     assert cores == {"draft": {allowed[0]}, "target": {allowed[1 % len(allowed)]}}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such sockets")
+def test_a_temporary_folder_with_too_long_a_path_is_named(tmp_path):
+    """Of about a hundred characters a socket's address may have, some are its own name."""
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    code = "import speclib; speclib.Processes(speclib.load_pair('toy'))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                         env=os.environ | {"TMPDIR": str(folder)})
+    said = ran.stderr.splitlines()[-1]
+    assert f"SpeclibError: TMPDIR, {folder}, has {len(str(folder))} bytes" in said
+    assert said.endswith("give one with at most 70, as in TMPDIR=/tmp")
+    assert ran.returncode == 1 and not list(folder.iterdir())
+
+
+def test_the_longest_temporary_folder_that_the_message_allows_works():
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        folder = Path(str(Path(short, "x" * 70))[:70])
+        folder.mkdir()
+        ran = subprocess.run([sys.executable, "-c", "import speclib; speclib.Processes("
+                              "speclib.load_pair('toy')).close()"], capture_output=True, text=True,
+                             env=os.environ | {"TMPDIR": str(folder)})
+    assert ran.returncode == 0, ran.stderr

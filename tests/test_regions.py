@@ -1,15 +1,24 @@
-"""The maps of where SI and DSI gain, and the dots: judged from the finished SVG and text."""
+"""The maps of where SI and DSI gain, and the dots: judged from the finished SVG, text, figure."""
 
 from __future__ import annotations
 
 import base64
 import re
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from speclib import SpeclibError, compare, dots, explorer, regions
+from speclib.heatmaps import heatmaps
+from speclib.papers import load_paper
+from speclib.papers.ledger import LedgerRow
+from speclib.papers.maps import Maps
+from speclib.views.charts import chart
+from speclib.views.grid import Source, grid
 from speclib.views.regions import CONTROLS
+from speclib.views.tables import table_html
 
 SVG = "{http://www.w3.org/2000/svg}"
 PINK = {"#b5427f", "#d987b0", "#f2cfe1"}
@@ -85,3 +94,52 @@ def test_dots_stand_at_their_values_and_bars_at_the_means():
     assert shown._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
     with pytest.raises(SpeclibError, match="has no values"):
         dots({"a": []}, "speed-up")
+
+
+# -- in the paper's report -----------------------------------------------------------------------
+def extra_1(**means):
+    """Extra 1 with one value for all pairs in each column: 1 where none is given."""
+    table = load_paper("dsi").table("extra-1")
+    values = {(r, c): means.get(c, 1.0) for r in table.row_labels for c in table.column_labels}
+    rows = [LedgerRow("dsi", "extra-1", r, c, "speedup", "x", "virtual", "", value)
+            for (r, c), value in values.items()]
+    return SimpleNamespace(table=table, rows=rows, values={"virtual": values}, kinds=["virtual"],
+                           figure=None)
+
+
+def test_heatmaps_have_acceptance_upwards_and_a_line_only_where_something_is_slower():
+    """The paper on panel (a): SI gains in "the region above the pink region"."""
+    rules = heatmaps((5,), repeats=None, dsi_lookahead=5)
+    shares, alphas = np.array([0.1, 1.0]), np.array([0.0, 0.5, 1.0])
+    code = np.ones((2, 3))
+    figure = chart(SimpleNamespace(
+        table=load_paper("dsi").table("figure-6"), values={"virtual": {("a", "b"): 1.0}},
+        kinds=["virtual"],
+        figure=Maps(rules, shares, alphas, code, code - 1, "the rules', sampled")))
+    si = next(t for t in figure.data if t.type == "heatmap")
+    speeds = np.array(si.z)
+    assert speeds.shape == (len(si.y), len(si.x)) == (101, 100) and si.y[-1] == si.x[-1] == 1
+    assert speeds[100, 0] > 0 > speeds[0, 99]               # always right and fast; never, slow
+    assert [t.xaxis for t in figure.data if t.type == "contour"] == [si.xaxis]
+    assert {a.text for a in figure.layout.annotations} >= {"(a) SI vs. non-SI"}
+
+
+def test_a_rule_of_charge_is_worth_the_stroke_from_the_mean_without_to_the_mean_with_it():
+    figure = chart(extra_1(**{"simulator": 2.0, "simulator, but SI's bonus token counts": 1.5}))
+    told = {a.y: a.text for a in figure.layout.annotations if a.y}
+    assert told["simulator"] == "<b>2.00</b>" and told["listing"] == "<b>1.00</b>"
+    assert told["simulator, but SI's bonus token counts"] == "<b>1.50</b> (−0.50)"
+    assert told["printed in Table 1"] == "<b>1.52</b>"      # (1.47 + 1.41 + ... + 1.60) / 10
+    strokes = {t.y[0]: tuple(t.x) for t in figure.data if t.mode == "lines"}
+    assert strokes["simulator, but SI's bonus token counts"] == (2.0, 1.5)
+
+
+def test_a_table_too_wide_is_shown_with_rows_and_columns_exchanged_and_says_so():
+    shown = extra_1(simulator=1.75)
+    pair, source = "Phi3-14B / Phi3-4B / Alpaca", Source("virtual")
+    upright, narrow = grid(shown), grid(shown).narrow()
+    assert narrow.entry("simulator", pair, source) == upright.entry(pair, "simulator", source)
+    assert len(upright.columns) == len(narrow.rows) == 15 and len(narrow.columns) == 10
+    html = table_html(shown)
+    assert "<th>accounting</th>" in html and "columns: target / drafter / dataset" in html
+    assert re.search(r"<th scope=row>simulator</th><td [^>]*>1\.75<", html)

@@ -6,6 +6,7 @@ Filled tables come from PEARL's data and its virtual cells.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import nbformat
@@ -18,16 +19,17 @@ from speclib.papers.ledger import LedgerRow
 from speclib.views import charts, markdown, report, tables
 from speclib.views.grid import Source, grid, percent
 
+SHORT = replace(QUICK, virtual_tokens=1_024)
 EXTERNAL = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """Items of every form, with the virtual cells of the quick profile."""
+    """Items of every form, with short virtual cells."""
     held, paths.CACHE = paths.CACHE, tmp_path_factory.mktemp("cache")
     try:
         items = ["figure-2b", "table-1", "table-4", "table-5", "table-9", "table-15", "theorem-2"]
-        yield fill_all(load_paper("pearl"), QUICK, items, kinds=("virtual",))
+        yield fill_all(load_paper("pearl"), SHORT, items, kinds=("virtual",))
     finally:
         paths.CACHE = held
 

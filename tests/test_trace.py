@@ -84,7 +84,7 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
             target_seconds=sum(e["dur"] for e in events if e["device"] == "target"),
             operations=sum(e["device"] != "controller" for e in events), steps=len(commits) - 1,
             step_seconds=ended - begun, step_busy=s.step_busy, step_draft=draft,
-            step_target=target)
+            step_target=target, with_tail=s.with_tail, with_tail_seconds=s.with_tail_seconds)
 
 
 def levels(parents: list[int]) -> int:

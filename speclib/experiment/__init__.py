@@ -9,6 +9,7 @@ others standing and is reported at the end. Knows methods, worlds and prompts; n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Annotated, Literal
@@ -104,8 +105,8 @@ class Spec(BaseModel):
     def baseline(self) -> Spec:
         """What it is compared with, on the same requests in the same place; else plain decoding."""
         if self.over:
-            return self.but(method=self.over[0], gamma=self.over[1], settings=(), over=None,
-                            cancel=None)
+            method, gamma = self.over
+            return self.but(method=method, gamma=gamma, settings=(), over=None, cancel=None)
         alpha = {} if self.kind == "measured" else {"alpha": 1.0}   # it never asks the draft
         return self.but(method="autoregressive", gamma=None, settings=(), sweep=2, cancel=None,
                         doubt=0, **alpha)
@@ -180,13 +181,12 @@ def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spe
     """Runs what the cache lacks; every spec -> its Run. Raises CellsFailed at the end, if any."""
     from . import emulating, measuring, simulating
     engines = {"virtual": simulating, "emulated": emulating, "measured": measuring}
-    wanted = list(dict.fromkeys(specs))
-    runs: dict[Spec, Run] = {}
-    errors: dict[Spec, Exception] = {}
+    wanted, runs, errors = list(dict.fromkeys(specs)), {}, {}
     with progress or Progress("cells") as bar:
         for kind, engine in engines.items():            # one after the other: they are timed
-            for spec, outcome in engine.results([s for s in wanted if s.kind == kind], bar):
-                (runs if isinstance(outcome, Run) else errors)[spec] = outcome
+            with closing(engine.results([s for s in wanted if s.kind == kind], bar)) as outcomes:
+                for spec, outcome in outcomes:
+                    (runs if isinstance(outcome, Run) else errors)[spec] = outcome
     if errors:
         raise CellsFailed(runs, errors)
     return {spec: runs[spec] for spec in wanted}

@@ -17,7 +17,7 @@ from ..metrics import stats
 from ..models.toy import BOS
 from . import cache, virtual_cells
 from .measured_cells import agreements
-from .simulating import on_every_core
+from .pool import on_every_core
 
 
 class Row(NamedTuple):

@@ -1,9 +1,10 @@
 """Measured cells from the cache, or run: one set of workers per pair, methods interleaved.
 
-For each prompt plain decoding runs first, then every method, in an order that rotates with the
-prompt: a machine that slows down slows all of them. Cells that come to the same method and window
-share its run. What a prompt gave is stored when all methods have done it, so an interrupted
-measurement goes on at its next prompt, and every speed-up compares runs of the same minute.
+For each prompt plain decoding and every method run, in an order that rotates with the prompt: a
+machine that slows down slows all of them, and none is always the first to see a prompt. Cells that
+come to the same method and window share its run. What a prompt gave is stored when all methods have
+done it, so an interrupted measurement goes on at its next prompt, and every speed-up compares runs
+of the same minute.
 """
 
 from __future__ import annotations
@@ -132,9 +133,9 @@ def _conditions(spec: Spec) -> tuple:
 
 
 def _warm_up(cell: Cell, world, text, common: dict, warm: set[Setting]) -> None:
-    """A few tokens by the cell's method, once in a world."""
-    setting = Setting(cell.spec.method, None if cell.spec.gamma is None else 2, cell.spec.settings)
-    if setting not in warm:
+    """A few tokens by plain decoding and the cell's method, once in a world."""
+    gamma = None if cell.spec.gamma is None else 2
+    for setting in {PLAIN, Setting(cell.spec.method, gamma, cell.spec.settings)} - warm:
         measured_cells.one(world, text, setting, request=0, **common | {"tokens": 8})
         warm.add(setting)
 
@@ -170,10 +171,9 @@ def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) 
     cells = [c for c in cells if len(c.rows) == i < c.spec.requests]
     if not cells:
         return
-    settings = list(dict.fromkeys(c.setting for c in cells if c.setting != PLAIN))
-    turn = i % max(1, len(settings))
-    results = {}
-    for setting in [PLAIN, *settings[turn:], *settings[:turn]]:
+    settings = list(dict.fromkeys([PLAIN, *(c.setting for c in cells)]))
+    turn, results = i % len(settings), {}
+    for setting in [*settings[turn:], *settings[:turn]]:
         try:
             results[setting] = measured_cells.one(world, text, setting, request=i, **common)
         except Exception as error:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from datetime import datetime
 
-from .. import paths
 from ..auto import offset
 from ..errors import SpeclibError
 from ..latency import load_latency
@@ -15,10 +14,9 @@ from ..methods import METHODS
 from ..metrics import Stats, astuple, total
 from ..paths import DATA
 from ..progress import Progress
-from ..spawn import CONTEXT, no_main, serving
 from ..trace import Trace
-from ..worker import end_with_parent
 from . import Run, Spec, cache, machine, virtual_cells
+from .pool import on_every_core
 
 PATIENCE = 2                # a search stops after so many windows in a row that are slower
 LONGEST = 32                # and at this window
@@ -30,13 +28,13 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
     bar.grow(len(specs))
     # a search finds windows done
     ordered = sorted(specs, key=lambda s: s.gamma == "best" or s.choices != [s])
-    outcomes = map(attempt, ordered)
     here = machine.cores() == 1 or any(cache.foreign(METHODS[s.method]) for s in specs)
-    if not here and sum(not cached(s) for s in specs) >= PAYS:
-        outcomes = on_every_core(attempt, ordered)
-    for spec, outcome in outcomes:
-        bar.step(spec.name)
-        yield spec, outcome
+    pays = not here and sum(not cached(s) for s in specs) >= PAYS
+    outcomes = on_every_core(attempt, ordered) if pays else (attempt(s) for s in ordered)
+    with closing(outcomes):                 # at once, whatever stops this
+        for spec, outcome in outcomes:
+            bar.step(spec.name)
+            yield spec, outcome
 
 
 def attempt(spec: Spec) -> tuple[Spec, Run | Exception]:
@@ -44,26 +42,6 @@ def attempt(spec: Spec) -> tuple[Spec, Run | Exception]:
         return spec, run(spec)
     except Exception as error:
         return spec, error
-
-
-def on_every_core(function: Callable, items: Iterable) -> Iterator:
-    """Results of ``function``, a name of this package, as they finish, from worker processes. They
-    import its module only, never the user's script."""
-    serving()
-    with no_main():
-        pool = CONTEXT.Pool(machine.cores(), _settle, (paths.CACHE,))
-    try:
-        yield from pool.imap_unordered(function, items)
-    finally:
-        pool.terminate()
-        pool.join()
-
-
-def _settle(cache_folder) -> None:
-    """A worker's start: interrupts are the parent's business, and so is where the cache lies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-    paths.CACHE = cache_folder
 
 
 def cached(spec: Spec) -> bool:

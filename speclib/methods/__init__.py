@@ -3,8 +3,10 @@
 Methods import ``tokens`` and know ``World`` only: never time, randomness, torch or models.
 """
 
+from collections.abc import Callable, Iterable
 from inspect import signature
 
+from ..errors import SpeclibError
 from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi
@@ -45,6 +47,20 @@ VARIANTS = {
     "easyspec": [{"width": 2}, {"width": 1, "calibrate": False}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
+
+
+def find(name: str, settings: Iterable[str] = ()) -> Callable:
+    """The method registered as ``name``. Raises SpeclibError listing what is known, if there is
+    none, or if it lacks one of ``settings`` (names; ``gamma`` aside, which every method ignores
+    that has no draft length)."""
+    if name not in METHODS:
+        raise SpeclibError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
+    known = [p for p in parameters(name) if p != "gamma"]
+    for key in settings:
+        if key not in known:
+            raise SpeclibError(f"method {name!r} has no parameter {key!r}; known: "
+                               f"{', '.join(['gamma', *known]) if known else 'none besides gamma'}")
+    return METHODS[name]
 
 
 def parameters(method: str) -> list[str]:

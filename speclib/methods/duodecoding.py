@@ -30,8 +30,8 @@ def duodecoding(world, gamma: int, k: int | None = None, most: int = 8, first: i
     window, budget = (), first
     while world.going:
         text = world.text + ids(window)
-        sequences, rows = world.all(world.draft.branch(text, budget, k, most),
-                                    world.target.score(text, last=len(window)))
+        rows, sequences = world.all(world.target.score(text, last=len(window)),
+                                    world.draft.branch(text, budget, k, most))
         accepted, own = match(world, window, rows)
         window, passed = (), len(accepted) == len(window)
         if passed and sequences[0]:

@@ -29,11 +29,11 @@ def pearl(world, gamma: int, without: str | None = None):
         fed = window if without != "pre-verify" else window[:-1]
         drafts = not window or without != "post-verify"
         scores = window or without != "pre-verify"
-        drafting = [world.draft.propose(world.text + ids(window), gamma)] if drafts else []
         checking = [world.target.score(world.text + ids(fed), last=len(fed))] if scores else []
-        results = world.all(*drafting, *checking)
-        drafted = window + (results[0] if drafts else ())
-        rows = results[-1] if scores else ()
+        drafting = [world.draft.propose(world.text + ids(window), gamma)] if drafts else []
+        results = world.all(*checking, *drafting)
+        rows = results[0] if scores else ()
+        drafted = window + (results[-1] if drafts else ())
         accepted, extra = verdict = verify(world, drafted, rows)
         world.commit(verdict.tokens)
         window = () if extra else drafted[len(accepted):]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import isnan
 from statistics import fmean
 
 from ..experiment import Run, Spec, example
 from ..latency import load_latency
 from ..pairs import load_pair
 from . import claims, items, quantities
-from .ledger import LedgerRow
 from .printed import Table
 
 DTYPES = {"auto": "float32"}
@@ -26,23 +24,12 @@ def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception]
         elif cell.spec in errors:
             filled.errors[f"{table.item}, {cell.row}, {cell.column}: {cell.spec.name}"] = str(
                 errors[cell.spec])
-            add(filled, cell.row, cell.column, cell.metric, cell.unit, cell.kind,
-                 _setup(cell.spec, None), None, note=f"failed: {errors[cell.spec]}")
+            filled.add(cell.row, cell.column, cell.metric, cell.unit, cell.kind,
+                       _setup(cell.spec, None), None, note=f"failed: {errors[cell.spec]}")
     if table.paper.fills(table.item, "virtual"):
         items.draw(filled)
     _means(filled)
     _verdicts(filled)
-
-
-def add(filled, row, column, metric, unit, kind, setup, value, low=None, high=None, n=None,
-        source="", note="", show=True) -> None:
-    """Adds a row; a value that is undefined (a run length without a rejection) is empty."""
-    if value is not None and isnan(value):
-        value, note = None, "; ".join(filter(None, ["undefined", note]))
-    filled.rows.append(LedgerRow(filled.table.paper.key, filled.table.item, row, column, metric,
-                                 unit, kind, setup, value, low, high, n, source, note))
-    if show and value is not None:
-        filled.values.setdefault(kind, {})[row, column] = value
 
 
 # -- paper ---------------------------------------------------------------------------------------
@@ -55,16 +42,16 @@ def _paper(filled) -> None:
         note = _errata(table, row, column, False)
         if table.from_formula:
             note = "; ".join(filter(None, [f"from the formula {table.formula}", note]))
-        add(filled, row, column, s["metric"], s["unit"], "paper", "", float(value), source=source,
-             note=note)
+        filled.add(row, column, s["metric"], s["unit"], "paper", "", float(value), source=source,
+                   note=note)
     for row, column, value in table.beside.cells if table.beside else ():
-        add(filled, row, column, table.beside.metric, table.beside.unit, "paper", "", float(value),
-             source=source, note=_errata(table, row, column, True), show=False)
+        filled.add(row, column, table.beside.metric, table.beside.unit, "paper", "", float(value),
+                   source=source, note=_errata(table, row, column, True), show=False)
     for what, cells in (("lost", table.lost), ("not printed", table.absent)):
         for row, column in cells:
             s = table.column.get(column, {}) | table.row.get(row, {})       # a label may be "*"
-            add(filled, row, column, s.get("metric", table.metric), s.get("unit", table.unit),
-                 "paper", "", None, source=source, note=what)
+            filled.add(row, column, s.get("metric", table.metric), s.get("unit", table.unit),
+                       "paper", "", None, source=source, note=what)
 
 
 def _errata(table: Table, row: str, column: str, beside: bool) -> str:
@@ -80,9 +67,9 @@ def _cell(filled, cell, run: Run) -> None:
     place = cell.row, cell.column, cell.kind
     note = _note(cell, run)
     if cell.kind == "emulated" and run.facts["overruns"] > OVERRUNS:
-        add(filled, cell.row, cell.column, cell.metric, cell.unit, cell.kind,
-            _setup(cell.spec, run), None, note=f"not reported: the machine is too slow or busy to "
-            f"emulate these latencies (at most {OVERRUNS:.0%} overruns); {note}")
+        filled.add(cell.row, cell.column, cell.metric, cell.unit, cell.kind,
+                   _setup(cell.spec, run), None, note="not reported: the machine is too slow or "
+                   f"busy to emulate these latencies (at most {OVERRUNS:.0%} overruns); {note}")
         return
     filled.samples[place] = quantities.samples(cell.stat, run, cell.tokens)
     low, high = quantities.interval(filled.samples[place])
@@ -92,13 +79,13 @@ def _cell(filled, cell, run: Run) -> None:
     common = {"kind": cell.kind, "setup": _setup(cell.spec, run), "n": len(run.stats),
               "source": f"data/latency/{cell.spec.latency}.toml" if cell.kind == "virtual"
               else f"{cell.kind} {run.created}"}
-    add(filled, cell.row, cell.column, cell.metric, cell.unit, value=value, low=low, high=high,
-         note=note, **common)
+    filled.add(cell.row, cell.column, cell.metric, cell.unit, value=value, low=low, high=high,
+               note=note, **common)
     if cell.kind == "measured" and cell.stat == "speedup":
         e2e = quantities.interval(quantities.samples("speedup_e2e", run))
-        add(filled, cell.row, cell.column, "speedup_e2e", cell.unit, low=e2e[0], high=e2e[1],
-             value=quantities.value("speedup_e2e", run), note="prefill included", show=False,
-             **common)
+        filled.add(cell.row, cell.column, "speedup_e2e", cell.unit, low=e2e[0], high=e2e[1],
+                   value=quantities.value("speedup_e2e", run), note="prefill included", show=False,
+                   **common)
 
 
 def _lengths(filled, cell, run: Run) -> None:
@@ -161,8 +148,8 @@ def _means(filled) -> None:
             setups = {r.setup for r in filled.rows if (r.row, r.kind) == (row, kind)}
             for column in columns if others else ():
                 s = table.setting(row, column)
-                add(filled, row, column, s["metric"], s["unit"], kind, setups.pop(), fmean(others),
-                     n=len(others), note="mean of the other columns")
+                filled.add(row, column, s["metric"], s["unit"], kind, setups.pop(), fmean(others),
+                           n=len(others), note="mean of the other columns")
 
 
 # -- verdicts ------------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def equal(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
 def inside(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     """low <= of / by <= high, after rounding if the claim says to how many decimals."""
     found, fails = _reduced(claim, _quotients(claim, table, numbers)), []
-    expected = f"{claim.low:g} .. {claim.high}"
+    ends = [end if isinstance(end, str) else f"{end:g}" for end in (claim.low, claim.high)]
+    expected = " .. ".join(dict.fromkeys(ends))
     for f in found:
         high = numbers.c(*f.cell[1:]) if claim.high == "c" else claim.high
         seen = f.value if claim.decimals is None else round(f.value + SLACK, claim.decimals)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +67,16 @@ class Filled:
     @property
     def kinds(self) -> tuple[str, ...]:
         return tuple(k for k in KINDS if self.values.get(k))
+
+    def add(self, row, column, metric, unit, kind, setup, value, low=None, high=None, n=None,
+            source="", note="", show=True) -> None:
+        """Adds a row; a value that is undefined (a run length without a rejection) is empty."""
+        if value is not None and isnan(value):
+            value, note = None, "; ".join(filter(None, ["undefined", note]))
+        self.rows.append(LedgerRow(self.table.paper.key, self.table.item, row, column, metric, unit,
+                                   kind, setup, value, low, high, n, source, note))
+        if show and value is not None:
+            self.values.setdefault(kind, {})[row, column] = value
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
         """Relative error against print; None where either number is missing."""

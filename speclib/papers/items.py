@@ -22,7 +22,7 @@ from ..models.toy import BOS, Scripted
 from ..tokens import Coins, Sampler
 from ..trace import Event, Trace
 from ..virtual import Virtual
-from . import assembling, maps
+from . import maps
 from .printed import Step, Table
 
 LENGTHS = "best_draft_length"       # a curve: a row per iteration
@@ -133,10 +133,10 @@ def _draw_steps(filled, replayed: Replay) -> None:
         row = f"T={start:g}{'t' if start else ''}" if table.rows == "start" else str(i)
         note = "committed: " + " ".join(committed)
         for column, value in (("accepted", replayed.accepted[i]), ("committed", len(committed))):
-            assembling.add(filled, row, column, table.metric, table.unit, "virtual",
-                            table.settings.get("latency", f"c={table.settings.get('c')}"),
-                            float(value), n=1, source="printed drafts and answers, replayed",
-                            note=note if column == "committed" else "")
+            filled.add(row, column, table.metric, table.unit, "virtual",
+                       table.settings.get("latency", f"c={table.settings.get('c')}"),
+                       float(value), n=1, source="printed drafts and answers, replayed",
+                       note=note if column == "committed" else "")
 
 
 # -- best draft length ---------------------------------------------------------------------------
@@ -175,8 +175,8 @@ def add_lengths(filled, column: str, kind: str, setup: str, series: Series, sour
     table, filled.figure = filled.table, series
     for i, length in enumerate(series.values, 1):
         cut = "" if i <= series.whole else "; at least, since the output ends there"
-        assembling.add(filled, str(i), column, table.metric, table.unit, kind, setup, float(length),
-                       n=1, source=source, note=f"{note}; the run's window is {series.gamma}{cut}")
+        filled.add(str(i), column, table.metric, table.unit, kind, setup, float(length),
+                   n=1, source=source, note=f"{note}; the run's window is {series.gamma}{cut}")
 
 
 # -- time per phase ------------------------------------------------------------------------------
@@ -188,9 +188,9 @@ def _draw_phases(filled, row: str) -> None:
         trace = filled.figure = example(spec)
         phase = {op: median(e.dur for e in trace.operations if e.op == op)
                  for op in ("propose", "score")}
-        assembling.add(filled, row, column, table.metric, table.unit, "virtual", spec.latency,
-                       phase["propose"] / phase["score"], n=1, note=f"gamma {spec.gamma}",
-                       source=f"data/latency/{spec.latency}.toml")
+        filled.add(row, column, table.metric, table.unit, "virtual", spec.latency,
+                   phase["propose"] / phase["score"], n=1, note=f"gamma {spec.gamma}",
+                   source=f"data/latency/{spec.latency}.toml")
 
 
 def _spec(filled, row: str, column: str) -> Spec:

@@ -19,8 +19,8 @@ KEY = 8                     # the first so many columns tell rows apart
 
 class LedgerRow(NamedTuple):
     """One number. ``setup``: "" for paper, the latency file for virtual, ``<latency>@<machine>``
-    for emulated, else ``<pair>@<machine>/<dtype>/<threads>``. ``low``, ``high``: 95 % over ``n``
-    requests."""
+    for emulated, else ``<pair>@<machine>/<dtype>/<threads>``, the dtype with what computes the
+    draft where that is not torch. ``low``, ``high``: 95 % over ``n`` requests."""
 
     paper: str
     item: str

@@ -16,7 +16,6 @@ from ..experiment import cache
 from ..experiment.grids import Row, kept, mean_times
 from ..heatmaps import ALPHAS, LOOKAHEADS, SHARES, Heatmaps, heatmaps
 from ..latency import load_latency
-from . import assembling
 
 # 21 x 21, the method's real code: at 0.01 it has 100 servers, and that row costs ten grids' time
 CODE_SHARES = np.array([0.03, *np.arange(1, 21) / 20])
@@ -98,8 +97,8 @@ def _code(filled, rules: Heatmaps, ahead: int) -> Maps:
 
 def _add(filled, row: str, column: str, value: float, setup: str, note: str) -> None:
     s = filled.table.setting(row, column)
-    assembling.add(filled, row, column, s["metric"], s["unit"], "virtual", setup, round(value, 9),
-                   source="drafter latency x acceptance", note=note)
+    filled.add(row, column, s["metric"], s["unit"], "virtual", setup, round(value, 9),
+               source="speclib/heatmaps.py", note=note)
 
 
 # -- the accounting ------------------------------------------------------------------------------
@@ -115,9 +114,9 @@ def _accounting(filled) -> None:
             latency, (start, to) = load_latency(s["latency"]), _BOOKS[s["books"]]
             books = switched(start, to)[s["rule"]] if "rule" in s else start
             value = speedup(1 / latency.c, s["alpha"], SHORT, books)
-            assembling.add(filled, row, column, s["metric"], s["unit"], "virtual", s["latency"],
-                           float(value), source=f"data/latency/{s['latency']}.toml",
-                           note=f"by rules, in expectation: {s['about_rule']}")
+            filled.add(row, column, s["metric"], s["unit"], "virtual", s["latency"],
+                       float(value), source=f"data/latency/{s['latency']}.toml",
+                       note=f"by rules, in expectation: {s['about_rule']}")
 
 
 _BOOKS = {"listing": (LISTING, SIMULATOR), "simulator": (SIMULATOR, LISTING)}

@@ -115,12 +115,12 @@ class Table(_Strict):
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """As printed, then rows that only the engine fills."""
-        return tuple(dict.fromkeys([*(r for r, _, _ in self.cells), *self.row]))
+        """In the order of [row...] where that names all; else as printed, then the engine's own."""
+        return _ordered([r for r, _, _ in self.cells], self.row)
 
     @property
     def column_labels(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*(c for _, c, _ in self.cells), *self.column]))
+        return _ordered([c for _, c, _ in self.cells], self.column)
 
     def printed(self, row: str, column: str) -> float | None:
         return next((v for r, c, v in self.cells if (r, c) == (row, column)), None)
@@ -131,10 +131,9 @@ class Table(_Strict):
                   | self.settings | self.column.get(column, {}) | self.row.get(row, {}))
         return {k: _substitute(v, merged) for k, v in merged.items()}
 
-    def specs(self, profile) -> list:
-        """The cells to run for this table, for ``experiment.run_all``."""
-        from .filling import wanted
-        return [cell.spec for cell in wanted(self, profile)]
+
+def _ordered(printed: list[str], own: dict) -> tuple[str, ...]:
+    return tuple(own if set(printed) <= set(own) else dict.fromkeys([*printed, *own]))
 
 
 class Paper(_Strict):

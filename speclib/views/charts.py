@@ -125,20 +125,24 @@ def pairs(filled) -> go.Figure:
     by_row = len(table.row_labels) < len(columns)
     titles, names = ((table.row_labels, columns) if by_row else (columns, table.row_labels))
     across = 1 if len(names) > MANY else 2
-    figure = panels(titles, across)
+    figure, named = panels(titles, across, shared=across == 1), set()
     for i, panel in enumerate(titles):
         for kind in filled.kinds:
             values = [filled.values[kind].get((panel, x) if by_row else (x, panel)) for x in names]
+            if not any(v is not None for v in values):
+                continue                                # no gap where its bars would stand
             add(figure, i, go.Bar(
-                x=labels(names), y=values, name=kind, legendgroup=kind, showlegend=i == 0,
-                marker_color=COLOURS[kind],
+                x=labels(names), y=values, name=kind, legendgroup=kind,
+                showlegend=kind not in named, marker_color=COLOURS[kind],
                 hovertemplate=f"%{{x}}: %{{y}} [{kind}]<extra></extra>"))
+            named.add(kind)
     return finish(figure, filled, len(titles), across)
 
 
 def curve(filled) -> go.Figure:
-    """A line per kind over a numeric row label."""
-    figure = panels(filled.table.column_labels)
+    """A line per kind over a numeric row label; a column that is a number says of what."""
+    figure = panels([f"{filled.table.columns_are}: {c}" if c[0].isdigit() else c
+                     for c in filled.table.column_labels])
     for i, column in enumerate(filled.table.column_labels):
         for kind in filled.kinds:
             points = [(float(r), v) for (r, c), v in filled.values[kind].items() if c == column]

@@ -91,7 +91,8 @@ def table(rows: list[tuple[str, ...]]) -> str:
     """HTML of the figures; nothing in it jumps while a slider moves."""
     def line(name: str, cells: tuple[str, ...]) -> str:
         style = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
-        style += "; white-space: nowrap" if name == "td" else ""
+        style += ("; white-space: nowrap" if name == "td" else      # a heading has up to 3 lines
+                  "; line-height: 1.25; height: 3.75em; vertical-align: bottom")
         return "<tr>" + "".join(f'<{name} style="{style}">{escape(cell)}</{name}>'
                                 for cell in cells) + "</tr>"
     body = line("th", COLUMNS) + "".join(line("td", row) for row in rows)

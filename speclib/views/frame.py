@@ -15,6 +15,7 @@ PALETTE = ("#a6aab2", "#e0a33e", "#7aa6a1", "#c58fb5", "#8fb36b", "#5a56c9")
 INK, LINE = "#7d838e", "rgba(128,132,142,0.25)"
 ACROSS = 3                      # small multiples per line
 TALL = 250                      # pixels of one
+LETTER, KEY, NARROW = 7, 46, 700    # pixels: a letter, a key's mark and gap, a narrow page
 
 
 def panels(titles, across: int = ACROSS, shared: bool = False) -> go.Figure:
@@ -41,11 +42,12 @@ def finish(figure: go.Figure, filled, panels: int, across: int = ACROSS,
             below: str = "") -> go.Figure:
     """The look, the unit on the outer axes, ``below`` under them; every chart ends here."""
     lines = ceil(panels / min(panels, across))
+    top = 42 + 22 * _legend_lines(figure)
     axis = {"gridcolor": LINE, "zerolinecolor": LINE, "linecolor": LINE, "tickfont_size": 11}
     figure.update_layout(
         template="none", paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
         font={"color": INK, "size": 12, "family": "system-ui, sans-serif"},
-        height=TALL * lines + 90, margin={"l": 56, "r": 16, "t": 64, "b": 56}, bargap=0.25,
+        height=TALL * lines + 26 + top, margin={"l": 56, "r": 16, "t": top, "b": 56}, bargap=0.25,
         legend={"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0})
     figure.update_xaxes(**axis, tickangle=0)
     figure.update_xaxes(title_text=below, row=lines)
@@ -53,3 +55,9 @@ def finish(figure: go.Figure, filled, panels: int, across: int = ACROSS,
     figure.update_yaxes(title_text=shown_unit(filled.table), col=1)
     figure.update_annotations(font_size=12)
     return figure
+
+
+def _legend_lines(figure) -> int:
+    """Lines that the legend takes on a narrow page, at least the one that every chart has."""
+    names = [t.name for t in figure.data if t.name and t.showlegend is not False]
+    return max(1, ceil(sum(LETTER * len(name) + KEY for name in names) / NARROW))

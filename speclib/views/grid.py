@@ -15,6 +15,7 @@ SCALES = {("s", "ms"): 1000.0}                  # unit of the data -> unit of th
 COMPARABLE = ("x", "tokens", "runs")            # measured values that another machine's can meet
 MISSING = "–"
 EMPTY = ("failed", "not reported", "lost")      # notes that say why a cell has no value
+WIDE = 12                       # more columns than this don't fit beside each other
 
 
 class Source(NamedTuple):
@@ -41,13 +42,24 @@ class Entry(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """``cells``: (row, column) -> source -> Entry. ``unit`` is the one the numbers are shown in."""
+    """``cells``: (row, column) -> source -> Entry. ``unit`` is the one the numbers are shown in;
+    ``rows_are`` and ``columns_are`` name the two axes."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     sources: tuple[Source, ...]
     cells: dict[tuple[str, str], dict[Source, Entry]]
     unit: str
+    rows_are: str
+    columns_are: str
+
+    def narrow(self) -> Grid:
+        """Itself, or, where its columns are too many, with rows and columns exchanged."""
+        if len(self.columns) <= WIDE:
+            return self
+        cells = {(column, row): found for (row, column), found in self.cells.items()}
+        return Grid(self.columns, self.rows, self.sources, cells, self.unit, self.columns_are,
+                    self.rows_are)
 
     def entry(self, row: str, column: str, source: Source) -> Entry:
         return self.cells.get((row, column), {}).get(source, Entry(MISSING))
@@ -73,7 +85,7 @@ def grid(filled, others: Iterable = ()) -> Grid:
     sources = sorted({s for s, _ in found}, key=lambda s: (ORDER.index(s.kind), s.machine))
     return Grid(_labels(table.row_labels, (r for r, _ in cells)),
                 _labels(table.column_labels, (c for _, c in cells)), tuple(sources), cells,
-                shown_unit(table))
+                shown_unit(table), table.rows, table.columns_are)
 
 
 def shown_unit(table) -> str:

@@ -11,6 +11,7 @@ from .frame import COLOURS, PALETTE, add, finish, labels, panels
 
 SHADES = (*PALETTE, "#c9584c", "#6d7f95")
 DASHES = {"paper": "dot", "virtual": "solid", "emulated": "dash", "measured": "dashdot"}
+MANY = 8                        # labels that still fit side by side
 PARTS = ("draft", "target", "verification", "communication")
 
 
@@ -49,8 +50,12 @@ def groups(filled, by_row: bool = False) -> go.Figure:
         every = columns if by_row else list(table.row_labels)
         for bar in bars:
             found = [values.get((x, bar) if by_row else (bar, x)) for x in names]
-            _bar(figure, i, labels(names), found, bar, every.index(bar))
-    return finish(_once(figure), filled, len(filled.kinds), 1)
+            _bar(figure, i, labels(names) if len(names) <= MANY else names, found, bar,
+                 every.index(bar))
+    finish(_once(figure), filled, len(filled.kinds), 1)
+    many = any(len(bar.x) > MANY for bar in figure.data)
+    turned = {"margin_b": 120, "height": figure.layout.height + 64}
+    return figure.update_xaxes(tickangle=-35).update_layout(turned) if many else figure
 
 
 def tasks(filled) -> go.Figure:
@@ -120,7 +125,8 @@ def lengths(filled) -> go.Figure:
     figure.update_xaxes(type="log", dtick=0.30103)
     finish(_once(figure), filled, len(units), 2, below="tokens")
     figure.update_yaxes(title_text="")
-    return figure.update_layout(legend={"orientation": "v", "x": 1.02}, height=420)
+    return figure.update_layout(height=420, legend={
+        "orientation": "v", "x": 1.02, "y": 1, "yref": "paper", "yanchor": "top"})
 
 
 def _line(figure, i: int, x: list, y: list, name: str, colour: str, dash: str) -> None:

@@ -57,19 +57,21 @@ def _escape(text: str) -> str:
 
 def table_md(filled, others: Iterable = ()) -> str:
     """As printed where only print is known; else a line per cell with a column per kind."""
-    g, table = grid(filled, others), filled.table
+    g = grid(filled, others)
     if not g.cells:
         return "The text we transcribed from holds no number of it."
     if len(g.sources) == 1:
+        g = g.narrow()
         rows = [[r, *(_printed(g.entry(r, c, g.sources[0])) for c in g.columns)] for r in g.rows]
-        return f"`{g.sources[0].label}`, in {g.unit}:\n\n" + pipes([table.rows, *g.columns], rows)
+        return (f"`{g.sources[0].label}`, in {g.unit}; columns: {g.columns_are}:\n\n"
+                + pipes([g.rows_are, *g.columns], rows))
     heads = [h for s in g.sources for h in ([s.label] if s.kind == "paper" else
                                             [s.label, "against print", "95 %"])]
     rows = [[c, r, *_line(g, r, c)] for c in g.columns for r in g.rows if (r, c) in g.cells]
     rows = [_once(row, before) for row, before in zip(rows, [None, *rows], strict=False)]
     empty = [i for i, _ in enumerate(heads, 2) if all(row[i] in ("", MISSING) for row in rows)]
     keep = [i for i in range(len(heads) + 2) if i not in empty]
-    heads = [table.columns_are, table.rows, *heads]
+    heads = [g.columns_are, g.rows_are, *heads]
     text = pipes([heads[i] for i in keep], [[row[i] for i in keep] for row in rows], left=2)
     if len(g.rows) > LONG:
         text = f"<details><summary>All {len(g.rows)} rows</summary>\n\n{text}\n\n</details>"

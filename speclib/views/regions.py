@@ -19,7 +19,7 @@ from .timeline import bundle
 
 EDGES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5)                  # of the bands, times plain decoding
 BANDS = ("#b5427f", "#d987b0", "#f2cfe1",                   # slower: pink, as printed
-         "#eaf3e6", "#cfe6cc", "#a9d5b4", "#72bd97", "#349a7a", "#00664f")
+         "#eaf0f7", "#cfdff0", "#a7c6e3", "#74a5d3", "#3f7fbd", "#1f4f8f")
 CELLS, SIDE, TALL, BETWEEN, LEFT, TOP = 100, 360, 300, 84, 62, 64
 NEEDS = ("c", "alpha", "gamma", "lookahead", "servers")
 CONTROLS = {"c": (1.0, 12.0, 0.5, 5.0), "alpha": (0.0, 1.0, 0.01, 0.8), "gamma": (1, 12, 1, 5),

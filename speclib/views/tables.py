@@ -28,25 +28,25 @@ def section_html(filled, others: Iterable = ()) -> str:
 
 # -- numbers -------------------------------------------------------------------------------------
 def table_html(filled, others: Iterable = ()) -> str:
-    """Rows and columns as printed; under each column its kinds."""
-    g = grid(filled, others)
+    """Rows and columns as printed (exchanged where too wide); under each column its kinds."""
+    g = grid(filled, others).narrow()
     if not g.cells:
         return '<p class="small">The text we transcribed from holds no number of it.</p>'
     table = filled.table
     caption = (f'<p class="caption">{escape(table.title)} '
-               f"<span class=small>[{escape(g.unit)}]</span></p>")
+               f"<span class=small>[{escape(g.unit)}]; columns: {escape(g.columns_are)}</span></p>")
     body = "".join(f"<tr><th scope=row>{escape(r)}</th>{_row(g, r)}</tr>" for r in g.rows)
     html = (f'<div class="scroll" tabindex=0><table aria-label="{escape(table.item)}">'
-            f"<thead>{_head(table, g)}</thead><tbody>{body}</tbody></table></div>{_legend(g)}")
+            f"<thead>{_head(g)}</thead><tbody>{body}</tbody></table></div>{_legend(g)}")
     if len(g.rows) <= LONG:
         return caption + html
     return f"{caption}<details><summary>All {len(g.rows)} rows</summary>{html}</details>"
 
 
-def _head(table, g: Grid) -> str:
+def _head(g: Grid) -> str:
     top = "".join(f'<th class="group" scope=colgroup colspan={len(g.columns_of(c))}>{escape(c)}'
                   "</th>" for c in g.columns)
-    corner = f"<th>{escape(table.rows)}</th>"
+    corner = f"<th>{escape(g.rows_are)}</th>"
     if len(g.sources) < 2:
         return f"<tr>{corner}{top}</tr>"
     kinds = "".join(f'<th class="kind {_edge(i)}" data-kind={s.kind}>{escape(s.label)}</th>'
