@@ -56,12 +56,12 @@ class Device:
         return self.world.submit(self.name, Branch(tuple(text), min(budget, room), k, most))
 
     def grow(self, text, levels: int, width: int, budget: int | None = None,
-             calibrate: bool | None = None) -> Future:
+             lp: int | None = None, calibrate: bool = True) -> Future:
         """Future of (Drafted nodes, their parents), a tree after ``text`` (see Grow); of fewer
         levels where the models' context or the ``budget`` ends."""
         room = max(0, self.world.context - len(text))
         n = min(levels, room) if budget is None else min(levels, room, budget)
-        return self.world.submit(self.name, Grow(tuple(text), n, width, budget, calibrate))
+        return self.world.submit(self.name, Grow(tuple(text), n, width, budget, lp, calibrate))
 
     def score(self, text, last: int = 0) -> Future:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""

@@ -1,11 +1,12 @@
 """Drafting a tree: an operation like those of ``operations``.
 
-Knows no method, and no model beyond ``rows``, ``chances``, ``cut`` and, where there are any,
-``level`` (see HFModel) and ``begin`` (see Layered).
+Knows no method, and no model beyond ``rows``, ``chances`` and, where there are any, ``level`` (see
+HFModel) and ``drafting`` (see Layered).
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +27,10 @@ class Grow(NamedTuple):
     to it, are among the ``width`` best of the level: that looks at no token that is yet to be
     drawn, or else q' would not be what they are drawn from.
 
-    ``calibrate`` is for drafters whose passes may be fuzzy. True: the first is exact, and all that
-    later ones cached goes at the end, so that the next tree begins with an exact pass over what was
-    accepted. False: it stays. None: the drafter is an ordinary one.
+    With ``lp`` a drafter that can do so gives one input to up to so many of its layers, in *fuzzy*
+    passes; None or 1: all are exact. ``calibrate``: the first one is exact all the same, and what
+    fuzzy ones cached goes at the end, so that the next tree begins with an exact pass over what was
+    accepted.
 
     Source: fuzzy passes and calibration: EasySpec, sections 3.1, 3.2. A tree's shape is open there.
     """
@@ -37,19 +39,17 @@ class Grow(NamedTuple):
     n: int
     width: int
     budget: int | None = None
-    calibrate: bool | None = None
+    lp: int | None = None
+    calibrate: bool = True
     name = "grow"
 
     def run(self, model, request: Request):
-        if self.calibrate is not None and hasattr(model, "begin"):
-            model.begin(self.calibrate)
+        shares = self.lp is not None and hasattr(model, "drafting")
         try:
-            return self._grown(model, request)
+            with model.drafting(self.lp, self.calibrate) if shares else nullcontext():
+                return self._grown(model, request)
         except Stopped:
             return (), np.empty(0)
-        finally:
-            if self.calibrate:
-                model.cut(len(self.text))
 
     def _grown(self, model, request: Request):
         tokens, parents, qs, level, reached = [], [], [], [-1], [1.0]
@@ -80,13 +80,14 @@ class Grow(NamedTuple):
     def _drawn(self, row: np.ndarray, count: int, depth: int, request: Request):
         """``count`` children of a node, each with its q' and a coin of its own; cousins share
         theirs: at most one of them is on the way that is followed."""
-        left = row
         for index in range(count):
-            q = certain((left.argmax(),), len(row))[0] if request.sampler.greedy else left
+            q = certain((row.argmax(),), len(row))[0] if request.sampler.greedy else row
             token = request.coins.choose(q, len(self.text) + depth, "draft", index)
             yield token, q
-            left = np.where(np.arange(len(row)) == token, 0, left)
-            left /= left.sum() or 1
+            if index < count - 1:
+                row = row.copy()
+                row[token] = 0
+                row /= row.sum()
 
     def result(self, value, kept: int, fed: int, drafted):
         tokens, parents = value[0] or ((), ())
@@ -109,7 +110,7 @@ def one_by_one(model, text, parents, new: int, sampler) -> np.ndarray:
     for path in paths(text, parents)[-new:]:
         row = model.rows(path, 0, sampler)[0]
         rows.append(model.chances() if sampler.greedy else row)
-    return np.stack(rows)
+    return np.array(rows)
 
 
 def in_lines(tokens, parents, qs: np.ndarray):

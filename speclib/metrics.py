@@ -113,6 +113,10 @@ class Stats:
         """Seconds per step in which no device computes and nothing is verified."""
         return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
 
+    def per_100(self, seconds: float) -> float:
+        """Seconds of the steps per 100 tokens that they commit."""
+        return 100 * _ratio(seconds, self.tokens - self.first_tokens)
+
     def per_step(self, seconds: float) -> float:
         return _ratio(seconds, self.steps)
 

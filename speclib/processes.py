@@ -63,11 +63,11 @@ class Processes(World):
         try:
             for name in missing:
                 at, shared = self.devices[name], CONTEXT.RawArray("b", ROWS * self.vocab * 8)
-                parallel = getattr(self.pair, at.role).layer_parallel > 1 and not self.emulate
-                ranks = len(self.pair.place.of(at.role, at.index)) if parallel else 1
+                ranks = 1 if self.emulate else self.pair.ranks(at.role, at.index)
                 self._shared[name] = shared
                 self._workers[name] = Worker(name, self.pair, device, name, at.role, at.index,
-                                             shared, self.dtype, self.emulate, ranks=ranks)
+                                             shared, self.dtype, self.emulate, ranks=ranks,
+                                             patience=max(1.0, self.timeout / 2))
             for name in missing:
                 answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
@@ -134,9 +134,11 @@ class Processes(World):
         oldest = min(busy, key=lambda f: f.start)
         ready = wait([*sources], max(0.0, oldest.start + self.timeout - self.now))
         if not ready:
-            self._workers.pop(oldest.device).stop(0.0)
+            worker = self._workers.pop(oldest.device)
+            worker.stop(0.0)
+            rank = " of rank 0" if worker.followers else ""     # it would name another one
             return self._lose(oldest, DeviceLost(
-                f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer in "
+                f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} in "
                 f"{self.timeout:g} s; it was stopped. Slow hardware: Processes(timeout=...)"))
         future = sources[ready[0]]
         self._asked.pop(future.device, None)

@@ -24,7 +24,7 @@ from types import ModuleType
 from .devices import DeviceLost
 from .errors import SpeclibError
 from .pairs import Pair
-from .worker import serve
+from .worker import Rank, serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()    # an interrupt may leave it held: its own thread can go on
@@ -35,19 +35,20 @@ ROOM = 70                   # bytes: systems give 103 or more, multiprocessing t
 
 
 class Worker:
-    """A running process that answers messages (see ``worker.serve``) about ``pair``; with further
-    ``ranks``, processes that answer to it: they get their number, it gets pipes to them."""
+    """A running process that answers messages (see ``worker.serve``) about ``pair``. With more than
+    one of ``ranks`` there are others that answer to it, and wait ``patience`` seconds for each
+    other; each is started with its Rank."""
 
-    def __init__(self, name: str, pair: Pair, start, *args, ranks: int = 1):
+    def __init__(self, name: str, pair: Pair, start, *args, ranks: int = 1, patience: float = 30.0):
         serving(heavy=not pair.target.is_toy)
         self.pipe, theirs = CONTEXT.Pipe()
         links = [CONTEXT.Pipe() for _ in range(1, ranks)]
-        ends = [(theirs, 0, [ours for ours, _ in links]),
-                *((end, rank, ()) for rank, (_, end) in enumerate(links, 1))]
+        pipes = (tuple(ours for ours, _ in links), *((),) * len(links))
         self.process, *self.followers = self.processes = [
             CONTEXT.Process(target=serve, name=f"speclib-{name}", daemon=True,
-                            args=(end, start, pair, *args, *((rank, pipes) if links else ())))
-            for end, rank, pipes in ends]
+                            args=(end, start, pair, *args,
+                                  *([Rank(i, ranks, patience, pipes[i])] if links else ())))
+            for i, end in enumerate([theirs, *(end for _, end in links)])]
         try:
             with no_main():
                 for process in self.processes:

@@ -207,7 +207,7 @@ class Watched(Virtual):
         assert kept + fed - len(op.text) == inner and max(levels) == op.n and leaves
         line = held[len(op.text):]
         assert held[:len(op.text)] == list(op.text) and line == list(tokens[:len(line)])
-        assert (len(line) == 0) == (op.n == 1 or op.calibrate is True)
+        assert (len(line) == 0) == (op.n == 1 or (op.lp or 1) > 1 and op.calibrate)
         common = next((i for i, (a, b) in enumerate(zip(before, op.text, strict=False)) if a != b),
                       min(len(before), len(op.text)))
         assert kept == min(common, len(op.text) - 1)

@@ -132,8 +132,8 @@ def pearl(decode) -> Trace:
 
 
 @pytest.mark.parametrize("change, says", [
-    ({"gamma": 2}, "leaves the trace at operation 0: it asks for a propose by 'draft' in round 0"),
-    ({"method": "speculative"}, "leaves the trace at operation 1"),
+    ({"gamma": 2}, "leaves the trace at operation 1: it asks for a propose by 'draft' in round 0"),
+    ({"method": "speculative"}, "leaves the trace at operation 0"),
     ({"without": "post-verify"}, "leaves the trace at operation"),
     ({"prompt": [0, 1]}, "leaves the trace at operation 0"),
     ({"limit": 9}, "ends before the trace"),

@@ -192,6 +192,31 @@ def test_a_planted_bug_in_a_trees_verification_is_found(bug):
     assert error(planted, gamma=1, width=2, test=bug) > 1e-3
 
 
+class Independent(Grow):
+    """Draws each candidate from the row itself, and gives it the q' of draws without replacement
+    (nowhere 0, or a second draw of one token could not be tested at all)."""
+
+    def _drawn(self, row, count, depth, request):
+        left = row
+        for index in range(count):
+            token = request.coins.choose(row, len(self.text) + depth, "draft", index)
+            yield token, left + 1e-300
+            left = np.where(np.arange(len(row)) == token, 0, left)
+            left /= left.sum()
+
+
+def drawn_by(world, gamma, width, operation):
+    while world.going:
+        draft, parents = world.wait(world.submit("draft", operation(world.text, gamma, width)))
+        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        world.commit(descend(world, draft, parents, rows).tokens)
+
+
+def test_independent_draws_tested_as_if_without_replacement_are_found():
+    assert error(drawn_by, gamma=1, width=2, operation=Grow) < 1e-12
+    assert error(drawn_by, gamma=1, width=2, operation=Independent) > 1e-3
+
+
 def test_the_longest_of_independent_paths_is_not_lossless():
     assert error(longest_of_independent_paths, gamma=1, width=1) < 1e-12
     assert error(longest_of_independent_paths, gamma=1, width=2) > 1e-2

@@ -44,7 +44,7 @@ VARIANTS = {
     "lookahead": [{"window": 3, "ngram": 3, "guesses": 2}, {"window": 1, "ngram": 4}],
     "rest": [{}, {"longest": 1, "length": 3, "nodes": 5}],
     "tree": [{"width": 2}, {"width": 3, "budget": 4}],
-    "easyspec": [{"width": 2}, {"width": 1, "calibrate": False}],
+    "easyspec": [{"width": 2}, {"width": 1, "lp": 3, "calibrate": False}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
 

@@ -21,15 +21,15 @@ def tree(world, gamma: int, width: int = 8, budget: int | None = None):
     tree's shape is ours (none is given). The caches keep the line of first candidates only: others
     that pass are fed again, in the next pass.
     """
-    check(width, budget)
+    check(width=width, budget=budget)
     while world.going:
         draft, parents = world.wait(world.draft.grow(world.text, gamma, width, budget))
         rows = world.wait(world.target.tree(world.text, ids(draft), parents))
         world.commit(descend(world, draft, parents, rows).tokens)
 
 
-def check(width: int, budget: int | None) -> None:
-    """Raises SpeclibError for a tree of no nodes."""
-    for name, value in (("width", width), ("budget", 1 if budget is None else budget)):
-        if value < 1:
+def check(**counts: int | None) -> None:
+    """Raises SpeclibError for a count below 1, such as of nodes; None is a default."""
+    for name, value in counts.items():
+        if value is not None and value < 1:
             raise SpeclibError(f"{name} is {value}: give at least 1")

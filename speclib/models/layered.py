@@ -1,16 +1,9 @@
-"""Layer-parallel drafting: the attentions of several layers at once, of one input.
+"""Layer-parallel drafting: a model whose passes are fuzzy while it drafts; how near they are.
 
-A pass is a chain of layers; what makes a small draft slow is the chain. In a *fuzzy* pass a group
-of layers shares the input of its first: all its attentions read h_1 at once, one per rank; then the
-MLPs follow in order, h_(i+1) = h'_i + mlp_i(h'_i) with h'_i = h_i + attn_i(h_1). Only what an
-attention reads is stale; the residual stream and the MLPs are exact given the attentions. An
-*exact* pass is transformers' own.
+Which passes are exact, and whose keys stay cached, is decided here; what a fuzzy pass is, in
+``fuzzy``; on several ranks, who says so, in ``ranks``. Knows no tree and no method.
 
-Written once over ``ranks``: who computes which attention, and how their outputs meet. Every rank
-computes the MLPs and whatever stands alone, so nothing else is sent. A rank's cache lacks the keys
-of other ranks' layers after a fuzzy pass; an exact one drops all of that anyway.
-
-Source: EasySpec, Algorithm 2 and section 3.3 (bonus calibration).
+Source: EasySpec, section 3.2 (bonus calibration).
 """
 
 from __future__ import annotations
@@ -20,123 +13,111 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from ..errors import SpeclibError
+from ..operations import Stopped
 from ..tokens import Sampler
-from .dilate import FAMILIES
-from .grouping import grouped
+from .fuzzy import check, fuzzy
 from .hf import HFModel, _layers, network
-from .ranks import ALONE, Following, Leading
+from .ranks import ALONE, Leading, joined
 
 
 class Layered(HFModel):
-    """An HFModel whose groups of up to ``size`` layers share an input in fuzzy passes.
+    """An HFModel that drafts with groups of its layers sharing an input (see ``grouped``).
 
-    Passes are exact until ``begin`` opens an operation. Calibrated, what fuzzy passes cached is
-    forgotten then, also of tokens that were accepted; the operation's first pass is exact and feeds
-    all that is missing, the others are fuzzy. Not calibrated, fuzzy keys and values stay, and all
-    passes are fuzzy but one over a text of which nothing is cached. ``exact``: how many cached
-    tokens, from the first on, are exact. With ``size`` 1 all are, and nothing is lost.
+    Every pass is exact but within ``drafting``. ``exact``: how many of the cached tokens, from the
+    first on, have exact keys and values.
     """
 
-    def __init__(self, network, vocab: int, size: int, ranks=ALONE):
-        self.size, self.ranks = size, ranks
+    def __init__(self, network, vocab: int, ranks=ALONE):
+        check(network)
+        self.ranks = ranks
         super().__init__(network, vocab)
-        with fuzzy(network, size):
-            pass                                    # refuses here what cannot be
 
     def reset(self) -> None:
         super().reset()
-        self.exact, self._fuzzy = 0, None
+        self.exact, self.lp, self._fuzzy = 0, 1, None
 
     def cut(self, length: int) -> None:
         super().cut(length)
         self.exact = min(self.exact, length)
 
-    def begin(self, calibrate: bool) -> None:
-        """A drafting operation begins."""
+    @contextmanager
+    def drafting(self, lp: int, calibrate: bool):
+        """In here is one drafting operation, with up to ``lp`` layers in a group; 1: all exact.
+
+        Calibrated, its first pass is exact and feeds all that has no exact keys; those after it are
+        fuzzy, and what they cached is forgotten at the end, also of tokens that will be accepted.
+        Not calibrated, all passes are fuzzy but one over a text of which nothing is cached, and
+        what they cached stays, for the next such operation.
+        """
+        self.begin(lp, calibrate)
+        try:
+            yield
+        finally:
+            self.end(calibrate)
+
+    def begin(self, lp: int, calibrate: bool) -> None:
+        if calibrate or lp != self.lp:              # ranks have cached what one lp had them compute
+            self.cut(self.exact)
+        self.lp, self._fuzzy = lp, not calibrate
+
+    def end(self, calibrate: bool) -> None:
+        self._fuzzy = None
         if calibrate:
             self.cut(self.exact)
-        self._fuzzy = not calibrate
+
+    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+        self._settle()
+        return super().rows(text, last, sampler)
+
+    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
+        self._settle()
+        return super().tree(text, parents, sampler)
+
+    def _settle(self) -> None:
+        """Whoever is not drafting wants no fuzzy keys."""
+        if self._fuzzy is None:
+            self.cut(self.exact)
 
     def _pass(self, text, last: int, sampler: Sampler, kept: int | None = None,
               **how) -> np.ndarray:
         kept = self.prefix.keep(text, last) if kept is None else kept
-        if self._fuzzy and kept and self.size > 1:
-            with fuzzy(self.network, self.size, self.ranks):
+        if self._fuzzy and kept and self.lp > 1:
+            with fuzzy(self.network, self.lp, self.ranks):
                 return super()._pass(text, last, sampler, kept, **how)
         rows = super()._pass(text, last, sampler, kept, **how)
         self.exact, self._fuzzy = len(text), None if self._fuzzy is None else True
         return rows
 
 
-def load(spec, dtype: str, places: tuple[str, ...], vocab: int, packed: bool = True,
-         rank: int = 0, pipes=()):
-    """Builds ``spec`` (a ModelSpec) on the ``rank``-th of ``places``; ``pipes``: of a leader, to
-    the followers on the others (see ranks)."""
-    built = network(spec, dtype, places[rank:rank + 1], packed)
-    model = Layered(built, vocab, spec.layer_parallel)
-    if rank:
-        return Following(model, rank, len(places))
-    return Leading(model, pipes) if pipes else model
+class LeadingDrafter(Leading):
+    """A Layered model on several ranks (see Leading)."""
+
+    @contextmanager
+    def drafting(self, lp: int, calibrate: bool):
+        self.everywhere("begin", lp, calibrate)
+        try:
+            yield
+        except Stopped:
+            self.everywhere("end", calibrate)
+            raise
+        self.everywhere("end", calibrate)
 
 
-@contextmanager
-def fuzzy(network, size: int, ranks=ALONE):
-    """In here, ``network`` computes its layers in groups of up to ``size`` (see ``grouped``).
-    Raises SpeclibError where they cannot share an input."""
-    kinds = sorted(set(getattr(network.config, "layer_types", None) or ()))
-    if type(network).__name__ not in FAMILIES or len(kinds) > 1:
-        raise SpeclibError(f"layer_parallel is {size}, but this {type(network).__name__} "
-                           f"({', '.join(kinds) or 'of other layers'}) cannot run its layers at "
-                           f"once: take one of {', '.join(FAMILIES)} with one kind of attention, "
-                           "or give 1")
-    layers, changed = _layers(network), []
-    try:
-        groups = [[layers[i] for i in group] for group in grouped(len(layers), size)]
-        for group in (Group(g, ranks) for g in groups if len(g) > 1):
-            for place, layer in enumerate(group.layers):
-                layer.forward = group.at(place)
-                changed.append(layer)
-        yield
-    finally:
-        for layer in changed:
-            del layer.forward                       # the class's own is there again
-
-
-class Group:
-    """Consecutive layers whose attentions read the input of the first."""
-
-    def __init__(self, layers, ranks):
-        self.layers, self.ranks, self.said = layers, ranks, ()
-
-    def at(self, place: int):
-        """The forward of the layer at ``place``."""
-        layer = self.layers[place]
-
-        def forward(hidden, **how):
-            if not place:
-                self.said = self.attend(hidden, how)
-            hidden = hidden + self.said[place]
-            return hidden + layer.mlp(layer.post_attention_layernorm(hidden))
-        return forward
-
-    def attend(self, hidden, how) -> list[torch.Tensor]:
-        """What every layer's attention makes of ``hidden`` [1, T, D], in their order; layer i is
-        computed by rank i % size."""
-        rank, size = self.ranks.rank, self.ranks.size
-        mine = self.layers[rank::size]
-        shares = hidden.new_zeros(-(-len(self.layers) // size), *hidden.shape)  # all of one shape
-        for share, layer in zip(shares, mine, strict=False):
-            share.copy_(layer.self_attn(hidden_states=layer.input_layernorm(hidden), **how)[0])
-        theirs = self.ranks.gather(shares)
-        return [theirs[i % size][i // size] for i in range(len(self.layers))]
+def load(spec, dtype: str, places: tuple[str, ...], vocab: int, packed: bool = True, rank=None):
+    """Builds ``spec`` (a ModelSpec) as ``rank`` (a worker.Rank) of those on ``places`` has it;
+    None: as the only one, on the first of them."""
+    number = rank.number if rank else 0
+    built = network(spec, dtype, places[number:][:1], packed)
+    if number:
+        built.set_output_embeddings(torch.nn.Identity())    # it draws no token
+    return joined(Layered(built, vocab), rank, LeadingDrafter)
 
 
 STATES = ("h", "q", "k", "v", "Attn output")
 
 
 @torch.inference_mode()
-def similarities(network, ids, size: int) -> dict[str, list[float]]:
+def similarities(network, ids, lp: int) -> dict[str, list[float]]:
     """Cosine similarity of exact and fuzzy states in each layer, averaged over the positions of
     ``ids``, for each of STATES: what attention reads (before its norm), its queries, keys and
     values (per head, as projected: before a norm of their own, and the rotation, which changes no
@@ -144,9 +125,10 @@ def similarities(network, ids, size: int) -> dict[str, list[float]]:
 
     Source: EasySpec, Table 5, which says neither over which layers nor with which keys.
     """
+    check(network)
     ids = torch.tensor([list(ids)], device=network.device)
     exact = _states(network, ids)
-    with fuzzy(network, size):
+    with fuzzy(network, lp):
         stale = _states(network, ids)
     return {state: [float(torch.cosine_similarity(ours, theirs, dim=-1).mean())
                     for ours, theirs in zip(exact[state], stale[state], strict=True)]

@@ -131,6 +131,9 @@ def run_of(item, label: str | None = None, places: dict[str, str] | None = None)
     method = str(meta.get("method") or "run")
     parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
     parts += [f"without {meta['without']}"] if meta.get("without") else []
+    parts += [f"N = {meta['lp']}"] if meta.get("lp") else []
+    parts += [f"width {meta['width']}"] if meta.get("width") else []
+    parts += ["not calibrated"] if meta.get("calibrate") is False else []
     parts += [f"lookahead {meta['lookahead']}"] if meta.get("lookahead") else []
     if method == "duodecoding":
         parts.append(f"k = {meta['k']}" if meta.get("k") else "dynamic k")
