@@ -13,11 +13,13 @@ _LAZY = {
     "load_pair": "pairs", "pair": "pairs", "Pair": "pairs",
     "Processes": "processes", "External": "external", "EXTERNAL": "external",
     "Virtual": "virtual", "DeviceLost": "world",
+    "similarities": "similarity",
     "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "metrics",
     "simulate": "whatif", "compare": "whatif", "replay": "replaying",
     "timeline": "views.timeline", "explorer": "views.explorer",
     "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",
-    "sequences": "views.sequences",
+    "sequences": "views.sequences", "layers": "views.layers", "heat": "views.heat",
+    "curves": "views.curves",
     "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

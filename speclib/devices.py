@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .branch import Branch
 from .errors import SpeclibError
+from .grow import Grow
 from .operations import Propose, Score
 from .tree import Tree
 
@@ -53,6 +54,14 @@ class Device:
         shorter where the models' context ends."""
         room = max(0, self.world.context - len(text))
         return self.world.submit(self.name, Branch(tuple(text), min(budget, room), k, most))
+
+    def grow(self, text, levels: int, width: int, budget: int | None = None,
+             lp: int | None = None, calibrate: bool = True) -> Future:
+        """Future of (Drafted nodes, their parents), a tree after ``text`` (see Grow); of fewer
+        levels where the models' context or the ``budget`` ends."""
+        room = max(0, self.world.context - len(text))
+        n = min(levels, room) if budget is None else min(levels, room, budget)
+        return self.world.submit(self.name, Grow(tuple(text), n, width, budget, lp, calibrate))
 
     def score(self, text, last: int = 0) -> Future:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""

@@ -3,7 +3,8 @@
 A file under ``data/latency`` holds, for ``draft`` and ``target``, ``forward = [[tokens, seconds],
 ...]``, linear between entries and constant beyond them, and optionally ``prefill``, the seconds of
 the pass that starts a text, whatever its length. A paper that prints one speed gives a constant
-and prefill 0. Knows no clock and no model.
+and prefill 0. ``fuzzy``, if it is there, is of the draft's passes that give one input to several
+layers: those of ``lp_size`` of its ``layers``. Knows no clock and no model.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from .errors import SpeclibError
+from .models.grouping import grouped
 from .paths import DATA
 
 MANY = 1 << 20              # tokens; no pass is fed more
@@ -45,12 +47,33 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Fuzzy:
+    """Layer-parallel passes of a draft of ``layers`` layers, as measured in groups of up to
+    ``lp_size``. A group of any size saves the same for each layer that joins it: assumed, as one
+    measured size says no more. Source: EasySpec, equation 5, with T_add in what a layer saves."""
+
+    curve: Curve
+    layers: int
+    lp_size: int
+
+    def seconds(self, exact: Curve, lp: int, fed: int) -> float:
+        """Of a pass in groups of up to ``lp``, where an exact one takes as ``exact`` says."""
+        share = self._joined(lp) / self._joined(self.lp_size)
+        return exact(fed) - share * (exact(fed) - self.curve(fed))
+
+    def _joined(self, lp: int) -> int:
+        return self.layers - len(grouped(self.layers, lp))
+
+
+@dataclass(frozen=True)
 class Latency:
-    """The curves of a pair. ``seconds(device, op, kept, fed)`` is one operation's duration."""
+    """The curves of a pair. ``seconds(device, op, kept, fed)`` is one operation's duration.
+    Without ``fuzzy`` a fuzzy pass takes as long as an exact one."""
 
     draft: Curve
     target: Curve
     name: str = ""
+    fuzzy: Fuzzy | None = None
 
     @classmethod
     def ratio(cls, c: float, target: float = 1.0) -> Latency:
@@ -61,7 +84,8 @@ class Latency:
 
     def lengthened(self, share: float) -> Latency:
         """The same, each pass longer by ``share`` of one for every token fed beyond the first."""
-        return replace(self, draft=self.draft.lengthened(share),
+        fuzzy = self.fuzzy and replace(self.fuzzy, curve=self.fuzzy.curve.lengthened(share))
+        return replace(self, draft=self.draft.lengthened(share), fuzzy=fuzzy,
                        target=self.target.lengthened(share)) if share else self
 
     @property
@@ -70,10 +94,22 @@ class Latency:
 
     def seconds(self, device: str, op, kept: int, fed: int) -> float:
         curve = self.draft if device.startswith("draft") else self.target
-        later = kept + fed - len(op.text)       # passes after the first, of one token each
+        later = kept + fed - len(op.text)       # fed by passes after the first, of one token each
         if later < 0:
             return 0.0
+        if op.name == "grow":
+            return self._grown(curve, op, kept, fed - later, later)
         return curve(fed - later, kept) + later * curve(1)
+
+    def _grown(self, curve: Curve, op, kept: int, first: int, later: int) -> float:
+        """Of a Grow: a pass that is fed ``first`` tokens, then one for each further level, which
+        are taken as alike and fed ``later`` in all. Nothing cached, the first is exact."""
+        def fuzzy(fed):
+            return self.fuzzy.seconds(curve, op.lp, fed) if self.fuzzy and op.lp else curve(fed)
+
+        levels, exact = max(0, op.n - 1), op.calibrate or not kept
+        start = curve(first, kept) if exact else fuzzy(first)
+        return start + levels * fuzzy(later / max(1, levels))
 
 
 def load_latency(name: str) -> Latency:
@@ -85,11 +121,18 @@ def load_latency(name: str) -> Latency:
         raise SpeclibError(f"no latency file {name!r}; known: {', '.join(known)}")
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
-        return Latency(*(_curve(raw[part]) for part in ("draft", "target")), name)
+        fuzzy = _fuzzy(**raw["fuzzy"]) if "fuzzy" in raw else None
+        return Latency(*(_curve(raw[part]) for part in ("draft", "target")), name, fuzzy)
     except (KeyError, TypeError, ValueError) as error:      # broken TOML is a ValueError
         raise SpeclibError(f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...], "
-                           f"tokens rising, seconds above 0, and may have prefill: {error!r}"
-                           ) from error
+                           "tokens rising, seconds above 0, and may have prefill; [fuzzy] needs "
+                           f"forward, layers and an lp_size that joins some: {error!r}") from error
+
+
+def _fuzzy(layers: int, lp_size: int, **raw) -> Fuzzy:
+    if len(grouped(layers, lp_size)) == layers:
+        raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
+    return Fuzzy(_curve(raw), layers, lp_size)
 
 
 def _curve(raw: dict) -> Curve:

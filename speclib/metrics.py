@@ -113,6 +113,10 @@ class Stats:
         """Seconds per step in which no device computes and nothing is verified."""
         return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
 
+    def per_100(self, seconds: float) -> float:
+        """Seconds of the steps per 100 tokens that they commit."""
+        return 100 * _ratio(seconds, self.tokens - self.first_tokens)
+
     def per_step(self, seconds: float) -> float:
         return _ratio(seconds, self.steps)
 
@@ -168,5 +172,8 @@ def stats(trace: Trace) -> Stats:
 
 
 def passes(event: Event) -> int:
-    """Forward passes of a drafting operation; each of several sequences has its own."""
-    return len(event.tokens) if event.op == "propose" or not event.tokens else event.last + 1
+    """Forward passes of a drafting operation; each of several sequences has its own, each level of
+    a tree one."""
+    if event.op == "branch" and event.tokens:
+        return event.last + 1
+    return 1 + max(event.ahead, default=-1)

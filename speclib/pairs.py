@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from .errors import SpeclibError
 from .paths import DATA
+from .places import Place
 
 EXTRA = ("llama_cpp", "gguf")                # what the extra llamacpp installs
 
@@ -25,6 +26,8 @@ class ModelSpec(BaseModel):
 
     ``runtime``: "torch", "llamacpp" (its weights then in ``quantization``; on the CPU), or "auto":
     llama.cpp where the extra is installed, else torch. A .gguf is llama.cpp's, quantised as it is.
+    ``spread``: what several places share: "blocks" of layers, one GPU after the other; "tensors",
+    all computing each layer (models.tensors); "layers", several at once (models.layered).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,6 +35,7 @@ class ModelSpec(BaseModel):
     shape: tuple[int, int, int, int] | None = None
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
+    spread: Literal["blocks", "layers", "tensors"] = "blocks"
     alpha: float | None = None
     vocab: int = 16
     seed: int = 0
@@ -40,7 +44,10 @@ class ModelSpec(BaseModel):
 
     @model_validator(mode="after")
     def _fits_a_gguf(self):
-        given = {"shape", "quantization", "runtime"} & self.model_fields_set
+        if self.spread != "blocks" and (self.is_toy or self.runtime != "torch"):
+            raise ValueError(f"spread is {self.spread!r}, but {self.model!r} is not torch's to "
+                             "compute: leave it out, or give a checkpoint and runtime \"torch\"")
+        given = {"shape", "quantization", "runtime", "spread"} & self.model_fields_set
         given -= {"runtime"} if self.runtime != "torch" else set()
         if self.is_gguf and given:
             raise ValueError(f"{', '.join(sorted(given))} beside {self.model!r}: a .gguf has its "
@@ -63,44 +70,6 @@ class ModelSpec(BaseModel):
         return self.is_gguf or self.runtime == "llamacpp" or auto
 
 
-class Place(BaseModel):
-    """Places per role: ``core:N`` (pinned), ``cpu``, ``cuda:N``, or alternatives, of which the
-    first that there is counts: ``cuda:0|core:1``; CPU threads per device.
-    ``servers``: those of target-2, target-3, ...; left out, they take the cores after the target's,
-    and begin again with the first when there are no more."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    draft: tuple[str, ...] = ("cpu",)
-    target: tuple[str, ...] = ("cpu",)
-    servers: tuple[tuple[str, ...], ...] = ()
-    threads: int = 1
-
-    def of(self, role: str, index: int = 0) -> tuple[str, ...]:
-        """The places of the ``index``-th device of ``role``."""
-        if role == "draft" or index == 0:
-            return tuple(map(_there, getattr(self, role)))
-        if index <= len(self.servers):
-            return tuple(map(_there, self.servers[index - 1]))
-        first = self.of("target")
-        if any(p.startswith("cuda") for p in first):
-            raise SpeclibError(f"target-{index + 1} has no place: place.servers names "
-                               f"{len(self.servers)} besides the target's {first}; give "
-                               "each further target GPUs of its own, [[\"cuda:2\"], ...]")
-        cores = [int(p.removeprefix("core:")) for p in first if p.startswith("core:")]
-        return tuple(f"core:{c + index * len(cores)}" for c in cores) or first
-
-
-def _there(place: str) -> str:
-    """The first alternative of ``place`` that this machine has; nobody asks for the last."""
-    *others, last = place.split("|")
-    return next((p for p in others if not p.startswith("cuda") or _has(p)), last)
-
-
-def _has(gpu: str) -> bool:
-    from .models.gpus import count
-    return int(gpu.removeprefix("cuda:")) < count()
-
-
 class Pair(BaseModel):
     """A target and a draft of one vocabulary. ``latency`` names the file for virtual runs."""
 
@@ -114,11 +83,12 @@ class Pair(BaseModel):
     about: str = ""
 
     def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True,
-              packed: bool = True, index: int = 0):
+              packed: bool = True, index: int = 0, rank=None):
         """The model of ``role``'s ``index``-th device; ``dilated=False`` gives the same logits at
         the cost it was trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto
         (float32), float32, float64, bfloat16, float16. All three are torch's: in llama.cpp the
-        quantised weights are those of the shape, which it keeps."""
+        quantised weights are those of the shape, which it keeps. ``rank``: a worker.Rank, whose
+        part is wanted; None: the whole, in this process."""
         spec = getattr(self, role)
         if spec.is_toy:
             from .models.toy import Toy
@@ -128,9 +98,21 @@ class Pair(BaseModel):
             from .models.llamacpp import load
             return load(spec, self.place.of(role, index), self.place.threads, self.vocab,
                         self.context)
-        from .models.hf import load
-        return load(spec if dilated else spec.model_copy(update={"shape": None}), dtype,
-                    self.place.of(role, index), self.vocab, packed)
+        spec = spec if dilated else spec.model_copy(update={"shape": None})
+        what = dtype, self.place.of(role, index), self.vocab, packed
+        if spec.spread == "layers":
+            from .models.layered import load
+            return load(spec, *what, rank)
+        if rank is None:
+            from .models.hf import load
+            return load(spec, *what)
+        from .models.tensors import load
+        return load(spec, *what, rank)
+
+    def ranks(self, role: Literal["draft", "target"], index: int = 0) -> int:
+        """How many processes compute its model together."""
+        alone = getattr(self, role).spread == "blocks"
+        return 1 if alone else len(self.place.of(role, index))
 
     def runtime(self, role: Literal["draft", "target"]) -> str:
         """What computes the model of ``role`` here: "toy", "torch", or "llama.cpp Q5_K_M"."""
@@ -190,7 +172,12 @@ def load_pair(name: str) -> Pair:
         raise SpeclibError(f"{path}: {error}") from error
 
 
-def pair(target: str, draft: str, *, name: str | None = None, **settings) -> Pair:
-    """A pair of your own: folders or hub ids of one tokenizer. ``settings``: place, latency."""
-    return Pair(target=ModelSpec(model=target), draft=ModelSpec(model=draft),
-                name=name or f"{draft}+{target}", **settings)
+def pair(target: str | dict, draft: str | dict, *, name: str | None = None, **settings) -> Pair:
+    """A pair of your own: folders or hub ids of one tokenizer, or dicts of all that a pair file may
+    say of a model, {"model": ..., "spread": "tensors"}. ``settings``: place, latency."""
+    target, draft = ({"model": m} if isinstance(m, str) else m for m in (target, draft))
+    name = name or f"{draft.get('model')}+{target.get('model')}"
+    try:
+        return Pair(target=target, draft=draft, name=name, **settings)
+    except ValidationError as error:
+        raise SpeclibError(f"{name}: {error}") from error

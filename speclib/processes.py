@@ -63,9 +63,11 @@ class Processes(World):
         try:
             for name in missing:
                 at, shared = self.devices[name], CONTEXT.RawArray("b", ROWS * self.vocab * 8)
+                ranks = 1 if self.emulate else self.pair.ranks(at.role, at.index)
                 self._shared[name] = shared
                 self._workers[name] = Worker(name, self.pair, device, name, at.role, at.index,
-                                             shared, self.dtype, self.emulate)
+                                             shared, self.dtype, self.emulate, ranks=ranks,
+                                             patience=max(1.0, self.timeout / 2))
             for name in missing:
                 answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
@@ -128,13 +130,15 @@ class Processes(World):
         if lost:
             return self._lose(lost[0], DeviceLost(f"device {lost[0].device!r} is gone"))
         workers = {f: self._workers[f.device] for f in busy}
-        sources = {s: f for f, w in workers.items() for s in (w.pipe, w.process.sentinel)}
+        sources = {s: f for f, w in workers.items() for s in (w.pipe, *w.sentinels)}
         oldest = min(busy, key=lambda f: f.start)
         ready = wait([*sources], max(0.0, oldest.start + self.timeout - self.now))
         if not ready:
-            self._workers.pop(oldest.device).stop(0.0)
+            worker = self._workers.pop(oldest.device)
+            worker.stop(0.0)
+            rank = " of rank 0" if worker.followers else ""     # it would name another one
             return self._lose(oldest, DeviceLost(
-                f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer in "
+                f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} in "
                 f"{self.timeout:g} s; it was stopped. Slow hardware: Processes(timeout=...)"))
         future = sources[ready[0]]
         self._asked.pop(future.device, None)
@@ -143,6 +147,8 @@ class Processes(World):
         except DeviceLost as error:
             return self._lose(future, error)
         if isinstance(reply, Failure):
+            if self._workers[future.device].followers:      # who may be at different places now
+                self._workers.pop(future.device).stop(0.0)
             return self._lose(future, DeviceLost(f"device {future.device!r} failed in "
                                                  f"{future.op.name}: {reply.cause}"))
         rows = reply.rows

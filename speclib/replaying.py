@@ -94,6 +94,8 @@ class Replayed(Virtual):
             value = event.tokens, certain(event.tokens, self.vocab)
         elif op.name == "branch":
             value = event.drafts, event.chances
+        elif op.name == "grow":
+            value = (event.tokens, event.parents), certain(event.tokens, self.vocab)
         elif ended:
             value = self._rows(op.texts, event.said)
         seconds = inf if not ended else event.dur if self.latency is None else \
@@ -121,8 +123,9 @@ class Replayed(Virtual):
         if same and event.tokens and op.name == "score":
             same = (event.tokens, event.last) == (op.text[event.kept:], op.last)
         elif same and event.tokens and not event.cancelled:     # may stop early; last: not fed
-            ends = len(op.text) + passes(event) - 1
-            same = len(event.tokens) <= op.n and event.kept + event.fed == ends
+            fed = event.last if op.name == "grow" else passes(event) - 1
+            most = op.n * op.width if op.name == "grow" else op.n
+            same = len(event.tokens) <= most and event.kept + event.fed == len(op.text) + fed
         if not same:
             there = "nothing" if event is None else \
                 f"a {event.op} by {event.device!r} in round {event.round}, {len(event.tokens)} " \

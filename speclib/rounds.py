@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .trace import Event, Trace
 
-DRAFTING = ("propose", "branch")        # operations of the draft
+DRAFTING = ("propose", "branch", "grow")    # operations of the draft
 
 
 def steps(trace: Trace) -> dict:

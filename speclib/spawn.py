@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from importlib.util import find_spec
+from itertools import chain
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from types import ModuleType
@@ -23,7 +24,7 @@ from types import ModuleType
 from .devices import DeviceLost
 from .errors import SpeclibError
 from .pairs import Pair
-from .worker import serve
+from .worker import Rank, serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()    # an interrupt may leave it held: its own thread can go on
@@ -34,16 +35,24 @@ ROOM = 70                   # bytes: systems give 103 or more, multiprocessing t
 
 
 class Worker:
-    """A running process that answers messages (see ``worker.serve``) about ``pair``."""
+    """A running process that answers messages (see ``worker.serve``) about ``pair``. With more than
+    one of ``ranks`` there are others that answer to it, and wait ``patience`` seconds for each
+    other; each is started with its Rank."""
 
-    def __init__(self, name: str, pair: Pair, start, *args):
+    def __init__(self, name: str, pair: Pair, start, *args, ranks: int = 1, patience: float = 30.0):
         serving(heavy=not pair.target.is_toy)
         self.pipe, theirs = CONTEXT.Pipe()
-        self.process = CONTEXT.Process(target=serve, name=f"speclib-{name}", daemon=True,
-                                       args=(theirs, start, pair, *args))
+        links = [CONTEXT.Pipe() for _ in range(1, ranks)]
+        pipes = (tuple(ours for ours, _ in links), *((),) * len(links))
+        self.process, *self.followers = self.processes = [
+            CONTEXT.Process(target=serve, name=f"speclib-{name}", daemon=True,
+                            args=(end, start, pair, *args,
+                                  *([Rank(i, ranks, patience, pipes[i])] if links else ())))
+            for i, end in enumerate([theirs, *(end for _, end in links)])]
         try:
             with no_main():
-                self.process.start()
+                for process in self.processes:
+                    process.start()
         except (OSError, EOFError) as error:
             raise DeviceLost(f"no process could be started: {error or 'the fork server ended'}; "
                              "the next request tries again") from error
@@ -51,19 +60,22 @@ class Worker:
             self.pipe.close()               # a process that is there already ends by this
             raise
         finally:
-            theirs.close()
+            for end in (theirs, *chain(*links)):
+                end.close()
 
     def receive(self, timeout: float, setting: str = "timeout"):
         """The next message. Raises DeviceLost with the cause when none can come any more, or none
         came in ``timeout`` seconds (the argument ``setting``); the process is gone then."""
-        ready = wait([self.pipe, self.process.sentinel], timeout)
+        ready = wait([self.pipe, *self.sentinels], timeout)
         with contextlib.suppress(EOFError, OSError):
             if self.pipe in ready or self.pipe.poll():
                 return self.pipe.recv()
         self.stop(PATIENCE if ready else 0.0)
-        code = self.process.exitcode
+        dead = [(i, p.exitcode) for i, p in enumerate(self.processes) if p.sentinel in ready]
+        rank, code = dead[0] if dead else (0, self.process.exitcode)
+        which = f"rank {rank}'s process" if self.followers else "process"
         killed = ": it was killed, by the system perhaps, for lack of memory" if code == -9 else ""
-        raise DeviceLost(f"process ended with exit code {code}{killed}" if ready else
+        raise DeviceLost(f"{which} ended with exit code {code}{killed}" if ready else
                          f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
                          f"larger {setting}")
 
@@ -73,8 +85,15 @@ class Worker:
         try:
             self.process.join(patience)
         finally:
-            self.process.kill()
-            self.process.join()
+            for process in self.processes:
+                process.kill()
+            for process in self.processes:
+                process.join()
+
+    @property
+    def sentinels(self) -> list[int]:
+        """Ready when one of its processes has ended."""
+        return [process.sentinel for process in self.processes]
 
 
 def dismiss(workers: dict[str, Worker]) -> None:

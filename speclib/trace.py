@@ -16,10 +16,11 @@ class Event(NamedTuple):
     """``propose``: ``tokens`` are the drafted ids and ``outcome`` says of each whether it was
     "accepted", "rejected" or never tested ("wasted"). ``branch``: the same of ``sequences`` drafts
     of one length, one after another in ``tokens``; ``chances`` are theta and what the draft gave
-    each one's first token; ``last`` of the tokens fed are drafted. ``lookup`` (on "controller"):
-    the same of tokens that no model drafted; it takes no time. ``score``: ``tokens`` are the ids
-    fed, of which the last ``last`` are candidates, and after the last of those the target ``said``
-    what it finds likeliest. ``commit`` (on "controller"): the ids committed at its end; it lasts
+    each one's first token; ``last`` of the tokens fed are drafted. ``grow``: the same of a tree,
+    whose nodes follow their ``parents`` (-1: the text). ``lookup`` (on "controller"): of tokens
+    that no model drafted; it takes no time. ``score``: ``tokens`` are the ids fed, of which the
+    last ``last`` are candidates, and after the last of those the target ``said`` what it finds
+    likeliest. ``commit`` (on "controller"): the ids committed at its end; it lasts
     from the last result in hand, so it is the time of verifying. ``kept`` and ``fed`` count the KV
     cache's tokens before the operation and those it added. ``overrun``: an emulated operation
     outlasted its latency. ``lost``: its device was lost by then, or failed in it. ``cancelled``:
@@ -43,6 +44,7 @@ class Event(NamedTuple):
     sequences: int = 1
     chances: tuple[float, ...] = ()
     said: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
 
     @property
     def end(self) -> float:
@@ -53,6 +55,16 @@ class Event(NamedTuple):
         """The drafted tokens by sequence."""
         each = len(self.tokens) // max(1, self.sequences)
         return tuple(self.tokens[i * each:(i + 1) * each] for i in range(self.sequences))
+
+    @property
+    def ahead(self) -> tuple[int, ...]:
+        """Of every drafted token: how many of its own sequence or tree come before it."""
+        if not self.parents:
+            return tuple(i for draft in self.drafts for i in range(len(draft)))
+        found = []
+        for parent in self.parents:
+            found.append(found[parent] + 1 if parent >= 0 else 0)
+        return tuple(found)
 
 
 @dataclass
@@ -89,7 +101,7 @@ class Trace:
     @classmethod
     def from_json(cls, text: str) -> Trace:
         raw = json.loads(text)
-        tuples = ("tokens", "outcome", "chances", "said")
+        tuples = ("tokens", "outcome", "chances", "said", "parents")
         return cls([Event(**{k: tuple(v) if k in tuples else v for k, v in e.items()})
                     for e in raw["events"]], raw["meta"])
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .operations import Request, Stopped
-from .tokens import Drafted, Verdict
+from .tokens import Drafted, Verdict, residual
 
 
 class Tree(NamedTuple):
@@ -112,3 +112,33 @@ def follow(world, drafted, parents, rows: np.ndarray) -> Verdict:
             return Verdict(accepted, (token,))
         world.mark(drafted[node], "accepted")
         accepted += (token,)
+
+
+def descend(world, drafted, parents, rows: np.ndarray) -> Verdict:
+    """``verify`` down a tree, by removal and renormalisation: at each place the candidates are
+    tried in order, x with min(1, p(x)/q(x)), strictly; after each that fails p is the residual.
+    Where none passes the token comes from that; where there are none, from the row itself.
+
+    Lossless where each q is what its token was drawn from, given its elder siblings: independent
+    draws tested with one q each are, draws tested with the q of another candidate are not.
+    In the trace a place counts once, as in ``follow``.
+    """
+    node, accepted = -1, ()
+    while True:
+        p, position = rows[node + 1], len(world.text) + len(accepted)
+        here = [n for n, parent in enumerate(parents) if parent == node]
+        node = None
+        for index, n in enumerate(here):
+            token, q = drafted[n].token, drafted[n].q
+            chance = min(1.0, float(p[token]) / float(q[token]))
+            if world.coins.choose(np.array((chance, 1 - chance)), position, "accept", index) == 0:
+                node = n
+                break
+            p = residual(p, q)
+        if node is None:
+            for first in here[:1]:
+                world.mark(drafted[first], "rejected")
+            role = "residual" if here else "target"
+            return Verdict(accepted, (world.coins.choose(p, position, role),))
+        world.mark(drafted[node], "accepted")
+        accepted += (drafted[node].token,)

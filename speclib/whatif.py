@@ -14,7 +14,7 @@ from .auto import MOST, checked, needed, settled
 from .decoding import Result
 from .devices import DeviceLost, named
 from .errors import SpeclibError
-from .latency import Latency
+from .latency import Latency, load_latency
 from .methods import METHODS, find, parameters
 from .metrics import stats
 from .models.toy import BOS, Toy
@@ -40,11 +40,14 @@ def _words(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
 def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0,
              alpha: float = 0.9, tokens: int = 32, target: float = 0.1, seed: int = 0,
              text: str = TEXT, cancel: str = "immediate", lost: dict[str, float] | None = None,
-             doubt: float = 0.0, **settings) -> Result:
+             doubt: float = 0.0, fuzzy: float = 1.0, latency: str | None = None,
+             **settings) -> Result:
     """``method`` writing ``tokens`` words of ``text`` where one target pass takes ``target``
-    seconds, the draft is ``c`` times faster, and it agrees with probability ``alpha``.
+    seconds, the draft is ``c`` times faster, and it agrees with probability ``alpha``. With
+    ``latency`` (a path under data/latency) passes take what that file says, in place of these two.
 
-    ``doubt``: how unevenly sure the draft is of its words, see Toy; 0: as sure of each. ``cancel``:
+    ``doubt``: how unevenly sure the draft is of its words, see Toy; 0: as sure of each. ``fuzzy``:
+    the share of agreement that layers on one input keep, see Toy; 1: all. ``cancel``:
     when work that nobody wants any more ends, see World. ``lost``: device name -> the second at
     which it dies. ``settings`` are the method's own; ``gamma``, ``lookahead`` and ``servers`` (as
     many targets) are "auto" where left out. The same ``seed`` draws the same agreements for every
@@ -54,19 +57,21 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     run, known = find(method, settings), parameters(method)
     given = {"gamma": gamma} | settings
     vocab, ids = _words(text)
-    latency = Latency.ratio(c, target)
+    clock = load_latency(latency) if latency else Latency.ratio(c, target)
     servers, each = (checked(name, given.get(name, "auto")) for name in ("servers", "lookahead"))
     if servers == "auto":
-        servers = min(MOST, needed(c, 1 if each == "auto" else each)) if "servers" in known else 1
+        each = 1 if each == "auto" else each
+        servers = min(MOST, needed(clock.c, each)) if "servers" in known else 1
     if not doubt >= 0:
         raise SpeclibError(f"doubt is {doubt}: give 0 (none) or more")
-    models = {name: Toy(alpha if name == "draft" else None, len(vocab), seed, ids, doubt=doubt)
-              for name in named(servers)}
-    world = Mortal(models, latency, cancel, lost or {})
+    models = {name: Toy(alpha, len(vocab), seed, ids, doubt=doubt, fuzzy=fuzzy)
+              if name == "draft" else Toy(None, len(vocab), seed, ids) for name in named(servers)}
+    world = Mortal(models, clock, cancel, lost or {})
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
     settings = settled(method, known, given, world)
     run(world, **settings)
-    trace = world.end(method=method, c=c, alpha=alpha, doubt=doubt, prompt=[BOS], **settings)
+    trace = world.end(method=method, c=clock.c, alpha=alpha, doubt=doubt, fuzzy=fuzzy,
+                      prompt=[BOS], **settings)
     said = world.text[1:]
     return Result(" ".join(vocab[t] for t in said), said, stats(trace), trace,
                   {i: f" {w}" for i, w in enumerate(vocab)})
@@ -74,17 +79,19 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
 
 def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | None = None,
             lookahead: int | str = "auto", servers: int | str = "auto", k: int | None = None,
-            first: int | None = None, **what) -> list[Result]:
+            first: int | None = None, lp: int | None = None, width: int | None = None,
+            calibrate: bool | None = None, **what) -> list[Result]:
     """Plain decoding, SD and ``method`` on the same what-if, in this order: for sliders.
 
     ``method`` may be one of the two, which is then not repeated. Each setting goes to the methods
     that have it: ``gamma`` to SD (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
-    ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding. Further keywords are ``simulate``'s.
+    ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and ``calibrate`` to
+    EasySpec (``width`` to tree SD, too). Further keywords are ``simulate``'s.
     """
     shown = [simulate("autoregressive", **what), simulate("speculative", gamma=gamma, **what)]
     if method not in ("autoregressive", "speculative"):
         ours = {"gamma": gamma, "without": without, "lookahead": lookahead, "servers": servers,
-                "k": k, "first": first}
+                "k": k, "first": first, "lp": lp, "width": width, "calibrate": calibrate}
         known = parameters(method) if method in METHODS else ()
         ours = {k: v for k, v in ours.items() if k in known and v is not None}
         shown.append(simulate(method, **ours, **what))

@@ -63,6 +63,16 @@ class Failure(NamedTuple):
     cause: str
 
 
+class Rank(NamedTuple):
+    """Which of the ``size`` processes of one device this is. The first has ``pipes`` to the others;
+    all wait ``patience`` seconds for one that is late."""
+
+    number: int
+    size: int
+    patience: float
+    pipes: tuple = ()
+
+
 def serve(pipe, start, *args) -> None:
     """The process's main: ``start(*args)`` returns what answers (message, pipe). Sends None when it
     is ready, then one answer per message but STOP; a Failure for what raises."""
@@ -100,11 +110,16 @@ def attempt(function, *args):
         return Failure(cause)
 
 
-def device(pair, name: str, role: str, index: int, shared, dtype: str, latency=None):
+def device(pair, name: str, role: str, index: int, shared, dtype: str, latency=None,
+           rank: Rank | None = None):
     """What performs (operation, request) on the model of device ``name``, the ``index``-th of its
-    ``role``. ``latency``: emulate."""
-    pin(pair.place.of(role, index), pair.place.threads)
-    model = pair.build(role, dtype, dilated=latency is None, index=index)
+    ``role``. ``latency``: emulate. Of several ranks the first does, and tells the others what to
+    do; they answer to it alone."""
+    places = pair.place.of(role, index)
+    pin(places[rank.number:][:1] if rank else places, pair.place.threads)
+    model = pair.build(role, dtype, dilated=latency is None, index=index, rank=rank)
+    if rank and rank.number:
+        return model
     seconds = None if latency is None else partial(latency.seconds, name)
     return partial(_answer, model, shared, seconds)
 

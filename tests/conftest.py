@@ -46,11 +46,11 @@ CASES = [Case(name, method, settings) for name, method in METHODS.items()
          for settings in VARIANTS.get(name, [{}])]
 
 
-BASELINES = {"assisted", "lookahead", "rest"}           # of these the first variant is fast
+FIRST = {"assisted", "lookahead", "rest", "tree"}       # of these the first variant is fast
 
 
 def _marked(case: Case):
-    later = case.name in BASELINES and case.settings != VARIANTS[case.name][0]
+    later = case.name in FIRST and case.settings != VARIANTS[case.name][0]
     return pytest.param(case, marks=pytest.mark.slow if later else ())
 
 

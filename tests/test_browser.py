@@ -118,19 +118,19 @@ def lectures(*names):
     return pytest.mark.parametrize("lecture", names, indirect=True)
 
 
-def drag(lecture, symbol: str, share: float, told: str) -> None:
+def drag(lecture, symbol: str, share: float, told: str, picture=None) -> None:
     """Draws a slider to ``share`` of its way; while held there, the picture must say ``told``."""
-    page, mouse = lecture.page, lecture.page.mouse
+    page, mouse, picture = lecture.page, lecture.page.mouse, picture or lecture.picture
     slider = page.locator(".widget-slider", has_text=symbol).first
     slider.locator(".noUi-handle").hover()              # scrolls, and waits until nothing moves
     handle, way = (slider.locator(part).bounding_box() for part in (".noUi-handle", ".noUi-base"))
     y = handle["y"] + handle["height"] / 2
     mouse.down()
     mouse.move(way["x"] + share * way["width"], y, steps=8)
-    lecture.picture.filter(has_text=told).wait_for(timeout=180_000)
+    picture.filter(has_text=told).wait_for(timeout=180_000)
     mouse.up()
     before = None
-    while (now := lecture.picture.text_content()) != before:     # until nothing more comes
+    while (now := picture.text_content()) != before:     # until nothing more comes
         before = now
         page.wait_for_timeout(1000)
 
@@ -140,7 +140,7 @@ def bars(lecture, run: int) -> list[tuple[str, float]]:
     return lecture.picture.locator("g.run").nth(run).locator(".lane rect").evaluate_all(BARS)
 
 
-@lectures("20_pearl", "30_dsi", "40_duodecoding")
+@lectures("20_pearl", "30_dsi", "40_duodecoding", "50_easyspec")
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.keyboard.press("Control+s")
     lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
@@ -212,6 +212,25 @@ def test_the_maps_follow_the_sliders_and_only_sis_turns_pink(lecture):
     pink = maps.locator("g[shape-rendering]").evaluate_all(
         "all => all.map(g => g.querySelectorAll('[fill=\"#b5427f\"]').length)")
     assert pink[0] > 0 == pink[1]
+
+
+@lectures("50_easyspec")
+def test_eight_layers_on_four_devices_are_as_fast_as_four_and_one_alone_as_an_exact_pass(lecture):
+    picture = lecture.page.locator("svg", has_text="exact: one layer after the other")
+    for share, lp, told in ((1, 8, "1.83× as fast"), (0, 1, "1.00× as fast")):
+        drag(lecture, "N (layers at once)", share, f"fuzzy: N = {lp}, ", picture)
+        assert told in picture.text_content()
+        own = picture.locator("rect[class=attention]").count()
+        assert own == 32 + 32               # of the exact pass, and of the fuzzy one on all devices
+
+
+@lectures("50_easyspec")
+def test_a_rounds_tree_follows_its_slider_and_has_one_way(lecture):
+    picture = lecture.page.locator("svg", has_text="the target follows it for")
+    for share in (1, 0):
+        drag(lecture, "round", share, "levels, ", picture)
+        ways = picture.locator('path[stroke-width="2.5"]').count()
+        assert f"follows it for {ways} of" in picture.text_content()
 
 
 @pytest.fixture(scope="module")

@@ -179,6 +179,8 @@ class Watched(Virtual):
         super()._start(future)
         (value, kept, fed), = (done for _, _, f, done in self._heap if f is future)
         drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
+        if op.name == "grow":
+            return self.check_tree(future, before, value[0], kept, fed)
         nodes = getattr(op, "parents", ())                      # of a tree its first line stays
         stays = len(op.text) - sum(nodes[:n] != tuple(range(-1, n - 1))
                                    for n in range(1, len(nodes) + 1))
@@ -191,6 +193,24 @@ class Watched(Virtual):
         common = next((i for i, (a, b) in enumerate(zip(before, op.text, strict=False)) if a != b),
                       min(len(before), len(op.text)))
         assert kept == min(common, len(op.text) - getattr(op, "last", 0) - 1)
+        self.checked += 1
+
+    def check_tree(self, future, before, drafted, kept, fed):
+        """All but the last level was fed, each node once; of it stays the line that it begins with,
+        and nothing where the next pass is to calibrate."""
+        op, held, (tokens, parents) = future.op, self.models[future.device].prefix.fed, drafted
+        leaves = [n for n in range(len(parents)) if n not in parents]
+        levels = [1 if parent < 0 else 0 for parent in parents]
+        for node, parent in enumerate(parents):
+            levels[node] = levels[parent] + 1 if parent >= 0 else 1
+        inner = sum(level < op.n for level in levels)
+        assert kept + fed - len(op.text) == inner and max(levels) == op.n and leaves
+        line = held[len(op.text):]
+        assert held[:len(op.text)] == list(op.text) and line == list(tokens[:len(line)])
+        assert (len(line) == 0) == (op.n == 1 or (op.lp or 1) > 1 and op.calibrate)
+        common = next((i for i, (a, b) in enumerate(zip(before, op.text, strict=False)) if a != b),
+                      min(len(before), len(op.text)))
+        assert kept == min(common, len(op.text) - 1)
         self.checked += 1
 
 
@@ -318,7 +338,7 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(case, d
     for settings in case.at(3):
         decode(case.method, {"draft": draft, "target": target}, 12, sampler=sampler, **settings)
     assert seen or case.name in ("autoregressive", "prompt_lookup", "duodecoding", "lookahead",
-                                 "rest")
+                                 "rest", "tree", "easyspec")
     assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 

@@ -62,6 +62,7 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
         outcomes = Counter(o for e in events for o in e["outcome"])
         ran = sum(len(e["tokens"]) for e in events if e["op"] == "propose")
         ran += sum(e["last"] + 1 for e in events if e["op"] == "branch")
+        ran += sum(levels(e["parents"]) for e in events if e["op"] == "grow")
         drafted = sum(len(e["tokens"]) for e in events if e["op"] not in ("score", "commit"))
         assert set(outcomes) <= {"accepted", "rejected", "wasted"}
         assert outcomes.total() == drafted
@@ -84,6 +85,13 @@ def test_statistics_equal_a_recount_of_the_events(case, decode, alpha, gamma, li
             operations=sum(e["device"] != "controller" for e in events), steps=len(commits) - 1,
             step_seconds=ended - begun, step_busy=s.step_busy, step_draft=draft,
             step_target=target, with_tail=s.with_tail, with_tail_seconds=s.with_tail_seconds)
+
+
+def levels(parents: list[int]) -> int:
+    """The most nodes between the text and any node, that one included."""
+    def depth(node: int) -> int:
+        return 0 if node < 0 else 1 + depth(parents[node])
+    return max(map(depth, range(len(parents))), default=0)
 
 
 def covered_seconds(events: list[dict], begun: float, ended: float) -> float:

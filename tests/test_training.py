@@ -1,15 +1,17 @@
 """The training text is valid, repeatable and true to itself; a fit learns."""
 
+import json
 import random
 import re
 import shutil
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 from speclib import prompts  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
@@ -30,6 +32,7 @@ from speclib.models.training import (  # noqa: E402
 from speclib.models.training.folders import PROMPTS  # noqa: E402
 
 TINY = fit.Shape(layers=1, width=64, heads=1, ffn=96)
+TINY_QWEN = replace(TINY, family="qwen2")
 
 
 def some(category, count, seed=0):
@@ -188,8 +191,9 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
     assert losses[1] == pytest.approx(losses[0], abs=0.05)
 
 
-def test_distillation_brings_the_draft_nearer_to_its_target(writer):
-    target, draft = fit.build(TINY, 0).eval(), fit.build(TINY, 1)
+@pytest.mark.parametrize("shape", (TINY, TINY_QWEN))
+def test_distillation_brings_the_draft_nearer_to_its_target(writer, shape):
+    target, draft = fit.build(TINY, 0).eval(), fit.build(shape, 1)
     plan = fit.Plan(steps=40, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
     said = distil.answers(target, writer, 8, seed=1, new=20)
     loss = distil.likeness(target)
@@ -204,15 +208,41 @@ def test_worse_drafts_are_snapshots_and_the_best_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(drafts, "MODELS", tmp_path)
     model, saved = fit.build(TINY, 0), {}
     for step in range(100, 701, 100):
-        drafts.keep_drafts(step, model)
+        drafts.keep_draft("draft-good")(step, model)
         for folder in tmp_path.iterdir():
             saved.setdefault(folder.name, []).append(step)
             shutil.rmtree(folder)
     assert saved == {"draft-poor": [200], "draft-plain": [400], "draft-fair": [500],
                      "draft-good": [100, 200, 300, 400, 500, 600, 700]}
-    drafts.check_reached(500)
+    drafts.check_reached("draft-good", 500)
     with pytest.raises(SpeclibError, match="step 450, before draft-fair.*--text-minutes"):
-        drafts.check_reached(450)
+        drafts.check_reached("draft-good", 450)
+    drafts.check_reached("draft-deep", 1)       # has no worse ones
+
+
+def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(tmp_path, monkeypatch):
+    for module in (drafts, cards):
+        monkeypatch.setattr(module, "MODELS", tmp_path)
+    monkeypatch.setattr(corpus, "CATEGORIES", ("qa",))
+    monkeypatch.setitem(drafts.DRAFTS, "draft-qwen", TINY_QWEN)
+    tokenizer.train(tokenizer.texts(corpus.tasks(0), 50)).save_pretrained(tmp_path / "target")
+    fit.save(fit.build(TINY, 0), tmp_path / "target")
+    how = "draft --only draft-qwen --no-compile --batch 1 --text-steps"
+    drafts.main(f"{how} 3 --draft-steps 0".split())
+    other = fit.build(TINY_QWEN, 9)
+    fit.save(other, tmp_path / "draft-qwen")
+    drafts.main(f"{how} 0 --draft-steps 2 --answers 2".split())        # goes on from what is there
+    made = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "draft-qwen")
+    assert type(made).__name__ == "Qwen2ForCausalLM"
+    torch.testing.assert_close(made.lm_head.weight.float(), other.lm_head.weight.data, atol=1e-3,
+                               rtol=1e-2)
+    card = json.loads((tmp_path / "draft-qwen" / "card.json").read_text())
+    assert card["architecture"] == "qwen2" and card["command"].count("--only draft-qwen") == 2
+    tokens = {run["steps"]: run["tokens"] for run in card["runs"].values()}
+    assert tokens == {3: 3 * 512, 2: 2 * 512}
+    assert set(card["acceptance"]) == {"qa", "overall"}
+    assert "draft-qwen/model.safetensors" in (tmp_path / "SHA256SUMS").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"target", "draft-qwen", "SHA256SUMS"}
 
 
 def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):
@@ -225,7 +255,23 @@ def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):
     assert measure.agreement(model, asked, wrong)[0] < total
 
 
-def test_parameters_on_a_card_are_those_of_the_model():
-    model = fit.build(TINY, 0)
+@pytest.mark.parametrize("shape", (TINY, TINY_QWEN))
+def test_parameters_on_a_card_are_those_of_the_model(shape):
+    model = fit.build(shape, 0)
     count = partial(sum, (p.numel() for p in model.parameters()))
-    assert cards.parameters(TINY, tokenizer.VOCABULARY) == count()
+    assert cards.parameters(shape, tokenizer.VOCABULARY) == count()
+
+
+@pytest.mark.parametrize(("shape", "name", "biased"), (
+    (TINY, "LlamaForCausalLM", set()), (TINY_QWEN, "Qwen2ForCausalLM", {"q", "k", "v"})))
+def test_a_model_has_the_architecture_of_its_shape_also_when_it_comes_back(tmp_path, shape, name,
+                                                                         biased):
+    built = fit.build(shape, 0)
+    fit.save(built, tmp_path)
+    back = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    for model in (built, back):
+        assert type(model).__name__ == name
+        found = {key.split(".")[-2] for key in model.state_dict() if key.endswith(".bias")}
+        assert found == {f"{part}_proj" for part in biased}
+    half = {key: value.bfloat16().float() for key, value in built.state_dict().items()}
+    assert all(torch.equal(value, half[key]) for key, value in back.state_dict().items())

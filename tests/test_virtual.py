@@ -381,6 +381,8 @@ def latency_file(tmp_path, monkeypatch):
 
 GOOD = "[draft]\nforward = [[1, 0.5], [3, 1]]\n[target]\nforward = [[1, 2]]\nprefill = 9\n"
 
+FUZZY = GOOD + "[fuzzy]\nlayers = 9\nlp_size = 2\nforward = [[1, 0.35], [3, 0.7]]\n"
+
 
 def test_a_latency_file_is_read_as_it_is_written(latency_file):
     latency_file(GOOD)
@@ -401,11 +403,42 @@ def test_an_unknown_latency_file_lists_the_known(latency_file):
     pytest.param(GOOD.replace("[[1, 2]]", "[[1, -2]]"), id="negative"),
     pytest.param(GOOD.replace("[[1, 0.5], [3, 1]]", "[[3, 1], [1, 0.5]]"), id="unsorted"),
     pytest.param(GOOD.replace("prefill", "prefil"), id="unknown key"),
+    pytest.param(FUZZY.replace("lp_size = 2", ""), id="no lp_size"),
+    pytest.param(FUZZY.replace("lp_size = 2", "lp_size = 1"), id="no layers joined"),
+    pytest.param(FUZZY.replace("layers = 9", "layers = 9\nlp = 2"), id="unknown key of fuzzy"),
+    pytest.param(FUZZY.replace("[[1, 0.35]", "[[1, 0]"), id="no time"),
     pytest.param(GOOD.replace("= 9", "="), id="not TOML")])
 def test_a_malformed_latency_file_is_refused_by_name(latency_file, text):
     latency_file(text)
     with pytest.raises(SpeclibError, match="mine.toml"):
         load_latency("mine")
+
+
+def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_file):
+    """Nine layers are 9, 6, 5, 4 groups (see test_layered): 3 join at the measured lp of 2, at 3
+    one more, at 4 two. For one token 0.05 s each of an exact pass's 0.5, for three 0.1 of 1."""
+    latency_file(FUZZY)
+    latency = load_latency("mine")
+    for lp, one, two, three in ((1, 0.5, 0.75, 1), (2, 0.35, 0.525, 0.7), (3, 0.3, 0.45, 0.6),
+                                (4, 0.25, 0.375, 0.5)):
+        for fed, seconds in ((1, one), (2, two), (3, three)):
+            assert latency.fuzzy.seconds(latency.draft, lp, fed) == pytest.approx(seconds)
+    longer = latency.lengthened(0.5)
+    assert longer.fuzzy.curve(3) == pytest.approx(0.7 + 0.5 * 2 * 0.35)
+    assert latency.lengthened(0) is latency
+
+
+def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(latency_file):
+    """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s. Then, three
+    layers at once, two levels of three nodes each (0.6 s); the next tree starts with the two tokens
+    that came, exactly (0.75), or of what is missing, fuzzily (one token: 0.3 s)."""
+    latency_file(FUZZY)
+    for calibrate, first, then in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
+        world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, load_latency("mine"))
+        world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
+        drafted, _ = world.wait(world.draft.grow(world.text, 3, 3, None, 3, calibrate))
+        world.wait(world.draft.grow((1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate))
+        assert [e.dur for e in world.end().operations] == pytest.approx([first, then])
 
 
 @pytest.mark.parametrize("c", [0, -1.0, float("nan")])

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 from .. import paths
 from ..experiment.cache import write_atomically
-from . import contention, orchestration, rates, speedups
+from . import contention, layered, orchestration, rates, speedups
 from .rows import COLUMNS, FULL, Row, Size
 
 # Real models before toys: the first worker decides whether all are forked with torch imported.
 MEASURES = (rates.virtual_clock, rates.importing, rates.drawing, contention.two_targets,
-            speedups.stand_in, speedups.good_draft, orchestration.cancelled,
+            speedups.stand_in, speedups.good_draft, layered.drafting, orchestration.cancelled,
             orchestration.emulated, orchestration.controller)
 
 

@@ -25,7 +25,7 @@ from ..trace import Trace
 Kind = Literal["virtual", "emulated", "measured"]
 FromC = Annotated[str, Field(pattern=r"^c[+-]\d{1,3}$")]
 Gamma = int | Literal["auto", "best"] | FromC | tuple[int, ...] | None
-Value = str | int | float
+Value = bool | str | int | float
 
 
 @dataclass(frozen=True)

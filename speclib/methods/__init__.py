@@ -11,11 +11,13 @@ from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi
 from .duodecoding import duodecoding
+from .easyspec import easyspec
 from .lookahead import lookahead
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .rest import rest
 from .speculative import speculative
+from .tree_speculative import tree
 
 METHODS = {
     "autoregressive": autoregressive,
@@ -27,6 +29,8 @@ METHODS = {
     "duodecoding": duodecoding,
     "lookahead": lookahead,
     "rest": rest,
+    "tree": tree,
+    "easyspec": easyspec,
 }
 
 # What these ask for depends on what ends first: their runs are not each other's on another clock.
@@ -39,6 +43,8 @@ VARIANTS = {
     "duodecoding": [{}, {"k": 1}, {"k": 3}],
     "lookahead": [{"window": 3, "ngram": 3, "guesses": 2}, {"window": 1, "ngram": 4}],
     "rest": [{}, {"longest": 1, "length": 3, "nodes": 5}],
+    "tree": [{"width": 2}, {"width": 3, "budget": 4}],
+    "easyspec": [{"width": 2}, {"width": 1, "lp": 3, "calibrate": False}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
 

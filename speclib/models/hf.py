@@ -59,20 +59,36 @@ class HFModel:
     def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
         """The rows [len(parents) + 1, V] of a Tree in one pass: a node attends to the text and to
         the nodes on its path. Cached stay the text and the tree's stem."""
-        start, device = len(text) - len(parents), self.network.device
         kept = self.prefix.keep(text, len(parents))
-        sees = np.tri(len(text) - kept, len(text), kept, dtype=bool)
-        sees[start - kept:, start:] = ancestry(parents)
-        mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
-        mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
-        rows = self._pass(text, len(parents), sampler, attention_mask=mask.to(device),
-                          position_ids=torch.tensor(sees.sum(1)[None] - 1, device=device))
-        self.cut(start + stem(parents))
+        rows = self._pass(text, len(parents), sampler, **self._sight(text, parents, kept))
+        self.cut(len(text) - len(parents) + stem(parents))
         return rows
 
+    def level(self, text, parents, new: int, sampler: Sampler) -> np.ndarray:
+        """The rows [new, V] after the last ``new`` nodes of a tree in one pass that feeds those
+        alone: the text and the others were fed by the passes before. Greedy: at temperature 1.
+        Cached stay the text and the tree's stem; the next level finds the others behind them."""
+        kept = len(text) - new
+        rows = self._pass(text, new - 1, Sampler(1.0) if sampler.greedy else sampler, kept=kept,
+                          **self._sight(text, parents, kept))
+        self.prefix.fed[:] = text[:len(text) - len(parents) + stem(parents)]
+        return rows
+
+    def _sight(self, text, parents, kept: int) -> dict:
+        """What the tokens after the first ``kept`` attend to, and where they stand."""
+        start, device = len(text) - len(parents), self.network.device
+        sees = np.tri(len(text), dtype=bool)
+        sees[start:, start:] = ancestry(parents)
+        sees = sees[kept:]
+        mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
+        mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
+        return {"attention_mask": mask.to(device),
+                "position_ids": torch.tensor(sees.sum(1)[None] - 1, device=device)}
+
     @torch.inference_mode()
-    def _pass(self, text, last: int, sampler: Sampler, **how) -> np.ndarray:
-        kept = self.prefix.keep(text, last)
+    def _pass(self, text, last: int, sampler: Sampler, kept: int | None = None,
+              **how) -> np.ndarray:
+        kept = self.prefix.keep(text, last) if kept is None else kept
         try:
             self.cut(kept)
             fed = torch.tensor([text[kept:]], device=self.network.device)
@@ -109,7 +125,12 @@ def _layers(network):
 
 
 def load(spec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool = True) -> HFModel:
-    """Builds ``spec`` (a ModelSpec) on ``devices``: one place, or several GPUs by layers.
+    """Builds ``spec`` (a ModelSpec) on ``devices``: see ``network``."""
+    return HFModel(network(spec, dtype, devices, packed), vocab)
+
+
+def network(spec, dtype: str, devices: tuple[str, ...], packed: bool = True):
+    """The network of ``spec`` on ``devices``: one place, or several GPUs by layers.
     ``packed``: linear layers as in ``packed``, not as transformers leaves them."""
     if dtype not in DTYPES:
         raise SpeclibError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
@@ -120,15 +141,15 @@ def load(spec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool = 
         spread = {"device_map": "balanced", "max_memory": _only(gpus)}
     else:
         spread = {}
-    network = load_part(spec.model, AutoModelForCausalLM, "weights", dtype=DTYPES[dtype],
+    built = load_part(spec.model, AutoModelForCausalLM, "weights", dtype=DTYPES[dtype],
                       use_safetensors=True, **spread)
     if spec.shape is not None:
         from .dilate import dilate
-        network = dilate(network, tuple(spec.shape), dtype=DTYPES[dtype],
-                         device=gpus[0] if gpus else "cpu")
+        built = dilate(built, tuple(spec.shape), dtype=DTYPES[dtype],
+                       device=gpus[0] if gpus else "cpu")
     elif gpus and not spread:
-        network = network.to(gpus[0])
-    return HFModel(pack(network) if packed else network, vocab)
+        built = built.to(gpus[0])
+    return pack(built) if packed else built
 
 
 def _only(gpus: list[str]) -> dict:

@@ -64,8 +64,10 @@ def tokenizer(model: str):
     if model.endswith(".gguf"):
         raise SpeclibError(f"{model} has no tokenizer for transformers: let the target be a "
                            "checkpoint; its draft may be a .gguf")
-    from transformers import AutoTokenizer
-    return load_part(model, AutoTokenizer, "tokenizer")
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    # AutoTokenizer gives whatever is a Qwen2 the original's way of cutting words, not its file's
+    loader = PreTrainedTokenizerFast if model.startswith("zoo/") else AutoTokenizer
+    return load_part(model, loader, "tokenizer")
 
 
 def words(model: str) -> dict[int, str]:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ..errors import SpeclibError
 from ..paths import DATA
 from .calibration import Calibration
-from .filling import Filled, fill, fill_all
+from .filling import RUN, Filled, fill, fill_all
 from .printed import SETTINGS, Paper, Table
 
 BESIDE = ("paper", "calibration", "audit")      # files of a folder that are no tables
@@ -58,8 +58,10 @@ def _check_settings(path: Path, raw: dict) -> None:
     groups = {"[settings]": raw.get("settings", {})}
     for axis in ("row", "column"):
         groups |= {f'[{axis}."{label}"]': s for label, s in raw.get(axis, {}).items()}
+    groups |= {f"{where}.{kind}": own[kind] for where, own in groups.items() for kind in RUN
+               if kind in own}
     texts = " ".join(str(v) for s in groups.values() for v in s.values())
-    known = SETTINGS | set(re.findall(r"\{(\w+)\}", texts))
+    known = SETTINGS | {*RUN} | set(re.findall(r"\{(\w+)\}", texts))
     for where, settings in groups.items():
         for name in settings:
             if name not in known:

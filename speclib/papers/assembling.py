@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import fmean
 
 from ..experiment import Run, Spec, example
 from ..latency import load_latency
 from ..pairs import load_pair
-from . import claims, items, quantities
+from . import claims, inside, items, quantities
 from .printed import Table
 
 DTYPES = {"auto": "float32"}
 OVERRUNS = 0.01             # of an emulated cell's operations may outlast their latency
 
 
-def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception]) -> None:
+def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception],
+             kinds: Iterable[str]) -> None:
     """Completes ``filled``: printed rows, one row per cell run, drawn items, means, verdicts."""
     table = filled.table
     _paper(filled)
@@ -28,6 +30,7 @@ def assemble(filled, cells, runs: dict[Spec, Run], errors: dict[Spec, Exception]
                        _setup(cell.spec, None), None, note=f"failed: {errors[cell.spec]}")
     if table.paper.fills(table.item, "virtual"):
         items.draw(filled)
+    inside.draw(filled, kinds)
     _means(filled)
     _verdicts(filled)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from math import ceil, isnan
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ class Wanted(NamedTuple):
     """A cell to run: where it stands, what to run, which statistic to read.
 
     ``tokens``: what counts are scaled to; ``calibrates``: "calibration" if the printed cell set
-    this run's alpha, with what of it; else empty.
+    this run's alpha or clock, with what of it; else empty.
     """
 
     row: str
@@ -109,12 +110,12 @@ def wanted(table: Table, profile: Profile, kinds: Iterable[str] = RUN) -> list[W
     """The cells to run for ``table``, of those ``kinds`` that paper.toml's [fill] gives it."""
     kinds = [k for k in kinds if table.paper.fills(table.item, k)]
     found = []
-    for row, column in _places(table):
-        s = table.setting(row, column)
+    for (row, column), kind in product(_places(table), kinds):
+        s = table.setting(row, column, kind)
         if "method" not in s or "mean_of" in s or "script" in s:
             continue
-        found += [_wanted(table, row, column, s, kind, profile) for kind in kinds
-                  if all(n in s for n in NEEDS[kind]) and _runs(kind, s)]
+        if all(n in s for n in NEEDS[kind]) and _runs(kind, s):
+            found.append(_wanted(table, row, column, s, kind, profile))
     return found
 
 
@@ -149,6 +150,7 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
                     requests=max(1, round(profile.prompts * s.get("share", 1))),
                     sweep=profile.sweep_prompts, dtype=s.get("dtype", "auto"),
                     length=s.get("length"),
+                    temperature=s.get("temperature", 0.0),
                     ignore_eos=s.get("ignore_eos", accounting == "as_published"))
     else:
         tokens = min(longest, profile.virtual_tokens)
@@ -160,10 +162,16 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
         spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
                     tokens=tokens, requests=requests, over=over, per_token=s.get("per_token", 0.0),
                     doubt=s.get("doubt", 0.0))
-    how = table.paper.calibration.get(s.get("alpha"))
-    sets = how.role(table.item, row, column) if how and kind != "measured" else ""
+    sets = _sets(table, row, column, s) if kind != "measured" else ""
     return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],
                   int(s.get("prompts", 0)) * longest, sets)
+
+
+def _sets(table: Table, row: str, column: str, s: dict) -> str:
+    """What a printed cell set of its own run."""
+    how = table.paper.calibration.get(s.get("alpha"))
+    role = how.role(table.item, row, column) if how else ""
+    return role or ("calibration of the clock" if table.makes_clock(row, column) else "")
 
 
 def fill(table: Table, profile: Profile, progress: Progress | None = None,
@@ -185,5 +193,5 @@ def fill_all(paper: Paper, profile: Profile, only: Iterable[str] | None = None,
         runs, errors = failure.runs, failure.errors
     filled = {item: Filled(table, profile) for item, table in chosen.items()}
     for item, one in filled.items():
-        assemble(one, cells[item], runs, errors)
+        assemble(one, cells[item], runs, errors, kinds)
     return filled

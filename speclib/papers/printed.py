@@ -15,10 +15,12 @@ from ..methods import METHODS, parameters
 from .calibration import Calibration
 
 SETTINGS = {*("method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
-              "printed_c prompts script c tokens dtype share over cancel per_token "
-              "books rule about_rule sample accounting doubt ignore_eos length").split(),
+              "printed_c prompts script c tokens dtype share over cancel per_token books rule "
+              "about_rule sample accounting doubt ignore_eos length temperature layers "
+              "state").split(),
             *(name for method in METHODS for name in parameters(method))}
-MethodSetting = str | int | float | tuple[str | int | float, ...]     # a tuple: the fastest of
+MethodSetting = bool | str | int | float | tuple[str | int | float, ...]  # a tuple: the fastest of
+Settings = dict[str, MethodSetting | dict[str, MethodSetting]]        # a dict: those of one kind
 
 
 class _Strict(BaseModel):
@@ -97,9 +99,10 @@ class Table(_Strict):
     beside: Beside | None = None
     lost: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
-    settings: dict[str, MethodSetting] = {}
-    row: dict[str, dict[str, MethodSetting]] = {}
-    column: dict[str, dict[str, MethodSetting]] = {}
+    clock_from: tuple[tuple[str, str], ...] = ()
+    settings: Settings = {}
+    row: dict[str, Settings] = {}
+    column: dict[str, Settings] = {}
     claims: tuple[Claim, ...] = ()
     errata: tuple[Erratum, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -125,11 +128,17 @@ class Table(_Strict):
     def printed(self, row: str, column: str) -> float | None:
         return next((v for r, c, v in self.cells if (r, c) == (row, column)), None)
 
-    def setting(self, row: str, column: str) -> dict[str, MethodSetting]:
-        """All settings of a cell: the table's, its column's, its row's; "{name}" filled in."""
-        merged = ({"metric": self.metric, "unit": self.unit, "decimals": self.decimals}
-                  | self.settings | self.column.get(column, {}) | self.row.get(row, {}))
+    def setting(self, row: str, column: str, kind: str = "") -> dict[str, MethodSetting]:
+        """All settings of a cell: the table's, its column's, its row's, in each of them those of
+        its ``kind`` last; "{name}" filled in."""
+        merged = {"metric": self.metric, "unit": self.unit, "decimals": self.decimals}
+        for own in (self.settings, self.column.get(column, {}), self.row.get(row, {})):
+            merged |= {k: v for k, v in own.items() if not isinstance(v, dict)} | own.get(kind, {})
         return {k: _substitute(v, merged) for k, v in merged.items()}
+
+    def makes_clock(self, row: str, column: str) -> bool:
+        """Whether a latency file was made from this printed cell."""
+        return any(r in (row, "*") and c in (column, "*") for r, c in self.clock_from)
 
 
 def _ordered(printed: list[str], own: dict) -> tuple[str, ...]:

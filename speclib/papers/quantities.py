@@ -48,6 +48,17 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "draft_over_verify": lambda s, *_: s.step_draft / s.step_target if s.step_target
     else float("nan"),
     "seconds_per_step": lambda s, *_: s.per_step(s.step_seconds),
+    # seconds per 100 tokens, after the first commit
+    "seconds": lambda s, *_: s.per_100(s.step_seconds),
+    "draft_seconds": lambda s, *_: s.per_100(s.step_draft),
+    "verify_seconds": lambda s, *_: s.per_100(s.step_target + s.step_verify),
+    "passes_per_second": lambda s, *_: s.draft_runs / s.draft_seconds,
+    # shares of that time: some device busy; the target; all but an exact draft pass per step
+    "busy_share": lambda s, *_: s.step_busy / s.step_seconds,
+    "target_share": lambda s, *_: s.step_target / s.step_seconds,
+    "lent_share": lambda s, _, x: (s.step_busy - s.step_target / x.c) / s.step_seconds,
+    # of the gamma levels of a tree or line of drafts: how deep the target follows
+    "accepted_share": lambda s, _, x: s.accepted / (s.rounds * x.gamma),
     "drafted_per_round": lambda s, *_: s.drafted_per_round,
     "ttft": lambda s, *_: s.ttft / s.requests,
     "ttft_over_plain": lambda s, plain, _: s.ttft / s.requests / (plain.ttft / plain.requests),
@@ -57,6 +68,11 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "inflation": lambda s, *_: s.inflation,
     "gamma": lambda s, _, x: x.gamma,
     "c": lambda s, _, x: x.c,
+}
+
+# Of the requests' own speeds [n], each counted ``times`` [n].
+SPREADS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "speed_variance": lambda speeds, times: float(np.cov(speeds, fweights=times)),
 }
 
 # What accounting = "as_published" makes of a statistic.
@@ -74,6 +90,9 @@ def value(name: str, run, tokens: int = 0) -> float:
     """The statistic of a Run over all its requests; ``tokens``: what counts are scaled to."""
     if name in SHARES:
         return SHARES[name](sum(map(counts, run.branches)))
+    if name in SPREADS:
+        n = len(run.stats)
+        return SPREADS[name](_speeds(run), np.ones(n, int)) if n > 1 else float("nan")
     return _of(name)(total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens))
 
 
@@ -91,12 +110,18 @@ def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
     if name in SHARES:
         sums = np.tensordot(times, np.array(list(map(counts, run.branches))), 1)
         found = np.array(list(map(SHARES[name], sums)))
+    elif name in SPREADS:
+        found = np.array([SPREADS[name](_speeds(run), drawn) for drawn in times])
     else:
         sums = [times @ np.array([astuple(s) for s in many]) for many in (run.stats, run.baseline)]
         context, quantity = Context(run.gamma, run.c, tokens), _of(name)
         found = np.array([quantity(Stats(*a), Stats(*b), context)
                           for a, b in zip(*(s.tolist() for s in sums), strict=True)])
     return None if np.isnan(found).all() else found
+
+
+def _speeds(run) -> np.ndarray:
+    return np.array([one.decode_speed for one in run.stats])
 
 
 def interval(found: np.ndarray | None) -> tuple[float, float] | tuple[None, None]:
@@ -109,7 +134,9 @@ def interval(found: np.ndarray | None) -> tuple[float, float] | tuple[None, None
 
 def departures(run) -> str:
     """For how many requests a measured output is plain decoding's; of the others, where each
-    leaves it first, and how close the target's choice was there."""
+    leaves it first, and how close the target's choice was there. Samples are not compared."""
+    if run.spec.temperature:
+        return f"sampled at temperature {run.spec.temperature:g}"
     found = [f"after {at} tokens, top-2 logit gap {gap:.2g}" for at, gap in
              zip(run.facts["differs"], run.facts["gap"], strict=True) if at is not None]
     n = len(run.stats)
@@ -134,5 +161,5 @@ def told(spec, run) -> list[str]:
 def _of(name: str):
     if name not in QUANTITIES:
         raise SpeclibError(f"unknown statistic {name!r}; known: "
-                           f"{', '.join([*QUANTITIES, *SHARES])}")
+                           f"{', '.join([*QUANTITIES, *SHARES, *SPREADS])}")
     return QUANTITIES[name]

@@ -1,4 +1,4 @@
-"""What one round of several sequences was: the text before them, what the target's pass said.
+"""What one round of several drafts was: the text before them, what the target's pass said.
 
 Reads a trace. Knows no picture, method, clock or notebook.
 """
@@ -11,6 +11,7 @@ from ..errors import SpeclibError
 from ..trace import Event
 from .runs import Run, chosen
 from .shapes import label_of, shown
+from .trees import Grown
 
 
 class Round(NamedTuple):
@@ -26,6 +27,10 @@ class Round(NamedTuple):
     @property
     def number(self) -> int:
         return self.branch.round
+
+    @property
+    def width(self) -> int:
+        return self.branch.sequences
 
     @property
     def place(self) -> int:
@@ -73,17 +78,21 @@ class Round(NamedTuple):
             f"  {1 - sum(chances):.3f} all other words", self.verdict()]
 
 
-def rounds_of(run: Run) -> list[Round]:
+def rounds_of(run: Run) -> list[Round] | list[Grown]:
     """Every round in which ``run`` drafted. Raises SpeclibError where there is none."""
     scores = {e.round: e for e in run.trace.operations if e.op == "score"}
-    branches = {e.round: e for e in run.trace.operations if e.op == "branch" and e.tokens}
+    drafts = {e.round: e for e in run.trace.operations if e.op in ("branch", "grow") and e.tokens}
     found, before = [], ()
     for commit in run.trace.commits:
-        if commit.round in branches and commit.tokens:
+        draft = drafts.get(commit.round)
+        if draft and commit.tokens and draft.op == "grow":
+            found.append(Grown(run, draft, commit.tokens, before))
+        elif draft and commit.tokens:
             score = scores[commit.round]
             window = score.tokens[len(score.tokens) - score.last:]
-            found.append(Round(run, branches[commit.round], window, commit.tokens, before))
+            found.append(Round(run, draft, window, commit.tokens, before))
         before += commit.tokens
     if not found:
-        raise SpeclibError(f"{run.label} drafted no sequences: a tree shows runs of duodecoding")
+        raise SpeclibError(f"{run.label} drafted no sequences: a tree shows runs of duodecoding, "
+                           "tree and easyspec")
     return found

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from . import groups, maps
+from . import groups, maps, parallel
 from .frame import ACROSS, COLOURS, INK, PALETTE, add, finish, labels, panels
 
 MANY = 8                        # labels that need the whole width
@@ -30,7 +30,9 @@ def _by_rows() -> dict[str, Callable]:
             "acceptance rate": curve, "target / drafter / dataset": pairs,
             "target / method": groups.targets, "#Seq": groups.groups, "Budget": groups.budgets,
             "Actual": groups.groups, "tokens": groups.lengths,
-            "number of sequences": groups.tasks, "task": groups.tasks}
+            "number of sequences": groups.tasks, "task": groups.tasks, "model": pairs,
+            "models / temperature / dataset": parallel.against_print,
+            "model / dataset": parallel.against_print, "LP size": parallel.sizes}
 
 
 def _special(filled) -> Callable | None:

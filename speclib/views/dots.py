@@ -5,19 +5,18 @@ Knows no run, no table and no notebook.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from ..errors import SpeclibError
-from .png import png
-from .shapes import FONT, PAD, text_width
-from .svg import COLOURS, FONTS, INK, QUIET, n, tag, words
+from .shapes import PAD, text_width
+from .still import Still
+from .svg import COLOURS, INK, n, tag, words
 
 ROW, PLOT, STEP = 30, 560, 0.1          # pixels of a line, of the axis; between its ticks
 
 
-class Dots:
+class Dots(Still):
     """``rows``: name -> values. ``title`` stands under the axis and names unit and kind.
 
     Raises SpeclibError where there is nothing to draw."""
@@ -30,8 +29,7 @@ class Dots:
         self.left = PAD + max(map(text_width, self.rows)) + 16
         self.size = round(self.left + PLOT + 84), PAD + ROW * len(self.rows) + 62
 
-    def picture(self) -> str:
-        """SVG."""
+    def drawing(self) -> str:
         every = [value for found in self.rows.values() for value in found]
         low, high = (round(f(e / STEP) * STEP, 9) for f, e in
                      ((floor, min(every)), (ceil, max(every))))
@@ -52,22 +50,12 @@ class Dots:
                             font_weight="600")]
         drawn += [words("mean", self.left + PLOT + 16, end + 20),
                   words(self.title, self.left + PLOT / 2, end + 44, text_anchor="middle", fill=INK)]
-        wide, high = self.size
-        card = tag("rect", width=wide, height=high, rx="8", fill="#fff")
-        return tag("svg", card + "".join(drawn), xmlns="http://www.w3.org/2000/svg", width=wide,
-                   height=high, viewBox=f"0 0 {wide} {high}", font_family=FONTS, font_size=FONT,
-                   fill=QUIET)
+        return "".join(drawn)
 
     def __repr__(self) -> str:
         return "\n".join([self.title, *(
             f"  {name}: {min(found):.2f} to {max(found):.2f}, mean {sum(found) / len(found):.2f}"
             for name, found in self.rows.items())])
-
-    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
-        width, height = self.size
-        image = b64encode(png(self.picture(), 1.5)).decode()
-        return ({"text/plain": repr(self), "image/png": image},
-                {"image/png": {"width": width, "height": height}})
 
 
 def dots(rows: Mapping[str, Sequence[float]], title: str) -> Dots:

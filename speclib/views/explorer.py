@@ -6,7 +6,7 @@ updated in place, and nothing flickers. Knows no clock: what is simulated is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from math import isfinite, nan
 
@@ -22,7 +22,9 @@ CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.
             "alpha": (0.0, 1.0, 0.01, 0.8)}
 SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)",
            "servers": "target servers", "cancel": "stale work ends", "k": "k (sequences)",
-           "doubt": "doubt (of the draft)", "first": "first budget"}
+           "doubt": "doubt (of the draft)", "first": "first budget", "lp": "N (layers at once)",
+           "fuzzy": "kept per layer", "latency": "clock", "calibrate": "calibration",
+           "share": "attention's share", "gather": "gather, ms", "width": "tree width"}
 COLUMNS = ("", "speed-up here", "expected of a long text", "over SD", "accepted", "never tested",
            "device time per token", "waiting")
 
@@ -64,6 +66,19 @@ def control(name: str, spec) -> widgets.Widget:
                 continuous_update=True, layout={"width": "340px"})
 
 
+def stored(made: Mapping, first: dict) -> tuple[Callable, dict]:
+    """Results by value, and {name: the value shown first} -> what an Explorer is made of."""
+    (name, value), = first.items()
+    slider = widgets.SelectionSlider(
+        options=list(made), value=value, description=SYMBOLS.get(name, name),
+        style={"description_width": "120px"}, layout={"width": "340px"})
+
+    def look_up(**values):
+        return made[values[name]]
+
+    return look_up, {name: slider}
+
+
 def box(controls: dict) -> widgets.Box:
     """The controls side by side, as many as fit."""
     return widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
@@ -103,9 +118,14 @@ class Explorer(widgets.VBox):
     """``simulate(**values)`` returns a list of results or traces, or a single one; then it is also
     asked for plain decoding (method="autoregressive"), the baseline. ``controls`` maps the names of
     its arguments to what ``control`` takes; ``theory(**values)`` gives the expected speed-up of
-    ``values["method"]``. Further options go to the timeline."""
+    ``values["method"]``. Further options go to the timeline.
+
+    ``simulate`` may also be results that are there already, lists of them by the value of what
+    they differ in; then ``controls`` is {its name: the value shown first}."""
 
     def __init__(self, simulate, controls: dict | None = None, theory=expected_speedup, **options):
+        if isinstance(simulate, Mapping):
+            simulate, controls = stored(simulate, controls)
         self.simulate, self.theory = simulate, theory
         self.controls = {k: control(k, spec) for k, spec in (controls or CONTROLS).items()}
         self.timeline = Timeline(*self.simulated(), **options)

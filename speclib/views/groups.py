@@ -42,12 +42,14 @@ def groups(filled, by_row: bool = False) -> go.Figure:
     """A panel per kind, with the columns that have values in it: a group per column, a bar per row;
     ``by_row``: the other way round."""
     table = filled.table
+    shown = [c for c in table.column_labels
+             if any(c in columns_of(filled, kind) for kind in filled.kinds)]
     figure = panels(filled.kinds, 1)
     for i, kind in enumerate(filled.kinds):
         values, columns = filled.values[kind], columns_of(filled, kind)
         rows = [r for r in table.row_labels if any((r, c) in values for c in columns)]
         bars, names = (columns, rows) if by_row else (rows, columns)
-        every = columns if by_row else list(table.row_labels)
+        every = shown if by_row else list(table.row_labels)
         for bar in bars:
             found = [values.get((x, bar) if by_row else (bar, x)) for x in names]
             _bar(figure, i, labels(names) if len(names) <= MANY else names, found, bar,

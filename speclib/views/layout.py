@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..errors import SpeclibError
+from .lanes import lane, rows_of
 from .runs import Run, facts
-from .shapes import PAD, Frame, Lane, Mark, Words, lane, rows_of, shown, text_width
+from .shapes import PAD, Frame, Lane, Mark, Words, shown, text_width
 
 LEVELS = (1, 3, 9, 27)
 LEAST = 900                             # pixels of width
@@ -100,7 +101,8 @@ def lanes_of(run: Run, top: float, frame: Frame) -> tuple[Lane, ...]:
     """One under the other; higher where sequences are stacked."""
     found = []
     for name in run.lanes:
-        height = max(LANE, STACK * min(rows_of(run, name), MOST))
+        events = (e for e in run.trace.operations if e.device == name)
+        height = max(LANE, STACK * min(rows_of(events), MOST))
         found.append(lane(run, name, top, height, frame))
         top += height + GAP
     return tuple(found)

@@ -16,8 +16,8 @@ simulated clock, with the paper's own latencies; reproducible to the last digit.
 code with real processes that wait these latencies out, wall-clock, on fewer tokens; what processes
 and messages cost is in the ledger's note, as the time over the virtual clock's for the very same
 requests. `measured`: real models in real processes, wall-clock. Percentages are against print; a
-cell marked *c* set the acceptance rate of the virtual and emulated runs, one marked † has an
-erratum below its table."""
+cell marked *c* set the acceptance rate or the clock of the virtual and emulated runs, one marked †
+has an erratum below its table."""
 
 
 def paper_md(paper, filled: dict, others: Iterable = ()) -> str:

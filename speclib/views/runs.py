@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..errors import SpeclibError
 from ..metrics import Stats, stats
+from ..rounds import DRAFTING
 from ..trace import Event, Trace
 
 NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
@@ -97,13 +98,14 @@ class Run(NamedTuple):
         """Every commit with its tokens as (who wrote it: "draft" or "target", text).
 
         A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
-        but the last of its own tokens were fed. A branch says how many it fed.
+        but the last of its own tokens were fed. Branches and trees say how many they fed.
         """
-        proposals = [(e.kept + e.fed - (e.last if e.op == "branch" else len(e.tokens) - 1), e)
-                     for e in self.trace.operations if e.op in ("propose", "branch") and e.tokens]
+        proposals = [(e.kept + e.fed - (len(e.tokens) - 1 if e.op == "propose" else e.last), e)
+                     for e in self.trace.operations if e.op in DRAFTING and e.tokens]
         position = self.start
-        drafted = {first + i % len(e.drafts[0]) for first, e in proposals
-                   for i, outcome in enumerate(e.outcome) if outcome == "accepted"}
+        drafted = {first + ahead for first, e in proposals
+                   for ahead, outcome in zip(e.ahead, e.outcome, strict=True)
+                   if outcome == "accepted"}
         commits = []
         for event in self.trace.commits:
             places = range(position, position + len(event.tokens))
@@ -129,6 +131,9 @@ def run_of(item, label: str | None = None, places: dict[str, str] | None = None)
     method = str(meta.get("method") or "run")
     parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
     parts += [f"without {meta['without']}"] if meta.get("without") else []
+    parts += [f"N = {meta['lp']}"] if meta.get("lp") else []
+    parts += [f"width {meta['width']}"] if meta.get("width") else []
+    parts += ["not calibrated"] if meta.get("calibrate") is False else []
     parts += [f"lookahead {meta['lookahead']}"] if meta.get("lookahead") else []
     if method == "duodecoding":
         parts.append(f"k = {meta['k']}" if meta.get("k") else "dynamic k")

@@ -1,13 +1,13 @@
-"""The sequences that a draft wrote at once, round by round: a tree that follows a slider.
+"""What a draft wrote at once, round by round: a tree that follows a slider.
 
-From the text's end a branch per sequence: what the draft gave its first word, with the threshold
-theta, then its words, and which sequence the target's own word chose. Knows no method and no clock.
+Of sequences, from the text's end a branch per sequence: what the draft gave its first word, with
+the threshold theta, then its words, and which sequence the target's own word chose. Of a tree, see
+``trees``. Knows no method and no clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from xml.sax.saxutils import escape
 from zlib import crc32
 
 import ipywidgets as widgets
@@ -15,17 +15,15 @@ import ipywidgets as widgets
 from ..errors import SpeclibError
 from .branching import Round, rounds_of
 from .explorer import box
-from .layout import fitting
 from .runs import chosen, run_of
 from .shapes import FONT, PAD, label_of, text_width
 from .svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, patterns, tag, words
 from .timeline import bundle
+from .trees import Grown, head
+from .trees import draw as tree
 
 WIDE, TOP, ROW, CELL = 1100, 102, 34, 26            # pixels: of all; above the rows; of a row
 FORK, BARS, LONG, CELLS = 26, 84, 250, 410          # where things begin; a bar of chance 1
-STYLES = {"text": {"fill": INK}, "passed": {"fill": WRITERS["draft"]}, "unread": {"fill": QUIET},
-          "failed": {"fill": COLOURS["rejected"], "text_decoration": "line-through"},
-          "cut": {"fill": QUIET}}
 
 
 def cells(shown: Round, row: int, y: float, name: str) -> str:
@@ -60,18 +58,6 @@ def limb(y: float, middle: float, chance: float, fill: str) -> str:
             + words(f"{chance:.3f}", CELLS - 22, at + 5, text_anchor="end", fill=INK))
 
 
-def head(shown: Round) -> str:
-    """The round and its threshold; under it the text, its end still to be checked."""
-    note = tag("tspan", escape(f"\u00a0 {shown.said()}"), fill=QUIET, font_weight="400")
-    top = tag("text", f"round {shown.number}" + note, x=PAD, y=PAD + 14, font_size=17,
-              font_weight="600", fill=INK)
-    parts = fitting(shown.text(), WIDE - 2 * PAD)
-    spans = "".join(tag("tspan", escape(part), **STYLES[kind]) for kind, part in parts)
-    under = words("its chance for the draft", BARS, TOP - 10) + words("the sequences", CELLS,
-                                                                      TOP - 10)
-    return top + tag("text", spans, x=PAD, y=PAD + 40) + under
-
-
 def draw(shown: Round) -> str:
     """SVG of one round."""
     name, chances = f"t{crc32(repr(shown).encode()):08x}", shown.branch.chances[1:]
@@ -91,8 +77,11 @@ def draw(shown: Round) -> str:
     high = height(len(chances))
     body.append(words(shown.verdict(), CELLS, y + ROW + CELL / 2 + 5, fill=WRITERS["target"],
                       font_weight="600"))
+    body += [words("its chance for the draft", BARS, TOP - 10),
+             words("the sequences", CELLS, TOP - 10)]
     card = tag("rect", width=WIDE, height=high, rx="8", fill="#fff")
-    return tag("svg", patterns(name) + card + head(shown) + "".join(body),
+    top = head(f"round {shown.number}", shown.said(), shown.text())
+    return tag("svg", patterns(name) + card + top + "".join(body),
                xmlns="http://www.w3.org/2000/svg", width=WIDE, height=high,
                viewBox=f"0 0 {WIDE} {high}", font_family=FONTS, font_size=FONT, fill=QUIET,
                style="max-width:100%;height:auto")
@@ -102,22 +91,26 @@ def height(rows: int) -> int:
     return TOP + ROW * (rows + 2) + PAD
 
 
+def high(shown: Round | Grown) -> int:
+    """Pixels."""
+    return shown.high if isinstance(shown, Grown) else height(shown.branch.sequences)
+
+
 class Sequences(widgets.VBox):
     """A slider over the rounds of a run, above the tree of each. ``shown``: a result or trace, or
     several by the value of what they differ in, which ``by`` names: then a second slider chooses
     among them, and the round of the next run is the one nearest in the text. ``round``: the first
-    one shown; left out, that with the most sequences. Raises SpeclibError for a run without
-    sequences, or a round that is not there."""
+    one shown; left out, the one that is widest. Raises SpeclibError for a run without sequences or
+    trees, or a round that is not there."""
 
     def __init__(self, shown, round: int | None = None, by: str = "run"):
         runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
         if not runs:
             raise SpeclibError("a tree of nothing: pass at least one result or trace")
         self.rounds = {value: rounds_of(run_of(run)) for value, run in runs.items()}
-        self.highest = height(max(r.branch.sequences for rounds in self.rounds.values()
-                                  for r in rounds))
+        self.highest = max(high(r) for rounds in self.rounds.values() for r in rounds)
         first = next(iter(self.rounds.values()))
-        at = max(first, key=lambda r: r.branch.sequences).number if round is None else round
+        at = max(first, key=lambda r: r.width).number if round is None else round
         known = [r.number for r in first]
         if at not in known:
             raise SpeclibError(f"round is {at}: this run drafted in rounds {known[0]} to "
@@ -134,15 +127,15 @@ class Sequences(widgets.VBox):
         super().__init__([box(sliders), self.image])
 
     @property
-    def round(self) -> Round:
+    def round(self) -> Round | Grown:
         return next(r for r in self.rounds[self.chooser.value] if r.number == self.slider.value)
 
     @property
     def size(self) -> tuple[int, int]:
-        return WIDE, height(self.round.branch.sequences)
+        return WIDE, high(self.round)
 
     def picture(self) -> str:
-        return draw(self.round)
+        return (tree if isinstance(self.round, Grown) else draw)(self.round)
 
     def _moved(self, _=None) -> None:
         """As high as the highest, so that nothing jumps."""
@@ -168,5 +161,6 @@ class Sequences(widgets.VBox):
 
 
 def sequences(shown, round: int | None = None, by: str = "run") -> Sequences:
-    """The sequences of a run of duodecoding, round by round, following sliders; see Sequences."""
+    """The sequences of a run of duodecoding, or the trees of one of tree or easyspec, round by
+    round, following sliders; see Sequences."""
     return Sequences(shown, round, by)

@@ -1,4 +1,4 @@
-"""What stands in the lanes of a timeline: rectangles, lines and words, each with its tooltip.
+"""What pictures are made of: rectangles, lines and words, the time axis, the room that text takes.
 
 Positions are pixels along the shared time axis, from its left end. Knows no markup, no notebook,
 and nothing of what is stacked above or below.
@@ -7,14 +7,12 @@ and nothing of what is stacked above or below.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import floor, log10
 from typing import NamedTuple
 
-from ..trace import Event
-from .runs import Run, chosen, duration
+from .runs import duration
 
 PAD, GUTTER, SIDE = 16, 62, 222         # card margin; lane names, left; facts, right
 FONT = 14                               # of tokens; headings are larger, nothing is below 13
@@ -114,85 +112,3 @@ def shown(text: str) -> str:
 def label_of(text: str) -> str:
     """What a cell shows: the token without its blanks, or dots when it is nothing else."""
     return shown(text.strip(" ") or "·" * min(len(text), 4))
-
-
-def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
-    start = frame.time(event.ts)
-    lasts = duration(event.dur, ("ms", 1e3) if event.dur < 1 else ("s", 1.0))
-    cache = f"KV cache: {event.kept} kept, {event.fed} fed"
-    return "\n".join([*lines, f"{event.device}, round {event.round}",
-                      f"starts at {start}, takes {lasts}", cache])
-
-
-def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
-    """One cell per drafted token, an equal share of the duration each."""
-    width = frame.x(event.dur) / max(1, len(event.tokens))
-    for i, (token, outcome) in enumerate(zip(event.tokens, event.outcome, strict=True)):
-        why = {"wasted": "wasted: never tested"}.get(outcome, outcome)
-        part = event._replace(ts=event.ts + event.dur * i / len(event.tokens),
-                              dur=event.dur / len(event.tokens))
-        tip = tip_of(run, part, frame, f"drafted “{shown(run.piece(token))}” (id {token}): {why}",
-                     f"token {i + 1} of {len(event.tokens)}")
-        yield Shape(outcome, frame.x(part.ts), width, label_of(run.piece(token)), tip)
-    if not event.tokens:
-        yield Shape("unused", frame.x(event.ts), frame.x(event.dur), "",
-                    tip_of(run, event, frame, "drafting, cancelled"))
-
-
-def branching(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
-    """A row of cells per sequence, the likeliest on top; those that did not go on are ``dropped``.
-    All sequences share the duration: nothing says in which order they were written."""
-    taken = chosen(event)
-    lead, tested = taken or 0, "wasted" != event.outcome[0] or taken is not None
-    for row, tokens in enumerate(event.drafts):
-        each = len(tokens)
-        part = event._replace(tokens=tokens, outcome=event.outcome[row * each:(row + 1) * each])
-        begins = "the target chose another" if tested and row != lead else ""
-        for shape in proposal(run, part, frame):
-            tip = f"sequence {row + 1} of {len(event.drafts)}"
-            tip += f": {begins}" if begins else ""
-            yield shape._replace(kind=shape.kind if row == lead else "dropped",
-                                 tip=f"{shape.tip}\n{tip}", row=row, rows=len(event.drafts))
-
-
-def rows_of(run: Run, device: str) -> int:
-    """The most sequences that ``device`` drafted at once."""
-    return max((e.sequences for e in run.trace.operations if e.device == device), default=1)
-
-
-def scoring(run: Run, event: Event, frame: Frame, used: bool) -> Shape:
-    """A target pass; ``unused`` when it failed, was cancelled, came too late or was of a text that
-    was not to be."""
-    tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last:]]
-    what = "target pass: one row, for the next token"
-    if tested:
-        what = (f"target pass: verifies {len(tested)} drafted\n“"
-                + shown("".join(tested)) + "”")
-    note = [] if used else ["its result was not used"]
-    return Shape("score" if used else "unused", frame.x(event.ts), frame.x(event.dur),
-                 shown("".join(tested).strip(" ")), tip_of(run, event, frame, what, *note))
-
-
-def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
-    """The device's operations and, between them, its waiting, up to the run's end or its own."""
-    last = max((e.end for e in run.trace.commits), default=0.0) * (1 + 1e-9)
-    shapes, free, stale = [], 0.0, run.stale(device)
-    ends = run.lost.get(device, run.seconds)
-    events = sorted((e for e in run.trace.operations if e.device == device and e.ts < ends),
-                    key=lambda e: e.ts)
-    for event in [*events, None]:
-        start = ends if event is None else event.ts
-        if start - free > frame.span * 1e-6:
-            tip = f"{device} waits {frame.time(start - free)}\nfrom {frame.time(free)}"
-            shapes.append(Shape("idle", frame.x(free), frame.x(start - free), "", tip))
-        if event is None or event.ts >= frame.span:
-            break
-        free = max(free, event.ts + event.dur)
-        shapes += (branching(run, event, frame) if event.sequences > 1
-                   else proposal(run, event, frame) if event.op in ("propose", "branch")
-                   else [scoring(run, event, frame, event.tokens and event.end <= last
-                                 and event.id not in stale)])
-    if ends < run.seconds:
-        shapes.append(Shape("lost", frame.x(ends), frame.x(run.seconds - ends), "lost",
-                            f"{device} was lost at {frame.time(ends)}"))
-    return Lane(device, y, height, tuple(shapes))

@@ -78,7 +78,7 @@ def _legend(g: Grid) -> str:
     errors = any(s.kind != "paper" for s, _ in small)
     words = ["small: relative difference to print"] if errors else []
     words += ["brackets: printed so"] if any(s.kind == "paper" for s, _ in small) else []
-    words += ["c: printed cell that set the acceptance rate"] if "c" in marks else []
+    words += ["c: printed cell that set the acceptance rate or the clock"] if "c" in marks else []
     words += ["†: see errata"] if "†" in marks else []
     words += ["hover: 95 % interval, window, notes"] if errors else []
     return f'<p class="small">{"; ".join(words)}</p>' if words else ""

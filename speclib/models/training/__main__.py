@@ -11,11 +11,13 @@ import argparse
 import random
 import shutil
 import sys
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import chain, product
 from math import gcd
 
 import torch
-from transformers import AutoTokenizer, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from ...errors import SpeclibError
 from . import cards, code, corpus, distil, export, fit, measure, rows
@@ -23,10 +25,10 @@ from . import tokenizer as bpe
 from .folders import MODELS
 
 TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
-ANSWERS = 3000  # prompts the target answers for the draft
 FIRST = "On the training text"
-SNAPSHOTS = {"draft-fair": 500, "draft-plain": 400, "draft-poor": 200}  # steps of the first pass
-DRAFTS = ("draft-good", *SNAPSHOTS)
+DRAFTS = {"draft-good": fit.DRAFT, "draft-deep": fit.DEEP, "draft-qwen": fit.QWEN}
+WORSE = {"draft-good": {"draft-fair": 500, "draft-plain": 400, "draft-poor": 200}}  # at which step
+OFTEN = gcd(*chain(*(worse.values() for worse in WORSE.values())))  # steps between two savings
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -36,21 +38,26 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (0: all)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=8, help="rows of 512 tokens in a step")
+    parser.add_argument("--only", choices=DRAFTS, help="of the drafts train this one alone")
     parser.add_argument("--no-compile", action="store_true", help="where there is no C++ compiler")
     parser.add_argument("--target-steps", type=int, default=2800)
     parser.add_argument("--target-minutes", type=float, default=42)
     parser.add_argument("--copying-steps", type=int, default=1000, help="target, second pass")
     parser.add_argument("--copying-minutes", type=float, default=13)
-    parser.add_argument("--text-steps", type=int, default=700, help="draft, on the training text")
+    parser.add_argument("--text-steps", type=int, default=700,
+                        help="draft, on the training text (0: go on from the stored draft)")
     parser.add_argument("--text-minutes", type=float, default=8)
-    parser.add_argument("--draft-steps", type=int, default=700, help="draft, on target output")
+    parser.add_argument("--answers", type=int, default=3000, help="prompts the target answers")
+    parser.add_argument("--draft-steps", type=int, default=700,
+                        help="draft, on the target's output (0: leave this pass out)")
     parser.add_argument("--draft-minutes", type=float, default=10)
     return parser.parse_args(arguments)
 
 
 def plan(given: argparse.Namespace, steps: int, minutes: float, **more: float) -> fit.Plan:
     return fit.Plan(steps=steps, minutes=minutes, seed=given.seed, device=given.device,
-                    compile=not given.no_compile, **more)
+                    compile=not given.no_compile, batch=given.batch, save_every=OFTEN, **more)
 
 
 def keep_in(name: str):
@@ -76,53 +83,74 @@ def make_target(given: argparse.Namespace, command: str) -> None:
     cards.write("target", "zoo/target", fit.TARGET, bpe.VOCABULARY, runs, command)
 
 
-def keep_drafts(step: int, model) -> None:
-    """Saves the good draft as it is so far, and each worse one at its step."""
-    for name in DRAFTS:
-        if SNAPSHOTS.get(name, step) == step:
-            fit.save(model, MODELS / name)
+def keep_draft(name: str) -> Callable:
+    """Saves the draft as it is so far, and each worse one at its step."""
+    def keep(step: int, model: PreTrainedModel) -> None:
+        for kept, wanted in {name: step, **WORSE.get(name, {})}.items():
+            if wanted == step:
+                fit.save(model, MODELS / kept)
+    return keep
 
 
-def check_reached(steps: int) -> None:
+def check_reached(name: str, steps: int) -> None:
     """Raises SpeclibError if the first pass ended before a snapshot: an old one would stay."""
-    missing = [name for name, step in SNAPSHOTS.items() if step > steps]
-    if missing:
+    worse = WORSE.get(name, {})
+    if missing := [kept for kept, step in worse.items() if step > steps]:
         raise SpeclibError(f"the first pass ended at step {steps}, before {', '.join(missing)} "
-                           f"(steps {SNAPSHOTS}): raise --text-steps or --text-minutes")
+                           f"(steps {worse}): raise --text-steps or --text-minutes")
 
 
-def make_draft(given: argparse.Namespace, command: str) -> None:
-    """The drafts: distilled from the saved target on the training text, then on its output; the
-    worse ones are snapshots of the first pass. Raises SpeclibError if that ends before them."""
-    tokenizer = AutoTokenizer.from_pretrained(MODELS / "target")
-    for draft, name in product(DRAFTS, ("tokenizer.json", "tokenizer_config.json",
-                                        "chat_template.jinja")):
-        (MODELS / draft).mkdir(exist_ok=True)
-        shutil.copy(MODELS / "target" / name, MODELS / draft / name)
-    writer = bpe.Writer(tokenizer)
-    target = LlamaForCausalLM.from_pretrained(MODELS / "target", dtype=torch.float32)
-    target = target.to(given.device).eval().requires_grad_(False)
-    draft, loss = fit.build(fit.DRAFT, given.seed), distil.likeness(target)
-    first = plan(given, given.text_steps, given.text_minutes, rate=3e-3,
-                 save_every=gcd(*SNAPSHOTS.values()))
-    stream = rows.documents(writer, given.seed + 2)
-    runs = {FIRST: fit.fit(
-        draft, rows.batches(stream, first.batch, first.length), first, loss=loss,
-        keep=keep_drafts)}
-    check_reached(runs[FIRST]["steps"])
-    said = distil.answers(target, writer, ANSWERS, given.seed + 3)
-    second = plan(given, given.draft_steps, given.draft_minutes, rate=1e-3)
-    stream = distil.again(said, given.seed + 4)
-    runs["On the target's output"] = fit.fit(
-        draft, rows.batches(stream, second.batch, second.length), second, loss=loss,
-        keep=keep_in("draft-good"))
-    fit.save(draft, MODELS / "draft-good")
-    for name in DRAFTS:
-        stored = LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
-        acceptance = measure.by_task(target.cpu(), stored.eval(), writer)
-        passes = {f"Snapshot at step {SNAPSHOTS[name]} of: {FIRST}": runs[FIRST]} \
-            if name in SNAPSHOTS else runs
-        cards.write(name, f"zoo/{name}", fit.DRAFT, bpe.VOCABULARY, passes, command, acceptance)
+def stored(name: str, device: str) -> PreTrainedModel:
+    """The stored model in float32, to be asked only."""
+    model = AutoModelForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
+    return model.to(device).eval().requires_grad_(False)
+
+
+def make_drafts(given: argparse.Namespace, command: str) -> None:
+    """The drafts, distilled one after the other from the saved target; `--only`: one of them."""
+    writer = bpe.Writer(AutoTokenizer.from_pretrained(MODELS / "target"))
+    target = stored("target", given.device)
+    said = cache(partial(distil.answers, target, writer, given.answers, given.seed + 3))
+    for name in [given.only] if given.only else DRAFTS:
+        made = command if given.text_steps else f"{cards.run_of(name)['command']} && {command}"
+        names = (name, *WORSE.get(name, {})) if given.text_steps else (name,)
+        for kept, file in product(names, ("tokenizer.json", "tokenizer_config.json",
+                                          "chat_template.jinja")):
+            (MODELS / kept).mkdir(exist_ok=True)
+            shutil.copy(MODELS / "target" / file, MODELS / kept / file)
+        runs = make_draft(given, name, writer, distil.likeness(target), said)
+        for kept in names:
+            acceptance = measure.by_task(target, stored(kept, given.device), writer)
+            passes = runs if kept == name else {
+                f"Snapshot at step {WORSE[name][kept]} of: {FIRST}": runs[FIRST]}
+            cards.write(kept, f"zoo/{kept}", DRAFTS[name], bpe.VOCABULARY, passes, made,
+                        acceptance)
+
+
+def make_draft(given: argparse.Namespace, name: str, writer: bpe.Writer, loss: Callable,
+               said: Callable) -> dict[str, dict]:
+    """Train one draft: on the training text, then on what the target `said`; the worse ones are
+    snapshots of the first pass. Returns both fits' summaries; raises SpeclibError if the first
+    ends before them."""
+    seed = given.seed + 10 * list(DRAFTS).index(name)
+    if given.text_steps:
+        draft = fit.build(DRAFTS[name], seed)
+        first = plan(given, given.text_steps, given.text_minutes, rate=3e-3)
+        stream = rows.documents(writer, seed + 2)
+        runs = {FIRST: fit.fit(
+            draft, rows.batches(stream, first.batch, first.length), first, loss=loss,
+            keep=keep_draft(name))}
+        check_reached(name, runs[FIRST]["steps"])
+    else:
+        draft, runs = stored(name, given.device).requires_grad_(True), cards.run_of(name)["runs"]
+    if given.draft_steps:
+        second = plan(given, given.draft_steps, given.draft_minutes, rate=1e-3)
+        stream = distil.again(said(), seed + 4)
+        runs["On the target's output"] = fit.fit(
+            draft, rows.batches(stream, second.batch, second.length), second, loss=loss,
+            keep=keep_in(name))
+    fit.save(draft, MODELS / name)
+    return runs
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -135,7 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.what in ("all", "target"):
         make_target(given, command)
     if given.what in ("all", "draft"):
-        make_draft(given, command)
+        make_drafts(given, command)
     cards.checksums()
 
 

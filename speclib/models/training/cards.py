@@ -17,11 +17,16 @@ UNITS = """All seeds follow from `--seed` (0 if not given). Losses are in nats p
 the last 50 steps, questions weighted 0.2 and answers 1; a draft's loss is its divergence from the
 target plus half the cross-entropy against the target's most likely token."""
 
+TOKENIZER = {"qwen2": """The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast`
+loads it; `AutoTokenizer` keeps the tokens but cuts words as Qwen2's own does."""}
+
 
 def parameters(shape: Shape, vocabulary: int) -> int:
-    """Parameters of a Llama of this shape with tied embeddings."""
+    """Parameters of a network of this shape with tied embeddings."""
     w, inner = shape.width, shape.heads * 64
-    return vocabulary * w + w + shape.layers * (4 * w * inner + 3 * w * shape.ffn + 2 * w)
+    biases = 3 * inner if shape.family == "qwen2" else 0
+    layer = 4 * w * inner + biases + 3 * w * shape.ffn + 2 * w
+    return vocabulary * w + w + shape.layers * layer
 
 
 def table(values: dict[str, object], head: tuple[str, str]) -> str:
@@ -32,10 +37,12 @@ def table(values: dict[str, object], head: tuple[str, str]) -> str:
 def write(name: str, title: str, shape: Shape, vocabulary: int, runs: dict[str, dict],
           command: str, acceptance: dict[str, float] | None = None) -> None:
     """Write `card.md` and `card.json` of the checkpoint `name`; `runs` are the fits' summaries."""
-    facts = {"layers": shape.layers, "width": shape.width, "heads": shape.heads,
-             "feed-forward width": shape.ffn, "head_dim": 64, "vocabulary": vocabulary,
-             "parameters": f"{parameters(shape, vocabulary):,}", "stored as": "bfloat16"}
+    facts = {"architecture": shape.family, "layers": shape.layers, "width": shape.width,
+             "heads": shape.heads, "feed-forward width": shape.ffn, "head_dim": 64,
+             "vocabulary": vocabulary, "parameters": f"{parameters(shape, vocabulary):,}",
+             "stored as": "bfloat16"}
     parts = [f"# {title}", f"Made by `{command}`.", DATA, UNITS, table(facts, ("shape", "value"))]
+    parts += [TOKENIZER[shape.family]] if shape.family in TOKENIZER else []
     for run, values in runs.items():
         parts.append(f"## {run}\n\n" + table(values, ("figure", "value")))
     if acceptance:
@@ -44,8 +51,9 @@ def write(name: str, title: str, shape: Shape, vocabulary: int, runs: dict[str, 
                      "where the draft's most likely token is the target's.\n\n"
                      + table(acceptance, ("task", "accepted / tested")))
     (MODELS / name / "card.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    row = {"shape": [shape.layers, shape.width, shape.heads, shape.ffn], "command": command,
-           "runs": runs, "acceptance": acceptance or {}}
+    row = {"shape": [shape.layers, shape.width, shape.heads, shape.ffn],
+           "architecture": shape.family, "command": command, "runs": runs,
+           "acceptance": acceptance or {}}
     text = json.dumps(row, indent=1, ensure_ascii=False) + "\n"
     (MODELS / name / "card.json").write_text(text, encoding="utf-8")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from . import corpus, measure
 from .fit import logits
@@ -22,10 +22,10 @@ TEMPERATURES = (0.0, 0.0, 0.0, 0.8)  # mostly greedy output; some sampled, for s
 CHUNK = 128  # prompts that the target answers at once
 
 
-def likeness(target: LlamaForCausalLM) -> Callable:
+def likeness(target: PreTrainedModel) -> Callable:
     """A loss for `fit`: weighted mean of KL(target || draft) + HARD * CE(argmax), in nats."""
 
-    def loss(draft: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    def loss(draft: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             wanted = logits(target, ids).log_softmax(-1)
         given = logits(draft, ids).log_softmax(-1)
@@ -38,7 +38,7 @@ def likeness(target: LlamaForCausalLM) -> Callable:
     return loss
 
 
-def answers(target: LlamaForCausalLM, writer: Writer, count: int, seed: int,
+def answers(target: PreTrainedModel, writer: Writer, count: int, seed: int,
             new: int = 160) -> list[tuple[list[int], list[float]]]:
     """`count` documents (ids, weights) whose first answers the target wrote itself."""
     rng, tasks, made = random.Random(seed), corpus.tasks(seed), []

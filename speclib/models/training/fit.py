@@ -1,4 +1,4 @@
-"""One training run: a Llama of a given shape, AdamW, warm-up and cosine, checkpoints on the way.
+"""One training run: a network of a given shape, AdamW, warm-up and cosine, checkpoints on the way.
 
 Knows nothing of where the batches come from; `loss` may be the default or a distillation.
 """
@@ -14,19 +14,21 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from .tokenizer import SPECIAL, VOCABULARY
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Layers, width, heads and feed-forward width; head_dim is 64 in the whole zoo."""
+    """Layers, width, heads and feed-forward width; head_dim is 64 in the whole zoo. `family` is
+    transformers' `model_type`: llama, or qwen2, which adds biases to q, k and v."""
 
     layers: int
     width: int
     heads: int
     ffn: int
+    family: str = "llama"
 
 
 @dataclass(frozen=True)
@@ -47,26 +49,29 @@ class Plan:
 
 TARGET = Shape(layers=6, width=256, heads=4, ffn=688)
 DRAFT = Shape(layers=3, width=192, heads=3, ffn=512)
+DEEP = Shape(layers=10, width=128, heads=2, ffn=352)  # enough layers for groups of 2 to 5
+QWEN = Shape(layers=10, width=128, heads=2, ffn=352, family="qwen2")
 
 
-def build(shape: Shape, seed: int) -> LlamaForCausalLM:
-    """A freshly initialised model in float32."""
+def build(shape: Shape, seed: int) -> PreTrainedModel:
+    """A freshly initialised model of the shape and its architecture, in float32."""
     torch.manual_seed(seed)
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=shape.width, num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, num_key_value_heads=shape.heads, head_dim=64,
-        intermediate_size=shape.ffn, max_position_embeddings=2048, tie_word_embeddings=True,
-        initializer_range=0.03, bos_token_id=SPECIAL.index("<|bos|>"),
-        eos_token_id=SPECIAL.index("<|eos|>"), pad_token_id=SPECIAL.index("<|pad|>")))
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model(
+        shape.family, vocab_size=VOCABULARY, hidden_size=shape.width,
+        num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads, head_dim=64, intermediate_size=shape.ffn,
+        max_position_embeddings=2048, tie_word_embeddings=True, initializer_range=0.03,
+        bos_token_id=SPECIAL.index("<|bos|>"), eos_token_id=SPECIAL.index("<|eos|>"),
+        pad_token_id=SPECIAL.index("<|pad|>")))
 
 
-def logits(model: LlamaForCausalLM, ids: torch.Tensor) -> torch.Tensor:
+def logits(model: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     """Next-token logits (batch, length - 1, vocabulary) in float32, computed under bfloat16."""
     with torch.autocast(ids.device.type, torch.bfloat16):
         return model(ids[:, :-1], use_cache=False).logits.float()
 
 
-def likelihood(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+def likelihood(model: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Weighted mean negative log-likelihood of the next token, in nats."""
     given, wanted = logits(model, ids).flatten(0, 1), ids[:, 1:].flatten()
     losses = F.cross_entropy(given, wanted, reduction="none")
@@ -74,16 +79,16 @@ def likelihood(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor
     return (losses * weights).sum() / weights.sum()
 
 
-def optimizer(model: LlamaForCausalLM, rate: float) -> torch.optim.AdamW:
+def optimizer(model: PreTrainedModel, rate: float) -> torch.optim.AdamW:
     """AdamW; norms are not decayed."""
     groups = [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
               {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), fused=True)
 
 
-def save(model: LlamaForCausalLM, folder: Path) -> None:
+def save(model: PreTrainedModel, folder: Path) -> None:
     """Write the model as bfloat16 safetensors; the model in memory stays as it is."""
-    half = LlamaForCausalLM(model.config).to(torch.bfloat16)
+    half = type(model)(model.config).to(torch.bfloat16)
     half.load_state_dict(model.state_dict())
     half.save_pretrained(folder)
     for file in folder.iterdir():
@@ -96,7 +101,7 @@ def rate_at(plan: Plan, step: int, done: float) -> float:
     return plan.rate * min(1.0, (step + 1) / plan.warmup) * (0.02 + 0.98 * cosine)
 
 
-def fit(model: LlamaForCausalLM, batches: Iterator, plan: Plan, *, loss: Callable = likelihood,
+def fit(model: PreTrainedModel, batches: Iterator, plan: Plan, *, loss: Callable = likelihood,
         keep: Callable = lambda step, model: None, say: Callable = print) -> dict:
     """Train in place; `keep(step, model)` is called every `save_every` steps.
 

@@ -8,7 +8,7 @@ expectation, without running a method.
 from __future__ import annotations
 
 import torch
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from . import corpus
 from .tokenizer import SPECIAL, Writer
@@ -17,7 +17,7 @@ EOS, PAD = SPECIAL.index("<|eos|>"), SPECIAL.index("<|pad|>")
 
 
 @torch.no_grad()
-def write(model: LlamaForCausalLM, prompts: list[list[int]], new: int, temperature: float = 0.0,
+def write(model: PreTrainedModel, prompts: list[list[int]], new: int, temperature: float = 0.0,
           seed: int = 0) -> list[list[int]]:
     """The ids that `model` writes after each prompt, at most `new`, up to and with EOS."""
     torch.manual_seed(seed)
@@ -32,7 +32,7 @@ def write(model: LlamaForCausalLM, prompts: list[list[int]], new: int, temperatu
 
 
 @torch.no_grad()
-def agreement(draft: LlamaForCausalLM, prompts: list[list[int]], outputs: list[list[int]]) -> tuple:
+def agreement(draft: PreTrainedModel, prompts: list[list[int]], outputs: list[list[int]]) -> tuple:
     """(positions where the draft's argmax is the output's token, positions)."""
     same = total = 0
     for prompt, output in zip(prompts, outputs, strict=True):
@@ -43,7 +43,7 @@ def agreement(draft: LlamaForCausalLM, prompts: list[list[int]], outputs: list[l
     return same, total
 
 
-def by_task(target: LlamaForCausalLM, draft: LlamaForCausalLM, writer: Writer, count: int = 12,
+def by_task(target: PreTrainedModel, draft: PreTrainedModel, writer: Writer, count: int = 12,
             new: int = 96) -> dict[str, float]:
     """Acceptance on `count` shipped prompts of every category, and `overall` (micro average)."""
     table, all_same, all_total = {}, 0, 0

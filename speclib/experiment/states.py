@@ -1,0 +1,31 @@
+"""How near a draft's fuzzy states are to its exact ones, text by text; what was found is kept.
+
+Knows no paper and no network.
+"""
+
+from __future__ import annotations
+
+from .. import prompts
+from ..models.zoo import ZOO
+from ..pairs import Pair, load_pair
+from ..paths import DATA
+from ..similarity import similarities
+from . import cache, machine
+from .grids import kept
+from .measured_cells import texts
+
+CODE = ("speclib.similarity",)
+
+
+def similar(pair: str, task: str, length: int, n: int, lp: int) -> list[dict[str, list[float]]]:
+    """Of ``n`` texts of about ``length`` tokens: state -> its similarity in each layer of the
+    pair's draft as it was trained, with groups of up to ``lp`` layers (see similarities)."""
+    files = [DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS", prompts.locate(task, None)[0]]
+    key = cache.digest("similar", pair, task, length, n, lp, cache.code(CODE), cache.data(*files),
+                       machine.environment())
+    return kept(key, lambda: each(load_pair(pair), task, length, n, lp))
+
+
+def each(pair: Pair, task: str, length: int, n: int, lp: int) -> list[dict[str, list[float]]]:
+    """The same, computed."""
+    return [similarities(pair, text, lp) for text in texts(task, length, n, pair.tokenizer)]

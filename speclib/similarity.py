@@ -1,0 +1,28 @@
+"""How near fuzzy states are to exact ones, of any model. Knows no torch: see ``models.layered``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .pairs import ModelSpec, Pair
+
+
+def similarities(model: Pair | str, texts: str | Iterable[str], lp: int = 4,
+                 dtype: str = "auto") -> dict[str, list[float]]:
+    """Cosine similarity of exact and fuzzy states at ``lp`` layers to a group, per layer, averaged
+    over the positions of ``texts``: {"h", "q", "k", "v", "Attn output": [one per layer]} (see
+    models.layered). ``model``: of a pair the draft, as it was trained (a dilated one's added layers
+    say nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3.
+
+    Source: EasySpec, Table 5.
+    """
+    from .models.hf import network
+    from .models.layered import similarities as of_ids
+    from .models.zoo import tokenizer
+    name = model if isinstance(model, str) else model.draft.model
+    words, built = tokenizer(name), network(ModelSpec(model=name), dtype, ("cpu",))
+    lines = [words.encode(text) for text in ([texts] if isinstance(texts, str) else texts)]
+    found = [of_ids(built, ids, lp) for ids in lines]
+    whole = sum(map(len, lines))
+    return {state: [sum(len(ids) * one[state][layer] for ids, one in zip(lines, found, strict=True))
+                    / whole for layer in range(len(found[0][state]))] for state in found[0]}

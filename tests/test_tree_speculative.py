@@ -1,0 +1,339 @@
+"""Tree SD: what is drawn, what is tested, what it costs.
+
+Expected values come from arithmetic, from the exact enumerator, and from speculative decoding.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speclib.errors import SpeclibError
+from speclib.exact import distance, outcomes, truth
+from speclib.grow import Grow
+from speclib.latency import Curve, Latency
+from speclib.methods import METHODS
+from speclib.metrics import stats, total
+from speclib.models.toy import Random, Toy
+from speclib.operations import Prefix, Request, perform
+from speclib.tokens import Coins, Sampler, Verdict, ids, residual, verify
+from speclib.tree import descend, paths
+from speclib.virtual import Virtual
+
+TREE = METHODS["tree"]
+
+
+class Table:
+    """A draft that says the same wherever it stands; it scores one text at a time."""
+
+    stopped = staticmethod(bool)
+
+    def __init__(self, row):
+        self.row, self.vocab = np.array(row), len(row)
+        self.reset()
+
+    def reset(self):
+        self.prefix = Prefix()
+
+    def cut(self, length):
+        self.prefix.cut(length)
+
+    def chances(self):
+        return self.row
+
+    def rows(self, text, last, sampler):
+        self.prefix.move(text, self.prefix.keep(text, last))
+        with np.errstate(divide="ignore"):
+            return sampler(np.log(self.row)[None])
+
+
+def grown(model, n, width, sampler=None, seed=0, **how):
+    """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
+    done = perform(Grow((0, 1), n, width, **how), model,
+                   Request(seed, Coins(seed), sampler or Sampler()))
+    (tokens, parents), rows = done.value
+    return tokens, parents, rows, done
+
+
+# -- what is drawn --------------------------------------------------------------------------------
+def test_greedy_candidates_are_the_likeliest_ways_each_certain():
+    """0.5, 0.3, 0.2 at each place. Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, of
+    which the elder's second child comes first. Depth first, elder lines first."""
+    tokens, parents, rows, _ = grown(Table([0.3, 0.5, 0.2]), 2, 3)
+    assert tokens == (1, 1, 0, 0, 1, 2) and parents == (-1, 0, 0, -1, 3, -1)
+    assert (rows == np.eye(3)[list(tokens)]).all()
+
+
+@given(seed=st.integers(0, 30), n=st.integers(1, 4), width=st.integers(1, 4),
+       more=st.none() | st.integers(0, 6), sampled=st.booleans())
+def test_a_tree_has_its_levels_and_no_more_nodes_than_it_may(seed, n, width, more, sampled):
+    budget = None if more is None else n + more
+    tokens, parents, rows, done = grown(Random(5, seed), n, width, Sampler(float(sampled)), seed,
+                                        budget=budget)
+    depths = [len(path) - 2 for path in paths((0, 1, *tokens), parents)[1:]]
+    assert set(depths) == set(range(1, n + 1)) and len(rows) == len(tokens)
+    assert all(depths.count(level) <= width for level in depths)
+    assert len(tokens) <= (n * width if budget is None else budget)
+    assert len(set(paths((0, 1, *tokens), parents))) == len(tokens) + 1      # siblings differ
+    assert done.fed == 2 + sum(depth < n for depth in depths)
+
+
+@pytest.mark.parametrize("sampler", [Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)], ids=str)
+def test_each_q_is_the_drafts_own_less_elder_siblings(sampler):
+    draft, twin = Random(5, 3), Random(5, 3)
+    for seed in range(10):
+        tokens, parents, rows, _ = grown(draft, 3, 4, sampler, seed)
+        for node, way in enumerate(paths((0, 1, *tokens), parents)[1:]):
+            elder = [tokens[n] for n in range(node) if parents[n] == parents[node]]
+            left = twin.rows(way[:-1], 0, sampler)[0].copy()
+            left[elder] = 0
+            assert rows[node] == pytest.approx(left / left.sum(), abs=1e-12)
+
+
+def test_no_more_candidates_than_tokens_that_the_sampler_leaves():
+    tokens, parents, _, _ = grown(Random(5, 3), 2, 4, Sampler(1.0, 1))
+    assert len(tokens) == 2 and parents == (-1, 0)
+
+
+def test_a_model_without_levels_grows_the_same_tree_path_by_path():
+    class Plain(Random):
+        level = property()              # hasattr says no
+
+    for sampler in (Sampler(), Sampler(1.0)):
+        one, two = (grown(model, 3, 3, sampler)[:3] for model in (Plain(5, 1), Random(5, 1)))
+        assert one[:2] == two[:2] and (one[2] == two[2]).all()
+
+
+# -- what is tested -------------------------------------------------------------------------------
+class Shifted:
+    """Coins of which every index is moved: another set for every path."""
+
+    def __init__(self, coins, by: int):
+        self.coins, self.by = coins, by
+
+    def choose(self, dist, position, role, index=0):
+        return self.coins.choose(dist, position, role, index + self.by)
+
+
+def longest_of_independent_paths(world, gamma, width):
+    """Each path is drawn and tested for itself, soundly; the one of which most passes counts."""
+    while world.going:
+        verdicts = []
+        for index in range(width):
+            path = world.wait(world.draft.propose(world.text, gamma, index))
+            rows = world.wait(world.target.score(world.text + ids(path), last=gamma))
+            alone = SimpleNamespace(text=world.text, coins=Shifted(world.coins, index),
+                                    mark=lambda *_: None)
+            verdicts.append(verify(alone, path, rows))
+        world.commit(max(verdicts, key=lambda verdict: len(verdict.accepted)).tokens)
+
+
+def planted(world, gamma, width, test):
+    while world.going:
+        draft, parents = world.wait(world.draft.grow(world.text, gamma, width))
+        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        world.commit(test(world, draft, parents, rows).tokens)
+
+
+def each_with_the_first_q(world, draft, parents, rows):
+    """Not renormalised: a younger sibling is tested with the q of the eldest."""
+    eldest = {parent: d.q for d, parent in zip(reversed(draft), reversed(parents), strict=True)}
+    return descend(world, [d._replace(q=eldest[p]) for d, p in zip(draft, parents, strict=True)],
+                   parents, rows)
+
+
+def nothing_removed(world, draft, parents, rows):
+    """Every candidate is tested against p itself, as independent paths are; the last one's
+    rejection is replaced from its residual."""
+    node, accepted = -1, ()
+    while True:
+        p, position = rows[node + 1], len(world.text) + len(accepted)
+        here = [n for n, parent in enumerate(parents) if parent == node]
+        for i, n in enumerate(here):
+            chance = min(1.0, p[draft[n].token] / draft[n].q[draft[n].token])
+            if world.coins.choose(np.array((chance, 1 - chance)), position, "accept", i) == 0:
+                node, accepted = n, accepted + (draft[n].token,)
+                break
+        else:
+            left = residual(p, draft[here[-1]].q) if here else p
+            return Verdict(accepted, (world.coins.choose(left, position, "residual"),))
+
+
+def one_coin_for_siblings(world, draft, parents, rows):
+    class Shared:
+        def __init__(self, coins):
+            self.coins = coins
+
+        def choose(self, dist, position, role, index=0):
+            return self.coins.choose(dist, position, role, 0)
+
+    coins, world.coins = world.coins, Shared(world.coins)
+    verdict = descend(world, draft, parents, rows)
+    world.coins = coins
+    return verdict
+
+
+def error(method, vocab=3, tokens=2, **settings) -> float:
+    models = {"draft": Random(vocab, 10, 1 + tokens), "target": Random(vocab, 20, 1 + tokens)}
+    return distance(outcomes(method, models, tokens, **settings), truth(models["target"], tokens))
+
+
+@pytest.mark.parametrize("gamma, width", [(1, 2), (1, 3), (2, 2)])
+def test_removal_and_renormalisation_lose_nothing(gamma, width):
+    assert error(planted, gamma=gamma, width=width, test=descend) < 1e-12
+
+
+@pytest.mark.parametrize("bug", [each_with_the_first_q, nothing_removed, one_coin_for_siblings])
+def test_a_planted_bug_in_a_trees_verification_is_found(bug):
+    assert error(planted, gamma=1, width=2, test=bug) > 1e-3
+
+
+class Independent(Grow):
+    """Draws each candidate from the row itself, and gives it the q' of draws without replacement
+    (nowhere 0, or a second draw of one token could not be tested at all)."""
+
+    def _drawn(self, row, count, depth, request):
+        left = row
+        for index in range(count):
+            token = request.coins.choose(row, len(self.text) + depth, "draft", index)
+            yield token, left + 1e-300
+            left = np.where(np.arange(len(row)) == token, 0, left)
+            left /= left.sum()
+
+
+def drawn_by(world, gamma, width, operation):
+    while world.going:
+        draft, parents = world.wait(world.submit("draft", operation(world.text, gamma, width)))
+        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        world.commit(descend(world, draft, parents, rows).tokens)
+
+
+def test_independent_draws_tested_as_if_without_replacement_are_found():
+    assert error(drawn_by, gamma=1, width=2, operation=Grow) < 1e-12
+    assert error(drawn_by, gamma=1, width=2, operation=Independent) > 1e-3
+
+
+def test_the_longest_of_independent_paths_is_not_lossless():
+    assert error(longest_of_independent_paths, gamma=1, width=1) < 1e-12
+    assert error(longest_of_independent_paths, gamma=1, width=2) > 1e-2
+
+
+def test_a_shape_that_looks_at_what_was_drawn_is_found():
+    """Only the likelier of two drawn siblings is kept, as if drafts were greedy."""
+    assert error(planted, gamma=1, width=2, test=best_of_two) > 1e-3
+
+
+def best_of_two(world, draft, parents, rows):
+    best = max(range(len(draft)), key=lambda n: draft[0].q[draft[n].token])
+    return descend(world, [draft[best]], (-1,), rows[[0, best + 1]])
+
+
+def test_wider_levels_pass_more_often():
+    """At a place the chance that none of w candidates passes falls with w; three kinds of token, 3
+    wide: every token is a candidate, so one passes. Within 200 places and more, seeds fixed."""
+    rates = []
+    for width in (1, 2, 3):
+        models = {"draft": Random(3, 5), "target": Random(3, 6)}
+        world = Virtual(models, Latency.ratio(5))
+        runs = []
+        for seed in range(10):
+            world.begin((0, 1), sampler=Sampler(1.0), coins=Coins(seed), limit=30)
+            TREE(world, 1, width)
+            runs.append(stats(world.end()))
+        rates.append(total(runs).acceptance_rate)
+    assert rates[0] < rates[1] < rates[2] == 1
+
+
+# -- degenerate cases -----------------------------------------------------------------------------
+@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.6, 3)], ids=str)
+def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampler):
+    for seed in range(5):
+        for gamma in (1, 2, 5):
+            models = {"draft": Random(4, seed), "target": Random(4, seed + 9)}
+            how = dict(sampler=sampler, coins=Coins(seed), gamma=gamma)
+            text, line = decode(TREE, models, 30, width=1, **how)
+            plain, trace = decode(METHODS["speculative"], models, 30, **how)
+            assert text == plain and stats(line) == stats(trace)
+            assert [(e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in line.events] == [
+                (e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events]
+
+
+def test_a_budget_of_one_is_a_single_candidate(decode):
+    _, trace = decode(TREE, {"draft": Random(4, 1), "target": Random(4, 2)}, 12, gamma=4, width=4,
+                      budget=1)
+    assert {len(e.tokens) for e in trace.operations if e.op == "grow"} == {1}
+
+
+@pytest.mark.parametrize("settings, says", [({"width": 0}, "width is 0: give at least 1"),
+                                            ({"budget": 0}, "budget is 0: give at least 1")])
+@pytest.mark.parametrize("name", ["tree", "easyspec"])
+def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
+    with pytest.raises(SpeclibError, match=says):
+        decode(METHODS[name], {"draft": Toy(0.5), "target": Toy()}, 4, gamma=2, **settings)
+
+
+# -- what it costs --------------------------------------------------------------------------------
+def test_a_level_takes_one_pass_whatever_its_width(decode):
+    """Constant clocks: an iteration takes gamma drafts and a target, whatever the width."""
+    for width in (1, 2, 4):
+        _, trace = decode(TREE, {"draft": Random(5, 1), "target": Random(5, 2)}, 20, gamma=3,
+                          width=width, latency=Latency.ratio(5, 10.0))
+        assert {e.dur for e in trace.operations if e.op == "grow"} == {6.0}
+        assert {e.dur for e in trace.operations if e.op == "score"} == {10.0}
+        s = stats(trace)
+        assert s.draft_runs == 3 * s.target_runs and s.seconds == 16.0 * s.rounds
+
+
+def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
+    """A draft of 1 s for one token, 2 s for three: after a text of two tokens (1.5 s), two levels
+    of three nodes each are fed (the third is not): 1.5 + 2 + 2."""
+    clock = Latency(Curve(((1, 1.0), (3, 2.0))), Curve(((1, 1.0),)))
+    world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, clock)
+    world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
+    drafted, parents = world.wait(world.draft.grow(world.text, 3, 3))
+    event, = world.end().operations
+    assert (len(drafted), event.dur, event.kept, event.fed, event.last) == (9, 5.5, 0, 8, 6)
+    assert event.parents == parents and max(event.ahead) == 2
+
+
+def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
+    """A draft that is always right: its first candidates pass, so the target is fed the bonus and
+    the next tree, the draft the last level and the bonus."""
+    words = tuple(range(1, 60))
+    models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
+    _, trace = decode(TREE, models, 20, gamma=4, width=3)
+    later = [e for e in trace.operations if e.round > 0]
+    assert {e.fed - e.last for e in later if e.op == "score"} == {1}
+    assert {e.fed - e.last for e in later if e.op == "grow"} == {2}
+
+
+# -- transformers ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"])
+def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sampler):
+    torch = pytest.importorskip("torch")
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from speclib.models.hf import HFModel
+
+    class Plain(HFModel):
+        level = property()
+
+    torch.manual_seed(0)
+    network = LlamaForCausalLM(LlamaConfig(
+        vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, max_position_embeddings=64)).double()
+    for seed in range(4):
+        one, two = HFModel(network, 61), Plain(network, 61)
+        for _ in range(2):                  # from an empty cache, and from what a tree left
+            (a, q), (b, r) = (perform(Grow((3, 1, 4), 4, 5), model,
+                                      Request(seed, Coins(seed), sampler)).value
+                              for model in (one, two))
+            assert a == b
+            np.testing.assert_allclose(q, r, atol=1e-12)
+            assert one.prefix.fed == [3, 1, 4, a[0][0]]
+        np.testing.assert_allclose(one.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)),
+                                   two.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)), atol=1e-12)
