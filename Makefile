@@ -47,7 +47,7 @@ lab: $(READY)    ## open the notebooks in JupyterLab
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
 	$(PY) -m speclib store notebooks/learn/*.ipynb
 
-models: $(READY)  ## retrain the embedded models (an hour on two cores)
+models: $(READY)  ## retrain the embedded models (two hours on two cores)
 	$(PY) -m speclib.models.training
 
 merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger.csv
