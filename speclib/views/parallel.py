@@ -64,21 +64,24 @@ def _totals(figure, i: int, filled, group: str) -> None:
 
 def sizes(filled) -> go.Figure:
     """A line per column over the LP size, a panel per unit and kind. Of columns that come in two,
-    "not" marks the dotted one of a colour."""
+    the one that is "not" so, or another model's, is the dotted line of a colour."""
     table = filled.table
-    units = dict.fromkeys(table.setting("", c)["unit"] for c in table.column_labels)
-    shown = [(unit, kind) for unit in units for kind in filled.kinds
+    colours = list(dict.fromkeys(map(_colour, table.column_labels)))
+    metrics = {(s := table.setting("", c))["unit"]: s["metric"] for c in table.column_labels}
+    shown = [(unit, kind) for unit in metrics for kind in filled.kinds
              if columns_of(filled, kind, unit)]
-    figure = panels([f"{table.metric.replace('_', ' ') if unit == table.unit else unit} [{kind}]"
-                     for unit, kind in shown], 2)
+    figure = panels([f"{metrics[unit].replace('_', ' ')} [{kind}]" for unit, kind in shown], 2)
     for i, (unit, kind) in enumerate(shown):
-        columns = columns_of(filled, kind, unit)
-        colours = list(dict.fromkeys(c.split(",")[0] for c in columns))
-        for column in columns:
+        for column in columns_of(filled, kind, unit):
             found = {int(r): filled.values[kind][r, column] for r in table.row_labels
                      if (r, column) in filled.values[kind]}
             _line(figure, i, list(found), list(found.values()), column.split(" / ")[0],
-                  PALETTE[::-1][colours.index(column.split(",")[0]) % len(PALETTE)],
+                  PALETTE[::-1][colours.index(_colour(column)) % len(PALETTE)],
                   "dot" if ", not " in column or ": " in column else "solid")
     finish(_once(figure), filled, len(shown), 2, below=table.rows)
     return figure.update_xaxes(dtick=1).update_yaxes(title_text="", rangemode="normal")
+
+
+def _colour(column: str) -> str:
+    """What two columns share that differ in calibration or model."""
+    return column.split(",")[0].split(": ")[-1]
