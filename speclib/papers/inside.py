@@ -66,6 +66,6 @@ def _resampled(values: np.ndarray) -> np.ndarray | None:
 
 def _note(s: dict, layers: np.ndarray) -> str:
     shared = [i for group in grouped(len(layers), s["lp"]) if len(group) > 1 for i in group[1:]]
-    return (f"mean over {len(layers)} layers, not dilated, and texts of {s['length']} tokens; "
+    return (f"mean over {len(layers)} layers, as trained, and texts of {s['length']} tokens; "
             f"lowest {layers.min():.3f} in layer {layers.argmin()}; of the layers that are given "
             f"another's input {fmean(layers[shared]):.3f}")
