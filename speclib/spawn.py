@@ -66,7 +66,10 @@ class Worker:
     def receive(self, timeout: float, setting: str = "timeout"):
         """The next message. Raises DeviceLost with the cause when none can come any more, or none
         came in ``timeout`` seconds (the argument ``setting``); the process is gone then."""
+        until = time.monotonic() + timeout
         ready = wait([self.pipe, *self.sentinels], timeout)
+        if any(process.exitcode == 0 for process in self.followers):    # the first will say why
+            ready = wait([self.pipe, self.process.sentinel], max(0.0, until - time.monotonic()))
         with contextlib.suppress(EOFError, OSError):
             if self.pipe in ready or self.pipe.poll():
                 return self.pipe.recv()
