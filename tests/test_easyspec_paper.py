@@ -93,10 +93,10 @@ def test_an_unknown_setting_of_one_kind_is_named(tmp_path):
 
 
 def test_speed_is_asked_of_dilated_models_and_acceptance_of_undilated_ones(paper):
-    asked = [w for item in ("table-2", "figure-4") for w in
+    asked = [w for item in ("table-2", "table-4", "figure-4") for w in
              wanted(paper.table(item), QUICK, ["measured"])]
     assert {w.stat for w in asked} == {"seconds", "draft_seconds", "verify_seconds",
-                                       "accepted_share", "decode_speed"}
+                                       "accepted_share", "decode_speed", "speed_variance"}
     for cell in asked:
         pair = load_pair(cell.spec.pair)
         assert (pair.target.shape is None) == (pair.draft.shape is None) == (
@@ -111,6 +111,18 @@ def test_measured_rows_have_prompts_and_a_temperature(paper):
     assert {(s.spec.settings, s.spec.gamma) for s in asked if s.spec.method == "easyspec"} == {
         ((("lp", 4), ("width", 8)), 5)}
     assert {w.spec.temperature for w in wanted(paper.table("table-2"), QUICK, ["virtual"])} == {0}
+
+
+def test_the_variance_of_table_4_is_of_the_measured_speeds_and_of_no_other(paper):
+    asked = wanted(paper.table("table-4"), QUICK)
+    spec = {w.spec: set() for w in asked if w.kind == "measured"}
+    for w in asked:
+        assert (w.kind == "measured") >= (w.stat == "speed_variance"), w
+        spec.get(w.spec, set()).add((w.row, w.stat))
+    of_both, of_shares = ({row for found in spec.values() for row, stat in found if stat in stats}
+                          for stats in (("decode_speed", "speed_variance"), ("accepted_share",)))
+    assert of_both == of_shares == {"MT", "TL", "SUM", "QA", "MR", "RAG"}
+    assert sorted(map(len, spec.values())) == [1] * 6 + [2] * 6     # one run, two statistics
 
 
 def test_figure_4_asks_for_every_size_width_and_calibration(paper):

@@ -226,7 +226,7 @@ def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(tmp_path, mo
     monkeypatch.setattr(corpus, "CATEGORIES", ("qa",))
     monkeypatch.setitem(drafts.DRAFTS, "draft-qwen", TINY_QWEN)
     tokenizer.train(tokenizer.texts(corpus.tasks(0), 50)).save_pretrained(tmp_path / "target")
-    fit.save(fit.build(TINY, 0), tmp_path / "target")
+    fit.save(fit.build(TINY_QWEN, 0), tmp_path / drafts.TEACHER["draft-qwen"])
     how = "draft --only draft-qwen --no-compile --batch 1 --text-steps"
     drafts.main(f"{how} 3 --draft-steps 0".split())
     other = fit.build(TINY_QWEN, 9)
@@ -242,7 +242,9 @@ def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(tmp_path, mo
     assert tokens == {3: 3 * 512, 2: 2 * 512}
     assert set(card["acceptance"]) == {"qa", "overall"}
     assert "draft-qwen/model.safetensors" in (tmp_path / "SHA256SUMS").read_text()
-    assert {path.name for path in tmp_path.iterdir()} == {"target", "draft-qwen", "SHA256SUMS"}
+    assert card["teacher"] == "target-qwen"
+    assert {path.name for path in tmp_path.iterdir()} == {"target", "target-qwen", "draft-qwen",
+                                                          "SHA256SUMS"}
 
 
 def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):

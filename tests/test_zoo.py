@@ -15,10 +15,13 @@ from speclib.models.training.folders import MODELS  # noqa: E402
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
 LADDER = ["draft-good", "draft-fair", "draft-plain", "draft-poor"]      # best first
 DEEP = {"draft-deep": fit.DEEP, "draft-qwen": fit.QWEN}
-SHAPES = {"target": fit.TARGET} | dict.fromkeys(LADDER, fit.DRAFT) | DEEP
+TARGETS = {"target": fit.TARGET, "target-qwen": fit.QWEN_TARGET}
+TARGET = {"draft-qwen": "target-qwen"}      # of the others: target, of target-qwen too
+SHAPES = TARGETS | dict.fromkeys(LADDER, fit.DRAFT) | DEEP
 # Largest shapes that the stand-ins of data/pairs embed the two in: layers, width, heads, ffn.
-ROOM = {"target": (12, 768, 12, 2048)} | dict.fromkeys(LADDER, (4, 320, 5, 864))
+ROOM = dict.fromkeys(TARGETS, (12, 768, 12, 2048)) | dict.fromkeys(LADDER, (4, 320, 5, 864))
 ROOM |= dict.fromkeys(DEEP, (10, 512, 8, 352))
+DRAFTS = (*LADDER, *DEEP, "target-qwen")
 TASKS = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
 
 
@@ -30,7 +33,7 @@ def load(name):
 
 @pytest.fixture(scope="module")
 def target():
-    return load("target")
+    return {name: load(name) for name in TARGETS}
 
 
 @pytest.fixture(scope="module")
@@ -90,21 +93,22 @@ def test_all_models_share_one_tokenizer(name):
 
 @pytest.fixture(scope="module")
 def said(target, writer):
-    """Four prompts of five tasks and what the target says to them: about 1,500 positions."""
+    """Target -> four prompts of five tasks and what it says to them: about 1,500 positions."""
     asked = {task: [writer.prompt(one) for one in corpus.shipped(task, 4)] for task in TASKS}
-    return [(prompts, measure.write(target, prompts, 96)) for prompts in asked.values()]
+    return {name: [(prompts, measure.write(target[name], prompts, 96))
+                   for prompts in asked.values()] for name in TARGETS}
 
 
 @pytest.fixture(scope="module")
 def agreed(said):
-    """Draft -> (positions where it agrees with the target, positions)."""
-    counts = {name: [measure.agreement(load(name), *one) for one in said]
-              for name in (*LADDER, *DEEP)}
+    """Draft -> (positions where it agrees with its target, positions)."""
+    counts = {name: [measure.agreement(load(name), *one)
+                     for one in said[TARGET.get(name, "target")]] for name in DRAFTS}
     return {name: [sum(column) for column in zip(*found, strict=True)]
             for name, found in counts.items()}
 
 
-@pytest.mark.parametrize("name", (*LADDER, *DEEP))
+@pytest.mark.parametrize("name", DRAFTS)
 def test_a_draft_agrees_with_the_target_as_its_card_says(agreed, name):
     """0.06 is more than four deviations for the best draft, three for the worst."""
     (same, total), stated = agreed[name], cards.run_of(name)["acceptance"]
@@ -119,10 +123,11 @@ def test_the_drafts_are_a_ladder_of_acceptance(agreed):
     assert overall == pytest.approx([0.97, 0.91, 0.85, 0.7], abs=0.02)
 
 
-def test_the_target_answers_shipped_prompts_in_the_right_form(target, writer):
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_answers_shipped_prompts_in_the_right_form(name, target, writer):
     def said(category, count):
         prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
-        return [writer.bpe.decode(ids) for ids in measure.write(target, prompts, 200)]
+        return [writer.bpe.decode(ids) for ids in measure.write(target[name], prompts, 200)]
 
     for text in said("humaneval", 4):
         compile("def f(values):\n" + text, "answer", "exec")

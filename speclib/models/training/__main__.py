@@ -26,7 +26,9 @@ from .folders import MODELS
 
 TOKENIZER_TASKS, TOKENIZER_LIBRARY = 16_000, 150_000
 FIRST = "On the training text"
-DRAFTS = {"draft-good": fit.DRAFT, "draft-deep": fit.DEEP, "draft-qwen": fit.QWEN}
+DRAFTS = {"draft-good": fit.DRAFT, "draft-deep": fit.DEEP,  # in this order; target-qwen is a
+          "target-qwen": fit.QWEN_TARGET, "draft-qwen": fit.QWEN}  # draft of zoo/target too
+TEACHER = {"draft-qwen": "target-qwen"}  # the others learn from zoo/target
 WORSE = {"draft-good": {"draft-fair": 500, "draft-plain": 400, "draft-poor": 200}}  # at which step
 OFTEN = gcd(*chain(*(worse.values() for worse in WORSE.values())))  # steps between two savings
 
@@ -107,24 +109,26 @@ def stored(name: str, device: str) -> PreTrainedModel:
 
 
 def make_drafts(given: argparse.Namespace, command: str) -> None:
-    """The drafts, distilled one after the other from the saved target; `--only`: one of them."""
+    """The drafts, distilled one after the other from their saved target; `--only`: one of them."""
     writer = bpe.Writer(AutoTokenizer.from_pretrained(MODELS / "target"))
-    target = stored("target", given.device)
-    said = cache(partial(distil.answers, target, writer, given.answers, given.seed + 3))
+    said = cache(lambda teacher: distil.answers(
+        stored(teacher, given.device), writer, given.answers, given.seed + 3))
     for name in [given.only] if given.only else DRAFTS:
+        teacher = TEACHER.get(name, "target")
+        target = stored(teacher, given.device)
         made = command if given.text_steps else f"{cards.run_of(name)['command']} && {command}"
         names = (name, *WORSE.get(name, {})) if given.text_steps else (name,)
         for kept, file in product(names, ("tokenizer.json", "tokenizer_config.json",
                                           "chat_template.jinja")):
             (MODELS / kept).mkdir(exist_ok=True)
             shutil.copy(MODELS / "target" / file, MODELS / kept / file)
-        runs = make_draft(given, name, writer, distil.likeness(target), said)
+        runs = make_draft(given, name, writer, distil.likeness(target), partial(said, teacher))
         for kept in names:
             acceptance = measure.by_task(target, stored(kept, given.device), writer)
             passes = runs if kept == name else {
                 f"Snapshot at step {WORSE[name][kept]} of: {FIRST}": runs[FIRST]}
             cards.write(kept, f"zoo/{kept}", DRAFTS[name], bpe.VOCABULARY, passes, made,
-                        acceptance)
+                        acceptance, teacher)
 
 
 def make_draft(given: argparse.Namespace, name: str, writer: bpe.Writer, loss: Callable,

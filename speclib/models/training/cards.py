@@ -35,8 +35,10 @@ def table(values: dict[str, object], head: tuple[str, str]) -> str:
 
 
 def write(name: str, title: str, shape: Shape, vocabulary: int, runs: dict[str, dict],
-          command: str, acceptance: dict[str, float] | None = None) -> None:
-    """Write `card.md` and `card.json` of the checkpoint `name`; `runs` are the fits' summaries."""
+          command: str, acceptance: dict[str, float] | None = None,
+          teacher: str | None = None) -> None:
+    """Write `card.md` and `card.json` of the checkpoint `name`. `runs`: the fits' summaries;
+    `teacher`: the checkpoint a draft was distilled from, which `acceptance` is by."""
     facts = {"architecture": shape.family, "layers": shape.layers, "width": shape.width,
              "heads": shape.heads, "feed-forward width": shape.ffn, "head_dim": 64,
              "vocabulary": vocabulary, "parameters": f"{parameters(shape, vocabulary):,}",
@@ -46,14 +48,15 @@ def write(name: str, title: str, shape: Shape, vocabulary: int, runs: dict[str, 
     for run, values in runs.items():
         parts.append(f"## {run}\n\n" + table(values, ("figure", "value")))
     if acceptance:
-        parts.append("## Acceptance\n\nGreedy, in float32, twelve shipped prompts per task, up to "
-                     "96 new tokens each: the share of positions along the target's own output "
-                     "where the draft's most likely token is the target's.\n\n"
+        parts.append(f"## Acceptance\n\nBy zoo/{teacher}, which it was distilled from. Greedy, in "
+                     "float32, twelve shipped prompts per task, up to 96 new tokens each: the "
+                     "share of positions along the target's own output where the draft's most "
+                     "likely token is the target's.\n\n"
                      + table(acceptance, ("task", "accepted / tested")))
     (MODELS / name / "card.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     row = {"shape": [shape.layers, shape.width, shape.heads, shape.ffn],
            "architecture": shape.family, "command": command, "runs": runs,
-           "acceptance": acceptance or {}}
+           "acceptance": acceptance or {}, **({"teacher": teacher} if teacher else {})}
     text = json.dumps(row, indent=1, ensure_ascii=False) + "\n"
     (MODELS / name / "card.json").write_text(text, encoding="utf-8")
 

@@ -50,7 +50,8 @@ class Plan:
 TARGET = Shape(layers=6, width=256, heads=4, ffn=688)
 DRAFT = Shape(layers=3, width=192, heads=3, ffn=512)
 DEEP = Shape(layers=10, width=128, heads=2, ffn=352)  # enough layers for groups of 2 to 5
-QWEN = Shape(layers=10, width=128, heads=2, ffn=352, family="qwen2")
+QWEN_TARGET = Shape(layers=6, width=128, heads=2, ffn=352, family="qwen2")
+QWEN = Shape(layers=10, width=96, heads=2, ffn=176, family="qwen2")
 
 
 def build(shape: Shape, seed: int) -> PreTrainedModel:
