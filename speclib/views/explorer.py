@@ -15,16 +15,13 @@ import ipywidgets as widgets
 from ..errors import SpeclibError
 from ..theory import dsi_speed, duodecoding_speed, pearl_speed, sd_speed
 from ..trace import Trace
+from .controls import box, control, stored
+from .following import Shown
 from .runs import Run, percent, speedup, untested, waits
-from .timeline import Timeline, bundle
+from .timeline import Timeline
 
 CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
             "alpha": (0.0, 1.0, 0.01, 0.8)}
-SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)",
-           "servers": "target servers", "cancel": "stale work ends", "k": "k (sequences)",
-           "doubt": "doubt (of the draft)", "first": "first budget", "lp": "N (layers at once)",
-           "fuzzy": "kept per layer", "latency": "clock", "calibrate": "calibration",
-           "share": "attention's share", "gather": "gather, ms", "width": "tree width"}
 COLUMNS = ("", "speed-up here", "expected of a long text", "over SD", "accepted", "never tested",
            "device time per token", "waiting")
 
@@ -46,42 +43,6 @@ def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, 
         return float("nan")
     return (sd_speed(alpha, gamma, 1 / c, 1.0) if method == "speculative"
             else pearl_speed(alpha, gamma, 1 / c, 1.0, without))
-
-
-def control(name: str, spec) -> widgets.Widget:
-    """(low, high, step, value) -> a slider; names, or a dict of names and values -> a dropdown; a
-    widget -> itself."""
-    style, label = {"description_width": "120px"}, SYMBOLS.get(name, name)
-    if isinstance(spec, widgets.Widget):
-        return spec
-    if isinstance(spec, dict) or spec and all(isinstance(s, str) for s in spec):
-        options = list(spec.items()) if isinstance(spec, dict) else list(spec)
-        return widgets.Dropdown(options=options, description=label, style=style)
-    if len(spec) != 4:
-        raise SpeclibError(f"control {name!r} is {spec!r}: give (low, high, step, value), a tuple "
-                           "of names, a dict of names and values, or a widget")
-    low, high, step, value = spec
-    kind = widgets.IntSlider if all(isinstance(s, int) for s in spec) else widgets.FloatSlider
-    return kind(min=low, max=high, step=step, value=value, description=label, style=style,
-                continuous_update=True, layout={"width": "340px"})
-
-
-def stored(made: Mapping, first: dict) -> tuple[Callable, dict]:
-    """Results by value, and {name: the value shown first} -> what an Explorer is made of."""
-    (name, value), = first.items()
-    slider = widgets.SelectionSlider(
-        options=list(made), value=value, description=SYMBOLS.get(name, name),
-        style={"description_width": "120px"}, layout={"width": "340px"})
-
-    def look_up(**values):
-        return made[values[name]]
-
-    return look_up, {name: slider}
-
-
-def box(controls: dict) -> widgets.Box:
-    """The controls side by side, as many as fit."""
-    return widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
 
 
 def times(ratio: float) -> str:
@@ -114,7 +75,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
     return f'<table style="font-size: 15px; font-variant-numeric: tabular-nums">{body}</table>'
 
 
-class Explorer(widgets.VBox):
+class Explorer(Shown, widgets.VBox):
     """``simulate(**values)`` returns a list of results or traces, or a single one; then it is also
     asked for plain decoding (method="autoregressive"), the baseline. ``controls`` maps the names of
     its arguments to what ``control`` takes; ``theory(**values)`` gives the expected speed-up of
@@ -163,11 +124,9 @@ class Explorer(widgets.VBox):
                  for name, ratio, known, over, share, untested, price, idle in self.rows()]
         return "\n".join([f"explorer at {settings}", *lines, self.timeline.text()])
 
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
-        return bundle(self, self.text(), self.timeline)
+    @property
+    def still(self) -> Timeline:
+        return self.timeline
 
 
 def explorer(simulate, controls: dict | None = None, theory=expected_speedup,

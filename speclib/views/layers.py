@@ -9,15 +9,14 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-import ipywidgets as widgets
-
 from ..errors import SpeclibError
 from ..schedule import Part, lasts, schedule, spans
-from .explorer import box, control, times
+from .controls import control
+from .explorer import times
+from .following import Following
 from .runs import duration, percent
 from .shapes import FONT, GUTTER, PAD, SIDE, Frame, text_width
 from .svg import FONTS, INK, QUIET, n, patterns, tag, words
-from .timeline import bundle
 
 CONTROLS = {"lp": (1, 8, 1, 4), "devices": (1, 8, 1, 4), "layers": (3, 40, 1, 32),
             "share": (0.0, 1.0, 0.01, 0.66), "gather": (0.0, 2.0, 0.02, 0.0)}
@@ -93,7 +92,7 @@ def axis(y: float, frame: Frame) -> str:
                                   text_anchor="middle", fill=INK)
 
 
-class Layers(widgets.VBox):
+class Layers(Following):
     """Sliders above the two schedules. ``layer``: seconds of a layer in an exact pass; of these
     ``share`` are its attention's, and ``gather`` milliseconds hand over a group's outputs.
     ``controls`` as an Explorer's; one left out stands at its default and does not move. Raises
@@ -104,12 +103,8 @@ class Layers(widgets.VBox):
         if unknown:
             raise SpeclibError(f"no control {unknown[0]!r} here; known: {', '.join(CONTROLS)}")
         self.layer = layer
-        self.controls = {name: control(name, spec)
-                         for name, spec in (CONTROLS if controls is None else controls).items()}
-        self.map = widgets.HTML(self.picture())
-        for slider in self.controls.values():
-            slider.observe(self._moved, "value")
-        super().__init__([box(self.controls), self.map])
+        super().__init__({name: control(name, spec) for name, spec in
+                          (CONTROLS if controls is None else controls).items()})
 
     @property
     def values(self) -> dict:
@@ -152,9 +147,6 @@ class Layers(widgets.VBox):
                    height=high, viewBox=f"0 0 {wide} {high}", font_family=FONTS, font_size=FONT,
                    fill=QUIET, style="max-width:100%;height:auto")
 
-    def _moved(self, _) -> None:
-        self.map.value = self.picture()
-
     def text(self) -> str:
         """The settings, the groups, both times, and how much each device does that no other does
         before it."""
@@ -165,13 +157,6 @@ class Layers(widgets.VBox):
         return "\n".join([f"layers at {settings}", *self.heads(),
                           f"groups: {', '.join(spans(at['layers'], at['lp']))}",
                           f"own work of each device: {', '.join(own)}"])
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
-        return bundle(self, self.text(), self)
-
 
 def layers(layer: float = 0.85e-3, controls: dict | None = None) -> Layers:
     """A draft pass over devices, exact and fuzzy, following sliders; see ``Layers``. A layer takes

@@ -7,15 +7,15 @@ a slider moves. Knows no method and no run: these are formulas.
 
 from __future__ import annotations
 
-import ipywidgets as widgets
 import numpy as np
 
 from ..errors import SpeclibError
 from ..theory import dsi_speed, sd_speed
-from .explorer import box, control, times
+from .controls import control
+from .explorer import times
+from .following import Following
 from .shapes import FONT, PAD
 from .svg import FONTS, INK, QUIET, n, tag, words
-from .timeline import bundle
 
 EDGES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5)                  # of the bands, times plain decoding
 BANDS = ("#b5427f", "#d987b0", "#f2cfe1",                   # slower: pink, as printed
@@ -102,7 +102,7 @@ def draw(values: dict) -> str:
                font_size=FONT, fill=QUIET, style="max-width:100%;height:auto")
 
 
-class Regions(widgets.VBox):
+class Regions(Following):
     """Sliders above the two maps. ``controls`` as an Explorer's, or those of one: then both move
     together. Raises SpeclibError where one of ``NEEDS`` is missing."""
 
@@ -114,21 +114,10 @@ class Regions(widgets.VBox):
         if missing:
             raise SpeclibError(f"the maps need controls for {', '.join(NEEDS)}; there is none for "
                                f"{', '.join(missing)}")
-        self.controls = {name: control(name, controls[name]) for name in NEEDS}
-        self.map = widgets.HTML(self.picture())
-        for slider in self.controls.values():
-            slider.observe(self._moved, "value")
-        super().__init__([box(self.controls), self.map])
-
-    @property
-    def values(self) -> dict:
-        return {name: slider.value for name, slider in self.controls.items()}
+        super().__init__({name: control(name, controls[name]) for name in NEEDS})
 
     def picture(self) -> str:
         return draw(self.values)
-
-    def _moved(self, _) -> None:
-        self.map.value = self.picture()
 
     def text(self) -> str:
         """The settings, the speeds there, and how much of each map is slower than plain."""
@@ -137,13 +126,6 @@ class Regions(widgets.VBox):
         return "\n".join([f"regions at {settings}", *(
             f"{name}: {times(points[name])} plain decoding here, slower than it in "
             f"{np.mean(grid < 1):.0%} of the map" for name, grid in grids.items())])
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
-        return bundle(self, self.text(), self)
-
 
 def regions(controls: dict | None = None) -> Regions:
     """Maps of where SI and DSI are faster than plain decoding, following sliders; see Regions."""

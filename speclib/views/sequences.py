@@ -14,11 +14,11 @@ import ipywidgets as widgets
 
 from ..errors import SpeclibError
 from .branching import Round, rounds_of
-from .explorer import box
+from .controls import box
+from .following import Shown
 from .runs import chosen, run_of
 from .shapes import FONT, PAD, label_of, text_width
 from .svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, patterns, tag, words
-from .timeline import bundle
 from .trees import Grown, head
 from .trees import draw as tree
 
@@ -96,7 +96,7 @@ def high(shown: Round | Grown) -> int:
     return shown.high if isinstance(shown, Grown) else height(shown.branch.sequences)
 
 
-class Sequences(widgets.VBox):
+class Sequences(Shown, widgets.VBox):
     """A slider over the rounds of a run, above the tree of each. ``shown``: a result or trace, or
     several by the value of what they differ in, which ``by`` names: then a second slider chooses
     among them, and the round of the next run is the one nearest in the text. ``round``: the first
@@ -152,13 +152,6 @@ class Sequences(widgets.VBox):
         of = f"{self.chooser.description} = {self.chooser.value}: " * (len(self.rounds) > 1)
         return "\n".join([f"tree, {of}{len(self.rounds[self.chooser.value])} rounds",
                           *self.round.lines()])
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
-        return bundle(self, self.text(), self)
-
 
 def sequences(shown, round: int | None = None, by: str = "run") -> Sequences:
     """The sequences of a run of duodecoding, or the trees of one of tree or easyspec, round by

@@ -1,13 +1,11 @@
 """The timeline as something to look at: a widget in notebooks, a picture everywhere else.
 
-Widgets are lost when a notebook is saved, and untrusted notebooks show none; so one MIME bundle
-carries the widget, a PNG and plain text. The picture itself is made by ``layout`` and ``svg``.
+The picture itself is made by ``layout`` and ``svg``.
 """
 
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from html import escape
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import anywidget
 import traitlets
 
 from ..errors import SpeclibError
+from .following import Shown
 from .layout import layout
 from .png import png
 from .runs import run_of, summary
@@ -34,16 +33,7 @@ mount(document.getElementById("timeline"));
 """
 
 
-def bundle(widget, text: str, still: Timeline) -> tuple[dict, dict]:
-    """MIME data and metadata of ``widget``; frontends take the richest form they trust."""
-    view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
-    data = {"text/plain": text, "image/png": b64encode(png(still.picture(), 1.5)).decode(),
-            "application/vnd.jupyter.widget-view+json": view}
-    width, height = still.size
-    return data, {"image/png": {"width": width, "height": height}}
-
-
-class Timeline(anywidget.AnyWidget):
+class Timeline(Shown, anywidget.AnyWidget):
     """What every device did and when, for one or more runs on one time axis.
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result, instead of
@@ -85,12 +75,6 @@ class Timeline(anywidget.AnyWidget):
 
     def text(self) -> str:
         return summary(self.runs, self._figure.frame.unit)
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
-        return bundle(self, self.text(), self)
 
     def html(self) -> str:
         """A page of its own, with zoom and tooltips, that loads nothing from anywhere."""
