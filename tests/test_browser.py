@@ -198,6 +198,16 @@ def test_with_a_drafter_that_is_never_right_dsi_is_plain_decoding_and_sd_takes_t
 
 
 @lectures("30_dsi")
+def test_with_c_servers_dsi_is_as_fast_as_its_drafter_and_with_one_fewer_it_is_not(lecture):
+    """c = 5, drafts that are always right, each one checked alone."""
+    drag(lecture, "α", 1, "accepted 100 %")
+    drag(lecture, "lookahead", 0, "lookahead 1,")
+    for servers, full in ((4, False), (5, True)):
+        drag(lecture, "target servers", (servers - 1) / 7, f"lookahead 1, {servers} targets")
+        assert (speeds(lecture)[1] == "5.00") == full
+
+
+@lectures("30_dsi")
 def test_the_maps_follow_the_sliders_and_only_sis_turns_pink(lecture):
     maps = lecture.page.locator("svg", has_text="formulas for an endless text")
     for share, alpha in ((0, 0), (1, 1)):

@@ -14,7 +14,7 @@ QUICK = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0), "quick")
 
 @pytest.fixture(scope="module")
 def emulated():
-    with speclib.open_world("emulated", TOY, servers=2) as world:
+    with Processes(TOY, emulate=QUICK, servers=2) as world:
         yield world
 
 

@@ -367,8 +367,9 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     assert tree(world, TEXT)[0]
 
 
-@pytest.mark.parametrize(("number", "named"), [(0, "no answer of rank 0 in 6 s"),
-                                               (1, "rank 1 of 2 hung")])
+@pytest.mark.parametrize(("number", "named"), [
+    pytest.param(0, "no answer of rank 0 in 6 s", marks=pytest.mark.slow),
+    (1, "rank 1 of 2 hung")])
 def test_a_rank_that_hangs_is_named_in_time(tmp_path, number, named):
     with Processes(pair_of(tmp_path, 2), timeout=6) as world:
         begin(world)

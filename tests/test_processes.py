@@ -113,7 +113,7 @@ def overtaken(trace) -> int:
 
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
-@pytest.mark.parametrize("servers", [1, 2, 3, 4])
+@pytest.mark.parametrize("servers", [1, 2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel):
     late = caught_up = 0
     with Processes(TOY, servers=servers, cancel=cancel, emulate=AnyTime(servers)) as world:
