@@ -13,14 +13,15 @@ from .latency import load_latency
 
 COUNTS = {"gamma": "a draft length", "lookahead": "a lookahead",
           "servers": "a number of target servers"}
+GAMMA = {"easyspec": 5}     # fits its paper's times; c, of exact passes, says too little there
 MOST = 7                    # target servers beside a drafter: the paper's node of eight GPUs
 
 
 def settled(method: str, known: list[str], given: dict, world) -> dict:
     """``given`` for an open ``world``, checked, with a number for each "auto" that is ``known``:
-    gamma = round(c), the optimum of PEARL's Theorem 1; servers = ceil(c / lookahead), as far as
-    there are; lookahead = ceil(c / servers). Both auto: every server there is. A gamma like "c-2"
-    is round(c) - 2, at least 1.
+    gamma = round(c), the optimum of PEARL's Theorem 1, but for methods in ``GAMMA``; servers =
+    ceil(c / lookahead), as far as there are; lookahead = ceil(c / servers). Both auto: every server
+    there is. A gamma like "c-2" is round(c) - 2, at least 1.
 
     Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
     """
@@ -31,8 +32,9 @@ def settled(method: str, known: list[str], given: dict, world) -> dict:
     if now.get("servers", "auto") != "auto" and now["servers"] > there:
         raise SpeclibError(f"servers is {now['servers']}, but this world has {there} target "
                            f"device{'s' * (there > 1)}: open it with servers={now['servers']}")
+    gamma = GAMMA.get(method) if now.get("gamma") == "auto" else None
     formulas = {
-        "gamma": lambda: max(1, round(world.ratio) + offset(given.get("gamma", "auto"))),
+        "gamma": lambda: gamma or max(1, round(world.ratio) + offset(given.get("gamma", "auto"))),
         "servers": lambda: there if now["lookahead"] == "auto" else
         min(there, needed(world.ratio, now["lookahead"])),
         "lookahead": lambda: needed(world.ratio, now["servers"])}

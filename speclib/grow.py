@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .errors import SpeclibError
 from .operations import Request, Stopped
 from .tokens import certain
 from .tree import paths
@@ -27,10 +28,10 @@ class Grow(NamedTuple):
     to it, are among the ``width`` best of the level: that looks at no token that is yet to be
     drawn, or else q' would not be what they are drawn from.
 
-    With ``lp`` a drafter that can do so gives one input to up to so many of its layers, in *fuzzy*
-    passes; None or 1: all are exact. ``calibrate``: the first one is exact all the same, and what
-    fuzzy ones cached goes at the end, so that the next tree begins with an exact pass over what was
-    accepted.
+    With ``lp`` the drafter gives one input to up to so many of its layers, in *fuzzy* passes (one
+    that cannot raises SpeclibError); None or 1: all are exact. ``calibrate``: the first one is
+    exact all the same, and what fuzzy ones cached goes at the end, so that the next tree begins
+    with an exact pass over what was accepted.
 
     Source: fuzzy passes and calibration: EasySpec, sections 3.1, 3.2. A tree's shape is open there.
     """
@@ -44,7 +45,12 @@ class Grow(NamedTuple):
     name = "grow"
 
     def run(self, model, request: Request):
-        shares = self.lp is not None and hasattr(model, "drafting")
+        shares = hasattr(model, "drafting")
+        if self.lp and self.lp > 1 and not shares:
+            raise SpeclibError(f"lp is {self.lp}, but this draft cannot compute several layers at "
+                               "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
+                               "spread = \"layers\"; or give lp=1, which is tree SD")
+        shares = shares and self.lp is not None
         try:
             with model.drafting(self.lp, self.calibrate) if shares else nullcontext():
                 return self._grown(model, request)

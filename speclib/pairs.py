@@ -100,7 +100,7 @@ class Pair(BaseModel):
                         self.context)
         spec = spec if dilated else spec.model_copy(update={"shape": None})
         what = dtype, self.place.of(role, index), self.vocab, packed
-        if spec.spread == "layers":
+        if spec.spread == "layers" or (role, spec.spread) == ("draft", "blocks"):
             from .models.layered import load
             return load(spec, *what, rank)
         if rank is None:

@@ -8,11 +8,12 @@ from .pairs import ModelSpec, Pair
 
 
 def similarities(model: Pair | str, texts: str | Iterable[str], lp: int = 4,
-                 dtype: str = "auto") -> dict[str, list[float]]:
+                 dtype: str = "auto", device: str | None = None) -> dict[str, list[float]]:
     """Cosine similarity of exact and fuzzy states at ``lp`` layers to a group, per layer, averaged
     over the positions of ``texts``: {"h", "q", "k", "v", "Attn output": [one per layer]} (see
     models.layered). ``model``: of a pair the draft, as it was trained (a dilated one's added layers
-    say nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3.
+    say nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3. ``device``: where it
+    is computed, "cpu" or "cuda:0"; None: the first place of the pair's draft, or the CPU.
 
     Source: EasySpec, Table 5.
     """
@@ -20,7 +21,8 @@ def similarities(model: Pair | str, texts: str | Iterable[str], lp: int = 4,
     from .models.layered import similarities as of_ids
     from .models.zoo import tokenizer
     name = model if isinstance(model, str) else model.draft.model
-    words, built = tokenizer(name), network(ModelSpec(model=name), dtype, ("cpu",))
+    here = ("cpu" if isinstance(model, str) else model.place.of("draft", 0)[0])
+    words, built = tokenizer(name), network(ModelSpec(model=name), dtype, (device or here,))
     lines = [words.encode(text) for text in ([texts] if isinstance(texts, str) else texts)]
     found = [of_ids(built, ids, lp) for ids in lines]
     whole = sum(map(len, lines))

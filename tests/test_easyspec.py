@@ -61,14 +61,19 @@ class Watched(Random):
 # -- the loop -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
-@pytest.mark.parametrize("draft, lp", [(Random, 1), (Plain, 4)], ids=["lp=1", "a plain draft"])
+@pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
 def test_where_every_pass_is_exact_it_is_tree_sd_to_the_last_digit(decode, sampler, calibrate,
-                                                                   draft, lp):
+                                                                   draft):
     for seed in range(5):
         how = dict(sampler=sampler, coins=Coins(seed), gamma=3, width=3)
         tree, wanted = decode(TREE, models(seed), 30, **how)
-        text, trace = decode(EASY, models(seed, draft), 30, lp=lp, calibrate=calibrate, **how)
+        text, trace = decode(EASY, models(seed, draft), 30, lp=1, calibrate=calibrate, **how)
         assert text == tree and trace.events == wanted.events
+
+
+def test_a_draft_that_cannot_share_an_input_is_refused_and_not_called_fuzzy(decode):
+    with pytest.raises(SpeclibError, match='lp is 4, but.*spread = "layers"; or give lp=1'):
+        decode(EASY, models(0, Plain), 30, gamma=3, lp=4)
 
 
 @pytest.mark.parametrize("calibrate", [True, False])

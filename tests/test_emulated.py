@@ -56,8 +56,9 @@ def test_a_prefill_that_a_paper_leaves_out_is_no_overrun():
     assert plain.stats.overruns == 0
 
 
-def test_gamma_auto_is_the_emulated_cost_ratio():
+def test_gamma_auto_is_the_emulated_cost_ratio_and_easyspecs_that_of_its_paper():
     with Processes(TOY, emulate=Latency.ratio(4, 0.02)) as world:
         assert world.ratio == pytest.approx(4)
-        assert speclib.decode("x", method="pearl", world=world,
-                              max_new_tokens=4).trace.meta["gamma"] == 4
+        assert {method: speclib.decode("x", method=method, world=world,
+                                       max_new_tokens=4).trace.meta["gamma"]
+                for method in ("pearl", "easyspec")} == {"pearl": 4, "easyspec": 5}

@@ -46,7 +46,7 @@ ALLOWED = {
     "rounds": {"trace"}, "metrics": {"trace", "rounds"},
     "latency": {"errors", "paths", "models.grouping"}, "operations": {"errors", "tokens"},
     "branch": {"tokens", "operations"}, "tree": {"tokens", "operations"},
-    "grow": {"tokens", "operations", "tree"},
+    "grow": {"errors", "tokens", "operations", "tree"},
     "devices": {"errors", "operations", "branch", "tree", "grow"},
     "world": {"errors", "tokens", "trace", "operations", "devices"},
     "virtual": {"errors", "tokens", "trace", "operations", "world", "latency"},

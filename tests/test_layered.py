@@ -19,9 +19,11 @@ transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
+from speclib.grow import Grow  # noqa: E402
 from speclib.models.grouping import grouped  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.layered import STATES, Layered, similarities  # noqa: E402
+from speclib.operations import Request  # noqa: E402
 from speclib.pairs import Pair  # noqa: E402
 from speclib.processes import Processes  # noqa: E402
 from speclib.spawn import Worker  # noqa: E402
@@ -293,6 +295,24 @@ def test_a_network_is_its_own_again_after_a_fuzzy_pass():
 def test_a_spread_that_cannot_be_is_refused(model, said):
     with pytest.raises(SpeclibError, match=said):
         speclib.pair(target="zoo/target", draft=model)
+
+
+@pytest.mark.parametrize(("family", "kind"), [*zip(FAMILIES, [Layered] * 3, strict=True),
+                                              ("Gemma", HFModel)])
+def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
+        tmp_path, family, kind):
+    network(family).save_pretrained(tmp_path)
+    one = speclib.pair(target=str(tmp_path), draft=str(tmp_path))
+    assert type(one.build("draft")) is kind and type(one.build("target")) is HFModel
+    ask = Grow(TEXT, 4, 2, lp=4).run
+    request = Request(1, Coins(), PLAIN)
+    if kind is HFModel:
+        with pytest.raises(SpeclibError, match="lp is 4, but this draft cannot"):
+            ask(one.build("draft"), request)
+    else:
+        tokens, rows = ask(one.build("draft"), request)
+        told, wanted = ask(Layered(network(family), VOCAB), request)
+        assert tokens == told and np.abs(rows - wanted).max() < 1e-6
 
 
 # -- real ranks -----------------------------------------------------------------------------------

@@ -370,7 +370,7 @@ def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
     ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True,
                          text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     first, second = ran.stdout.strip().split("\n")
-    assert first == "torch HFModel"
+    assert first == "torch Layered"
     assert "make llamacpp" in second and "six minutes" in second and 'runtime = "torch"' in second
 
 

@@ -20,12 +20,13 @@ def easyspec(world, gamma: int, lp: int = 4, width: int = 8, budget: int | None 
     pass is fuzzy too, and what fuzzy passes cached stays.
 
     So the loop is that of tree SD, word for word: what is new lives inside the draft's forward pass
-    (``models.layered``; a pair's ``spread = "layers"`` gives it several devices). A draft that
-    cannot share inputs is exact in every pass, and with ``lp`` 1 any is: this is ``tree`` then.
+    (``models.layered``; a pair's ``spread = "layers"`` gives it several devices, any Llama or Qwen
+    draft can do it on one, at no gain). With ``lp`` 1 every pass is exact: this is ``tree`` then.
 
     Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; figure 4 for calibration's effect.
-    Differences from the paper: none in the drafter; gamma (5 fits its times), width and how a tree
-    is drawn and tested are not stated there: see ``tree``.
+    Differences from the paper: none in the drafter; gamma (5 fits its times, so "auto" is 5), width
+    and how a tree is drawn and tested are not stated there: see ``tree``. The authors' code, named
+    in data/papers/easyspec/paper.toml, was not looked at.
     """
     check(lp=lp, width=width, budget=budget)
     while world.going:

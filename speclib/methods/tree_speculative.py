@@ -16,7 +16,8 @@ def tree(world, gamma: int, width: int = 8, budget: int | None = None):
     decoding. One iteration takes gamma * t_draft + t_target, and commits more as width grows.
 
     Source: Miao et al. 2024 (SpecInfer); EasySpec, figure 2; removal without
-    replacement: Jeon et al. 2024, "Recursive Speculative Decoding", Yang et al. 2024.
+    replacement: Jeon et al. 2024, "Recursive Speculative Decoding"; Yang et al. 2024,
+    "Multi-Candidate Speculative Decoding".
     Differences from the papers: candidates are drawn without replacement, not independently; the
     tree's shape is ours (none is given). The caches keep the line of first candidates only: others
     that pass are fed again, in the next pass.

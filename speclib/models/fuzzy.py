@@ -26,10 +26,19 @@ from .hf import _layers
 from .ranks import ALONE
 
 
+def able(network) -> bool:
+    """Whether its layers can share an input: of a known architecture, and all of one kind."""
+    return type(network).__name__ in FAMILIES and len(_kinds(network)) < 2
+
+
+def _kinds(network) -> list[str]:
+    return sorted(set(getattr(network.config, "layer_types", None) or ()))
+
+
 def check(network) -> None:
     """Raises SpeclibError for layers that cannot share an input."""
-    kinds = sorted(set(getattr(network.config, "layer_types", None) or ()))
-    if type(network).__name__ not in FAMILIES or len(kinds) > 1:
+    kinds = _kinds(network)
+    if not able(network):
         raise SpeclibError(f"this {type(network).__name__} ({', '.join(kinds) or 'of other layers'}"
                            ") cannot run several of its layers at once (spread is 'layers'): take "
                            f"one of {', '.join(FAMILIES)} with one kind of attention, or leave "

@@ -77,9 +77,8 @@ class HFModel:
     def _sight(self, text, parents, kept: int) -> dict:
         """What the tokens after the first ``kept`` attend to, and where they stand."""
         start, device = len(text) - len(parents), self.network.device
-        sees = np.tri(len(text), dtype=bool)
-        sees[start:, start:] = ancestry(parents)
-        sees = sees[kept:]
+        sees = np.tri(len(text) - kept, len(text), kept, dtype=bool)
+        sees[max(0, start - kept):, start:] = ancestry(parents)[max(0, kept - start):]
         mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
         return {"attention_mask": mask.to(device),

@@ -15,7 +15,7 @@ import torch
 
 from ..operations import Stopped
 from ..tokens import Sampler
-from .fuzzy import check, fuzzy
+from .fuzzy import able, check, fuzzy
 from .hf import HFModel, _layers, network
 from .ranks import ALONE, Leading, joined
 
@@ -75,7 +75,7 @@ class Layered(HFModel):
 
     def _settle(self) -> None:
         """Whoever is not drafting wants no fuzzy keys."""
-        if self._fuzzy is None:
+        if self._fuzzy is None and len(self.prefix.fed) > self.exact:
             self.cut(self.exact)
 
     def _pass(self, text, last: int, sampler: Sampler, kept: int | None = None,
@@ -105,7 +105,12 @@ class LeadingDrafter(Leading):
 
 def load(spec, dtype: str, places: tuple[str, ...], vocab: int, packed: bool = True, rank=None):
     """Builds ``spec`` (a ModelSpec) as ``rank`` (a worker.Rank) of those on ``places`` has it;
-    None: as the only one, on the first of them."""
+    None: as the only one, on the first of them. With its ``spread`` left out: on all of them, and
+    where its layers cannot share an input there, an HFModel."""
+    if spec.spread == "blocks":
+        built = network(spec, dtype, places, packed)
+        alone = not hasattr(built, "hf_device_map")
+        return (Layered if alone and able(built) else HFModel)(built, vocab)
     number = rank.number if rank else 0
     built = network(spec, dtype, places[number:][:1], packed)
     if number:

@@ -5,7 +5,7 @@ computes the attention of its heads alone, and holds no other keys and values; a
 has its inputs cut, and the ranks' outputs are summed: twice a layer, the only messages. The head's
 outputs are cut and gathered. transformers itself does this to checkpoints while it reads them; here
 any network is cut once it is built, so dilated ones too, and packed afterwards. Each rank builds
-the whole network first.
+the whole network first, in the machine's memory; its place gets its share alone.
 
 Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP".
 """
@@ -57,8 +57,10 @@ class Tensors(HFModel):
 
 def load(spec, dtype: str, places: tuple[str, ...], vocab: int, packed: bool, rank):
     """Builds ``spec`` (a ModelSpec) as ``rank`` (a worker.Rank) of those on ``places`` has it."""
-    built = network(spec, dtype, places[rank.number:][:1], packed=False)
+    built = network(spec, dtype, (), packed=False)
     model = Tensors(built, vocab, rank.number, rank.size)
+    if places[rank.number].startswith("cuda"):
+        built.to(places[rank.number])
     if packed:
         pack(built)
     return joined(model, rank)
