@@ -231,3 +231,28 @@ def test_measured_numbers_have_panels_of_their_own(paper):
     assert len(chart(four).data) == 16
     five.values = {"paper": {(r, c): v for r, c, v in five.table.cells}}
     assert [list(t.x) for t in chart(five).data] == [[2, 3, 4]] * 5
+
+
+# -- claims about the print ----------------------------------------------------------------------
+def test_a_drop_in_percent_is_judged_in_points_and_as_a_share_of_itself(paper, filled):
+    """0.89 to 0.82 on IFEval, 0.83 to 0.73 on TL: 7 and 10 points; 0.92 and 0.88 of themselves."""
+    found = {(i, c.claim): (c.holds, c.value) for i in ("table-2", "table-4")
+             for c in filled[i].claims if c.kind == "paper"}
+    assert found["table-2", "accuracy-falls-by-at-most-7-points"] == ("yes", "0.07")
+    assert found["table-2", "accuracy-falls-by-at-most-7-percent-of-itself"] == ("no", "0.9213")
+    assert found["table-4", "accuracy-carries-over"] == ("yes", "0.1")
+    assert found["table-4", "accuracy-carries-over-as-a-share-of-itself"][0] == "no"
+
+
+def test_a_claim_that_drafting_takes_less_time_names_the_two_that_are_compared(paper):
+    said = {c.order: c.text for c in paper.table("table-2").claims if c.id.startswith("drafting-t")}
+    assert said == {(f"{method} / d", "EasySpec / d"): f"EasySpec spends less time drafting than "
+                    f"{name}, everywhere"
+                    for method, name in (("+tree", "the tree"), ("+sd", "speculative decoding"))}
+
+
+def test_figure_4_asks_at_each_width_for_the_best_size_and_for_one_too_large(paper):
+    asked = {(c.kind, c.column, c.expected or c.order) for c in paper.table("figure-4").claims
+             if "4" in (c.expected, *c.order)}
+    assert asked == {(kind, (f"width {w}, calibrated / throughput",), sizes) for w in (1, 4, 8, 12)
+                     for kind, sizes in (("argmax", "4"), ("order", ("4", "5")))}

@@ -398,6 +398,12 @@ def verdict(samples=None, **claim):
     ("yes", dict(kind="range", over="columns", of="3", by="2", low=1.25, high=3.0)),
     ("no", dict(kind="range", over="columns", of="3", by="2", low=1.25, high=2.9)),
     ("yes", dict(kind="range", over="columns", of="3", by="2", low=1.3, high=3.0, decimals=1)),
+    ("yes", dict(kind="range", over="columns", of="3", by=["minus", "2"], low=1.0, high=2.0)),
+    ("no", dict(kind="range", over="columns", of="3", by=["minus", "2"], low=1.0, high=1.9)),
+    ("yes", dict(kind="range", over="rows", of="B", by=["minus", "A"], reduce="max", low=4,
+                 high=4)),
+    ("yes", dict(kind="ratio", of=["2", "B"], by=["minus", "table-0", "4", "A"], expected=2.0)),
+    ("yes", dict(kind="ratio", of=["2", "A"], by=["minus", "2", "A"], expected=0.0)),
     ("yes", dict(kind="range", of=["3", "A"], low=1.0, high="c")),
     ("no", dict(kind="range", of=["4", "B"], low=1.0, high="c")),
     ("yes", dict(kind="equal", of=["*", "A"], expected=[1, 3, 2])),
@@ -415,6 +421,18 @@ def test_a_claim_without_numbers_is_neither_held_nor_broken():
     nothing = Numbers("measured", lambda *_: None, lambda *_: None)
     for claim in (one, one.model_copy(update={"kinds": ("paper",)})):
         assert claims.judge(claim, TABLE, nothing).holds == "n/a"
+
+
+@pytest.mark.parametrize("claim", [
+    dict(kind="range", over="columns", of="3", by=["2", "minus", "4"], low=0, high=1),
+    dict(kind="range", over="columns", of="3", by=["minus", "2", "4"], low=0, high=1),
+    dict(kind="ratio", of=["3", "A"], by=["minus", "2"], expected=1),
+    dict(kind="equal", of=["3", "A"], by=["minus", "3", "A"]),
+    dict(kind="order", over="column", row="3", by=["minus", "2"], order=["A", "B"]),
+])
+def test_a_claim_of_a_difference_and_a_quotient_or_of_a_wrong_form_is_named(claim):
+    with pytest.raises(SpeclibError, match=r"claim 'x': by = \[.*minus.*not both"):
+        verdict(**claim)
 
 
 def test_a_broken_claim_says_where_and_how_close_it_was():
@@ -456,6 +474,14 @@ def test_a_ratio_has_the_interval_of_the_joint_resamples():
     found = verdict({("3", "A"): 3 * swing, ("4", "A"): 2 * swing}, kind="ratio", of=["3", "A"],
                     by=["4", "A"], expected=1.49)
     assert found.holds == "no" and "interval" not in found.note     # 1.5 in every resample
+
+
+def test_a_difference_has_the_interval_of_the_joint_resamples():
+    """Both swing alike, so the difference is 1 in every resample."""
+    swing = np.linspace(-0.5, 0.5, 200)
+    found = verdict({("3", "A"): 3 + swing, ("4", "A"): 2 + swing}, kind="range", of=["3", "A"],
+                    by=["minus", "4", "A"], low=0, high=0.9)
+    assert found.note == "3 / A: 1 (95 %: 1 .. 1) not in 0 .. 0.9"
 
 
 # -- statistics and the ledger -------------------------------------------------------------------

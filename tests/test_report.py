@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 from types import SimpleNamespace
 
 import nbformat
@@ -222,6 +223,19 @@ def test_the_index_counts_cells_and_verdicts_by_kind(filled):
     assert sum(entry["counts"]["virtual"][h] for h in ("yes", "no", "n/a")) == len(found)
     html = report.index_page([entry | {"made": "2026-01-01 10:00, commit abc"}], {"cpu": "<x>"})
     assert "commit abc" in html and "quick" in html and "&lt;x&gt;" in html
+
+
+def test_folded_verdicts_say_each_source_and_count_our_own_checks_apart(filled):
+    html = tables.verdicts_html(filled, "no", ("paper",))
+    broken = {(f.table.item, c.claim) for f in filled.values() for c in f.claims
+              if c.kind == "paper" and c.holds == "no"}
+    sources = [c.source for f in filled.values() for c in f.table.claims
+               if (f.table.item, c.id) in broken]
+    assert sources and all(f"<span class=small>{escape(s)}</span>" in html for s in sources)
+    own = sum(s.startswith(("audit", "ours")) for s in sources)
+    assert 0 < own < len(sources)
+    assert (f"<summary>{len(sources)} verdicts on claims that do not hold: {len(sources) - own} on "
+            f"the paper's own, {own} on our checks</summary>") in html
 
 
 @pytest.mark.slow

@@ -1,13 +1,15 @@
 """Claims judged: does an ordering, a maximum, a ratio, a range, an equality hold among numbers?
 
 One judge for every kind of number; what a number is, and where it comes from, is not its business.
-The forms of a claim are described in ``paper.toml``.
+The fields of a claim are those of ``printed.Claim``. Where it has ``by``, quotients are compared;
+differences in ratios and ranges where ``by`` starts with "minus".
 """
 
 from __future__ import annotations
 
+from ..errors import SpeclibError
 from . import comparisons
-from .comparisons import Numbers, Verdict, once, reasons
+from .comparisons import MINUS, Numbers, Verdict, once, reasons
 from .ledger import ClaimRow
 from .printed import Claim, Table
 
@@ -16,6 +18,7 @@ SURE = 0.975                # of resamples must agree before an order counts as 
 
 def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
     """The verdict on ``claim`` of ``table`` for one kind of number."""
+    _check(claim)
     if numbers.kind not in claim.kinds:
         verdict = Verdict(None, "", "", "a claim about the print")
     else:
@@ -24,6 +27,17 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
             claim, table, comparisons.relative(claim, numbers) if divided else numbers)
     holds = {True: "yes", False: "no", None: "n/a"}[verdict.holds]
     return ClaimRow(table.paper.key, table.item, claim.id, numbers.kind, holds, *verdict[1:])
+
+
+def _check(claim: Claim) -> None:
+    """Fails where ``by`` has "minus" and is not ["minus", what is taken from ``of``]."""
+    if isinstance(claim.by, tuple) and MINUS in claim.by:
+        lengths = (2,) if claim.over else (3, 4)
+        if (claim.kind not in ("ratio", "range") or claim.by[0] != MINUS
+                or claim.by.count(MINUS) > 1 or len(claim.by) not in lengths):
+            raise SpeclibError(f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
+                               'ratio or range it is ["minus", label] with over, else ["minus", '
+                               "row, column]; it is a difference or a quotient, not both")
 
 
 # -- over labels: order, argmax ------------------------------------------------------------------

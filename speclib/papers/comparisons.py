@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import sub, truediv
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from .quantities import interval
 Number = float | None
 SLACK = 1e-9                # rounding of floating point, nothing else
 FEW = 8                     # numbers listed one by one; more are given as their range
+MINUS = "minus"             # before what ``by`` names: a difference, no quotient
 
 
 class Numbers(NamedTuple):
@@ -44,7 +46,7 @@ class Found(NamedTuple):
 
 
 def ratio(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """of / by = expected, within a relative tolerance."""
+    """of / by (or of - by) = expected, within a relative tolerance."""
     def expected(found):
         return claim.expected[found.label] if isinstance(claim.expected, dict) else claim.expected
     return _compare(claim, _reduced(claim, _quotients(claim, table, numbers)), expected)
@@ -67,7 +69,7 @@ def equal(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
 
 
 def inside(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """low <= of / by <= high, after rounding if the claim says to how many decimals."""
+    """low <= of / by (or of - by) <= high, rounded first if the claim says to how many decimals."""
     found, fails = _reduced(claim, _quotients(claim, table, numbers)), []
     ends = [end if isinstance(end, str) else f"{end:g}" for end in (claim.low, claim.high)]
     expected = " .. ".join(dict.fromkeys(ends))
@@ -84,28 +86,32 @@ def inside(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
 
 
 def _quotients(claim: Claim, table: Table, numbers: Numbers) -> list[Found]:
-    """of / by, or of alone, for each cell that has both."""
+    """of / by, of - by, or of alone, for each cell that has both."""
     tops, labels = _cells(claim.of, claim, table)
-    divide = claim.by is not None and claim.kind != "equal"
-    bottoms = _cells(claim.by, claim, table)[0] if divide else [None] * len(tops)
+    by, join = claim.by if claim.kind != "equal" else None, truediv
+    if isinstance(by, tuple) and by[0] == MINUS:
+        by, join = by[1] if claim.over else by[1:], sub
+    bottoms = [None] * len(tops) if by is None else _cells(by, claim, table)[0]
     out = []
     for label, top, bottom in zip(labels, tops, bottoms, strict=True):
-        value, unit = numbers.cell(*top), 1.0 if bottom is None else numbers.cell(*bottom)
-        if value is not None and unit:
-            out.append(Found(label, value / unit, top, _span(numbers, top, bottom)))
+        value, other = numbers.cell(*top), None if bottom is None else numbers.cell(*bottom)
+        if value is None or (bottom and (other is None or join is truediv and not other)):
+            continue
+        value = value if bottom is None else join(value, other)
+        out.append(Found(label, value, top, _span(numbers, top, bottom, join)))
     return out
 
 
-def _span(numbers: Numbers, top: tuple, bottom: tuple | None):
-    """The 95 % interval of a cell, or of the quotient of two, resampled together."""
+def _span(numbers: Numbers, top: tuple, bottom: tuple | None, join: Callable):
+    """The 95 % interval of a cell, or of two that are joined, resampled together."""
     above = numbers.samples(*top)
-    return interval(above if bottom is None else _divided(above, numbers.samples(*bottom)))
+    return interval(above if bottom is None else _joined(above, numbers.samples(*bottom), join))
 
 
-def _divided(above: np.ndarray | None, below: np.ndarray | None) -> np.ndarray | None:
+def _joined(above: np.ndarray | None, below: np.ndarray | None, join: Callable = truediv):
     """One by one; None where the two cannot be compared so."""
     comparable = above is not None and below is not None and len(above) == len(below)
-    return above / below if comparable else None
+    return join(above, below) if comparable else None
 
 
 def relative(claim: Claim, numbers: Numbers) -> Numbers:
@@ -119,8 +125,8 @@ def relative(claim: Claim, numbers: Numbers) -> Numbers:
         return None if top is None or not bottom else top / bottom
 
     def samples(item: str, row: str, column: str) -> np.ndarray | None:
-        return _divided(numbers.samples(item, row, column),
-                        numbers.samples(item, *under(row, column)))
+        return _joined(numbers.samples(item, row, column),
+                       numbers.samples(item, *under(row, column)))
     return numbers._replace(cell=cell, samples=samples)
 
 

@@ -14,6 +14,7 @@ from .grid import MISSING, ORDER, Entry, Grid, Source, by_reason, counts, grid, 
 
 STYLE = f"<style>{(Path(__file__).parent / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24                       # tables with more rows than this are folded
+OWN = ("audit", "ours")         # sources of claims that are not the paper's
 SIGNS = {"yes": ("✓", "holds"), "no": ("✗", "does not hold"), "n/a": ("–", "n/a")}
 
 
@@ -124,21 +125,29 @@ def _verdict(row) -> str:
 
 
 def verdicts_html(filled: dict, holds: str, kinds: Iterable[str]) -> str:
-    """The claims of all items with one verdict, folded: what a reader should know first."""
+    """The claims of all items with one verdict, folded: what a reader should know first. Those of
+    the paper and our own checks of it are counted apart."""
     found = [(f, c) for f in filled.values() for c in f.claims if c.holds == holds
              and c.kind in kinds]
     if not found:
         return ""
-    texts = {(f.table.item, c.id): c.text for f, _ in found for c in f.table.claims}
+    claims = {(f.table.item, c.id): c for f, _ in found for c in f.table.claims}
+    own = sum(claims[c.item, c.claim].source.startswith(OWN) for _, c in found)
     body = "".join(
-        f"<tr><th scope=row>{c.item}</th><td class=text>{escape(texts[c.item, c.claim])}</td>"
+        f"<tr><th scope=row>{c.item}</th><td class=text>{_said(claims[c.item, c.claim])}</td>"
         f"<td class=text>{escape(c.expected)}</td>{_verdict(c)}"
         f"<td data-kind={c.kind}>{c.kind}</td></tr>" for _, c in found)
     words = {"yes": "that hold", "no": "that do not hold", "n/a": "that could not be judged"}
-    return (f"<details><summary>{len(found)} verdicts on claims {words[holds]}</summary>"
+    return (f"<details><summary>{len(found)} verdicts on claims {words[holds]}: "
+            f"{len(found) - own} on the paper's own, {own} on our checks</summary>"
             '<div class="scroll" tabindex=0><table class="claims"><thead><tr><th>item</th>'
             "<th>claim</th><th>expected</th><th>found</th><th>kind</th></tr></thead>"
             f"<tbody>{body}</tbody></table></div></details>")
+
+
+def _said(claim) -> str:
+    """A claim and where it comes from."""
+    return f"{escape(claim.text)} <span class=small>{escape(claim.source)}</span>"
 
 
 def summary_html(filled: dict) -> str:
