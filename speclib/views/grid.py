@@ -176,18 +176,6 @@ def sources_of(filled, others: Iterable = ()) -> dict[str, list[str]]:
                    for line, models in found.items()] for kind, found in lines.items()}
 
 
-def counts(filled: dict) -> dict[str, dict[str, int]]:
-    """Kind -> cells filled, claims by verdict."""
-    found = {}
-    for kind in ORDER:
-        claims = [c for f in filled.values() for c in f.claims if c.kind == kind]
-        cells = sum(len(f.values.get(kind, {})) for f in filled.values())
-        if cells:
-            found[kind] = {"cells": cells} | {
-                h: sum(c.holds == h for c in claims) for h in ("yes", "no", "n/a")}
-    return found
-
-
 def by_reason(errors: dict[str, str]) -> list[tuple[str, list[str]]]:
     """Why cells failed -> which: one cause often fails many."""
     found: dict[str, list[str]] = {}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .grid import MISSING, ORDER, Grid, by_reason, counts, grid, sources_of
+from .grid import MISSING, ORDER, Grid, by_reason, grid, sources_of
 from .tables import LONG, SIGNS, places
+from .tally import COUNTS, counts
 
 KINDS = """Every number has a kind. `paper`: printed there. `virtual`: the method's real code on a
 simulated clock, with the paper's own latencies; reproducible to the last digit. `emulated`: that
@@ -140,4 +141,4 @@ def _sources(filled, others: Iterable) -> str:
 # -- summary -------------------------------------------------------------------------------------
 def summary_md(filled: dict) -> str:
     rows = [[f"`{kind}`", *map(str, c.values())] for kind, c in counts(filled).items()]
-    return pipes(["kind", "cells", "claims that hold", "do not hold", "not judged"], rows)
+    return pipes([*COUNTS], rows)

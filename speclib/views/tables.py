@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from .grid import MISSING, ORDER, Entry, Grid, Source, by_reason, counts, grid, sources_of
+from .grid import MISSING, ORDER, Entry, Grid, Source, by_reason, grid, sources_of
+from .tally import COUNTS, counts, is_own
 
 STYLE = f"<style>{(Path(__file__).parent / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24                       # tables with more rows than this are folded
-OWN = ("audit", "ours")         # sources of claims that are not the paper's
 SIGNS = {"yes": ("✓", "holds"), "no": ("✗", "does not hold"), "n/a": ("–", "n/a")}
 
 
@@ -132,7 +132,7 @@ def verdicts_html(filled: dict, holds: str, kinds: Iterable[str]) -> str:
     if not found:
         return ""
     claims = {(f.table.item, c.id): c for f, _ in found for c in f.table.claims}
-    own = sum(claims[c.item, c.claim].source.startswith(OWN) for _, c in found)
+    own = sum(is_own(claims[c.item, c.claim]) for _, c in found)
     body = "".join(
         f"<tr><th scope=row>{c.item}</th><td class=text>{_said(claims[c.item, c.claim])}</td>"
         f"<td class=text>{escape(c.expected)}</td>{_verdict(c)}"
@@ -151,12 +151,12 @@ def _said(claim) -> str:
 
 
 def summary_html(filled: dict) -> str:
-    """Per kind: cells filled, claims by verdict."""
+    """Per kind: cells filled, verdicts."""
     body = "".join(f"<tr><th scope=row data-kind={kind}>{kind}</th>"
                    + "".join(f"<td>{n}</td>" for n in c.values()) + "</tr>"
                    for kind, c in counts(filled).items())
-    return (f'{STYLE}<div class="speclib"><div class="scroll"><table><thead><tr><th>kind</th>'
-            "<th>cells</th><th>claims that hold</th><th>do not hold</th><th>not judged</th></tr>"
+    head = "".join(f"<th>{name}</th>" for name in COUNTS)
+    return (f'{STYLE}<div class="speclib"><div class="scroll"><table><thead><tr>{head}</tr>'
             f"</thead><tbody>{body}</tbody></table></div></div>")
 
 
