@@ -29,6 +29,7 @@ FIRST = "On the training text"
 DRAFTS = {"draft-good": fit.DRAFT, "draft-deep": fit.DEEP,  # in this order; target-qwen is a
           "target-qwen": fit.QWEN_TARGET, "draft-qwen": fit.QWEN}  # draft of zoo/target too
 TEACHER = {"draft-qwen": "target-qwen"}  # the others learn from zoo/target
+TWICE = {"draft-good"}  # on the target's output, too; EasySpec's would then beat the paper's drafts
 WORSE = {"draft-good": {"draft-fair": 500, "draft-plain": 400, "draft-poor": 200}}  # at which step
 OFTEN = gcd(*chain(*(worse.values() for worse in WORSE.values())))  # steps between two savings
 
@@ -51,8 +52,9 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
                         help="draft, on the training text (0: go on from the stored draft)")
     parser.add_argument("--text-minutes", type=float, default=8)
     parser.add_argument("--answers", type=int, default=3000, help="prompts the target answers")
-    parser.add_argument("--draft-steps", type=int, default=700,
-                        help="draft, on the target's output (0: leave this pass out)")
+    parser.add_argument("--draft-steps", type=int,
+                        help="draft, on the target's output (0: leave this pass out; left out "
+                        f"itself: 700 for {', '.join(TWICE)})")
     parser.add_argument("--draft-minutes", type=float, default=10)
     return parser.parse_args(arguments)
 
@@ -147,8 +149,9 @@ def make_draft(given: argparse.Namespace, name: str, writer: bpe.Writer, loss: C
         check_reached(name, runs[FIRST]["steps"])
     else:
         draft, runs = stored(name, given.device).requires_grad_(True), cards.run_of(name)["runs"]
-    if given.draft_steps:
-        second = plan(given, given.draft_steps, given.draft_minutes, rate=1e-3)
+    steps = 700 * (name in TWICE) if given.draft_steps is None else given.draft_steps
+    if steps:
+        second = plan(given, steps, given.draft_minutes, rate=1e-3)
         stream = distil.again(said(), seed + 4)
         runs["On the target's output"] = fit.fit(
             draft, rows.batches(stream, second.batch, second.length), second, loss=loss,
