@@ -128,8 +128,8 @@ def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel)
 
 
 def killed(*devices, servers: int = 3):
-    """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and DSI again. Only
-    four servers keep up with its drafter, so all there are have work, on a slow machine too."""
+    """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and DSI again.
+    Only four servers keep up with its drafter: all there are have work, on a slow machine too."""
     with Processes(TOY, servers=servers, cancel="immediate",
                    emulate=Latency.ratio(4, 0.04)) as world:
         heard = []
