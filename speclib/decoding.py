@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from speclib.core.sampling import Coins, Sampler
+
 from .auto import settled, to_open
 from .devices import named
 from .errors import SpeclibError
@@ -11,7 +13,6 @@ from .latency import load_latency
 from .methods import find, parameters
 from .metrics import Stats, stats
 from .pairs import Pair, load_pair
-from .tokens import Coins, Sampler
 from .trace import Trace
 from .virtual import Virtual
 from .world import World

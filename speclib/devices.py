@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from .branch import Branch
+from speclib.operations.draft_sequences import Branch
+from speclib.operations.draft_tree import Grow
+from speclib.operations.propose import Propose
+from speclib.operations.score import Score
+from speclib.operations.score_tree import Tree
+
 from .errors import SpeclibError
-from .grow import Grow
-from .operations import Propose, Score
-from .tree import Tree
 
 
 class DeviceLost(SpeclibError):

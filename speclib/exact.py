@@ -13,8 +13,9 @@ from math import prod
 
 import numpy as np
 
+from speclib.core.sampling import Sampler
+
 from .latency import Latency
-from .tokens import Sampler
 from .virtual import Virtual
 
 SLIVER = 1e-15              # an interval this short is rounding, not an outcome

@@ -15,12 +15,14 @@ from functools import cached_property
 from multiprocessing.connection import wait
 from statistics import median
 
+from speclib.core.sampling import Coins, Sampler
+from speclib.operations.propose import Propose
+from speclib.operations.score import Score
+
 from .devices import Cancelled, DeviceLost, Future, named
 from .latency import Curve, Latency
-from .operations import Propose, Score
 from .pairs import Pair
 from .spawn import CONTEXT, Worker, dismiss
-from .tokens import Coins, Sampler
 from .worker import STOP, Array, Failure, device
 from .world import World
 

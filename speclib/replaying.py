@@ -14,13 +14,14 @@ from math import inf
 
 import numpy as np
 
+from speclib.core.sampling import Coins, Sampler, certain
+from speclib.operations.operation import Done
+
 from .devices import Cancelled
 from .errors import SpeclibError
 from .latency import Latency
 from .methods import METHODS
 from .metrics import passes
-from .operations import Done
-from .tokens import Coins, Sampler, certain
 from .trace import Event, Trace
 from .virtual import Virtual
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import count
 
+from speclib.operations.operation import Done, perform, reached
+
 from .errors import SpeclibError
 from .latency import Latency
-from .operations import Done, perform, reached
 from .world import Cancelled, Future, World
 
 

@@ -10,6 +10,9 @@ from functools import cache
 from heapq import heapify
 from math import inf
 
+from speclib.core.sampling import Coins, Sampler
+from speclib.operations.operation import Done
+
 from .auto import MOST, checked, needed, settled
 from .decoding import Result
 from .devices import DeviceLost, named
@@ -18,8 +21,6 @@ from .latency import Latency, load_latency
 from .methods import METHODS, find, parameters
 from .metrics import stats
 from .models.toy import BOS, Toy
-from .operations import Done
-from .tokens import Coins, Sampler
 from .virtual import Virtual
 
 TEXT = ("A small model runs ahead and guesses the next few words while the large one reads "

@@ -25,8 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.operations.operation import perform, reached
+
 from .errors import SpeclibError
-from .operations import perform, reached
 
 STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"    # as torch says it

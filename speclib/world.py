@@ -24,10 +24,11 @@ from collections import deque
 from functools import partial
 from itertools import count, islice, repeat, takewhile
 
+from speclib.core.sampling import Coins, Drafted, Sampler, certain
+from speclib.operations.operation import Request
+
 from .devices import Cancelled, Device, DeviceLost, Future
 from .errors import SpeclibError
-from .operations import Request
-from .tokens import Coins, Drafted, Sampler, certain
 from .trace import Event, Trace
 
 

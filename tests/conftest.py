@@ -18,9 +18,9 @@ settings.register_profile("same every time", derandomize=True, deadline=None, da
 settings.load_profile("same every time")
 
 from speclib import paths  # noqa: E402
+from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402
-from speclib.tokens import Coins, Sampler  # noqa: E402
 from speclib.trace import Trace  # noqa: E402
 from speclib.virtual import Virtual  # noqa: E402
 

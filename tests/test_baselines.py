@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS, takes_gamma
 from speclib.methods.prompt_lookup import _continuation
 from speclib.metrics import stats
 from speclib.models.toy import Random, Scripted, Toy
-from speclib.tokens import Coins, Sampler
 from speclib.virtual import Virtual
 
 WORDS = tuple(range(1, 60))         # all different: an end token has one place
@@ -171,5 +171,5 @@ def test_only_methods_with_a_draft_length_take_gamma():
 
 
 def test_a_certain_row_is_one_hot():
-    from speclib.tokens import certain
+    from speclib.core.sampling import certain
     assert (certain((2, 0), 3) == np.eye(3)[[2, 0]]).all() and certain((), 3).shape == (0, 3)

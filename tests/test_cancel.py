@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import speclib
+from speclib.core.sampling import Coins, Sampler
 from speclib.latency import Latency
 from speclib.metrics import stats
 from speclib.models.toy import BOS, Toy
-from speclib.operations import Stopped
+from speclib.operations.operation import Stopped
 from speclib.processes import Processes
-from speclib.tokens import Coins, Sampler
 from speclib.virtual import Virtual
 from speclib.worker import STOP
 from speclib.world import Cancelled
@@ -68,7 +68,8 @@ def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran
 
 
 def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(target):
-    from speclib.operations import Propose, Request, perform
+    from speclib.operations.operation import Request, perform
+    from speclib.operations.propose import Propose
     layers = target.network.config.num_hidden_layers
     op, request = Propose((3, 4, 5), 6), Request(-1, Coins(), Sampler())
     whole = perform(op, target, request).value[0]

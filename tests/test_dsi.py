@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.exact import Intervals, distance, truth
 from speclib.latency import Curve, Latency
@@ -16,7 +17,6 @@ from speclib.methods import METHODS
 from speclib.methods.dsi import dsi
 from speclib.metrics import stats
 from speclib.models.toy import BOS, Random, Toy
-from speclib.tokens import Coins, Sampler
 from speclib.trace import Trace
 from speclib.virtual import Virtual
 

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclib.branch import Branch
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.metrics import stats, total
 from speclib.models.toy import Random, Toy
-from speclib.operations import Prefix, Request, perform
-from speclib.tokens import Coins, Sampler
+from speclib.operations.draft_sequences import Branch
+from speclib.operations.operation import Request, perform
 
 DUO = METHODS["duodecoding"]
 WORDS = tuple(range(1, 60))

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import speclib
+from speclib.core.sampling import Coins, Sampler, ids
+from speclib.core.verification import descend
 from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
-from speclib.grow import Grow
 from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
-from speclib.operations import Request, perform
+from speclib.operations.draft_tree import Grow
+from speclib.operations.operation import Request, perform
 from speclib.paths import DATA
-from speclib.tokens import Coins, Sampler, ids
-from speclib.tree import descend
 from speclib.virtual import Virtual
 
 EASY, TREE = METHODS["easyspec"], METHODS["tree"]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from speclib import exact
+from speclib.core.sampling import Coins, Sampler, ids, residual
+from speclib.core.verification import Verdict, verify
 from speclib.exact import Intervals, distance, outcomes, truth
 from speclib.methods import METHODS
 from speclib.methods.speculative import speculative
 from speclib.models.toy import Random
-from speclib.tokens import Coins, Sampler, Verdict, ids, residual, verify
 
 EXACT, FOUND = 1e-12, 1e-3
 

@@ -26,10 +26,10 @@ import pytest
 from test_processes import gone
 
 import speclib
+from speclib.core.sampling import Coins, Sampler
 from speclib.latency import Curve, Latency
 from speclib.pairs import ModelSpec, Pair
 from speclib.processes import Processes
-from speclib.tokens import Coins, Sampler
 from speclib.world import DeviceLost
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, limits memory")

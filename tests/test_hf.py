@@ -10,10 +10,10 @@ transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
+from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.experiment.pool import on_every_core  # noqa: E402
 from speclib.methods import takes_gamma  # noqa: E402
 from speclib.models import hf, packed, zoo  # noqa: E402
-from speclib.tokens import Sampler  # noqa: E402
 
 VOCAB = 61
 

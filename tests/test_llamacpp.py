@@ -21,14 +21,14 @@ for package in ("llama_cpp", "gguf"):
 
 import speclib  # noqa: E402
 from speclib import SpeclibError, prompts  # noqa: E402
+from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.decoding import encode  # noqa: E402
 from speclib.latency import Latency  # noqa: E402
 from speclib.models import export, gpus, hf  # noqa: E402
 from speclib.models.ggufs import described  # noqa: E402
 from speclib.models.llamacpp import LlamaCpp  # noqa: E402
-from speclib.operations import Stopped  # noqa: E402
+from speclib.operations.operation import Stopped  # noqa: E402
 from speclib.pairs import ModelSpec, Pair, Place  # noqa: E402
-from speclib.tokens import Sampler  # noqa: E402
 from speclib.virtual import Virtual  # noqa: E402
 
 DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)

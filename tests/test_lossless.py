@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 import speclib  # noqa: E402
 from speclib import prompts  # noqa: E402
+from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
 from speclib.models import zoo  # noqa: E402
-from speclib.tokens import Sampler  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
     pytest.skip("the embedded models are not trained: make models", allow_module_level=True)

@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ncx2
 
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Coins, Drafted, Sampler
+from speclib.core.verification import verify
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.metrics import stats, total
 from speclib.models.toy import BOS, Random, Scripted, Toy
-from speclib.operations import Prefix, Propose
+from speclib.operations.propose import Propose
 from speclib.paths import DATA
-from speclib.tokens import Coins, Drafted, Sampler, verify
 from speclib.virtual import Virtual
 
 WORDS = tuple(range(1, 50))         # all different: an end token has one place

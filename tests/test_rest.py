@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import speclib
 from speclib import datastore as stores
 from speclib import prompts
+from speclib.core.sampling import Coins, Sampler
 from speclib.datastore import Datastore
 from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
@@ -20,7 +21,6 @@ from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.metrics import stats
 from speclib.models.toy import Random, Toy
-from speclib.tokens import Coins, Sampler
 from speclib.virtual import Virtual
 
 WORDS = tuple(range(1, 60))         # all different: a token has one place

@@ -17,11 +17,11 @@ from test_layered import PLAIN, TEXT, VOCAB, gone, network, pair_of, ranks  # no
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
+from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.tensors import Tensors  # noqa: E402
 from speclib.processes import Processes  # noqa: E402
 from speclib.spawn import Worker  # noqa: E402
-from speclib.tokens import Coins  # noqa: E402
 from speclib.world import DeviceLost  # noqa: E402
 
 TREE = (4, 6, 8, 3, 1), (-1, 0, -1, 2, 2)       # tokens and parents

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, kstest
 
+from speclib.core.sampling import Coins, Drafted, Sampler, invert, residual
+from speclib.core.verification import Verdict, verify
 from speclib.errors import SpeclibError
-from speclib.tokens import Coins, Drafted, Sampler, Verdict, invert, residual, verify
 
 ONE = 1 - 2.0**-53                  # the largest u there is
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from speclib.core.sampling import Sampler
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.metrics import Stats, stats, total
 from speclib.models.toy import Toy
-from speclib.tokens import Sampler
 from speclib.trace import Event, Trace
 
 RUNS = settings(max_examples=25)

@@ -7,12 +7,14 @@ import random
 import numpy as np
 import pytest
 
+from speclib.core.candidate_tree import ancestry, merged, paths, stem
+from speclib.core.sampling import Coins, Sampler, ids
+from speclib.core.verification import Verdict, follow, offer
 from speclib.exact import distance, outcomes, truth
 from speclib.latency import Curve, Latency
 from speclib.metrics import stats
 from speclib.models.toy import Random, Scripted, Toy
-from speclib.tokens import Coins, Sampler, Verdict, ids
-from speclib.tree import Tree, ancestry, follow, merged, offer, paths, stem
+from speclib.operations.score_tree import Tree
 from speclib.virtual import Virtual
 
 

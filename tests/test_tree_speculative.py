@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speclib.core.candidate_tree import paths
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Coins, Sampler, ids, residual
+from speclib.core.verification import Verdict, descend, verify
 from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
-from speclib.grow import Grow
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.metrics import stats, total
 from speclib.models.toy import Random, Toy
-from speclib.operations import Prefix, Request, perform
-from speclib.tokens import Coins, Sampler, Verdict, ids, residual, verify
-from speclib.tree import descend, paths
+from speclib.operations.draft_tree import Grow
+from speclib.operations.operation import Request, perform
 from speclib.virtual import Virtual
 
 TREE = METHODS["tree"]

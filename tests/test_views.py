@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
-from speclib.tokens import Coins, Sampler
 from speclib.trace import Event, Trace
 from speclib.views.explorer import expected_speedup, explorer
 from speclib.views.png import png

@@ -10,12 +10,13 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
-from speclib.operations import Prefix, Score
-from speclib.tokens import Coins, Sampler
+from speclib.operations.score import Score
 from speclib.virtual import Virtual
 
 DEVICES = ("draft", "target", "target-1", "target-2")

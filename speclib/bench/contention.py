@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 from statistics import median
 
+from speclib.core.sampling import Coins, Sampler
+from speclib.operations.score import Score
+
 from ..latency import Curve, Latency
-from ..operations import Score
 from ..pairs import load_pair
 from ..processes import Processes
-from ..tokens import Coins, Sampler
 from .rows import Row, Size
 
 PAIR = "embedded/llama-7b-70b"      # the stand-in whose cost ratio c is about 5

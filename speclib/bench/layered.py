@@ -9,10 +9,11 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple
 
+from speclib.core.sampling import Sampler
+
 from ..errors import SpeclibError
 from ..pairs import Pair, load_pair
 from ..spawn import Worker
-from ..tokens import Sampler
 from ..worker import Failure, Rank, pin
 from .rows import Row, Size, middle
 

@@ -6,13 +6,15 @@ import random
 import time
 from collections.abc import Iterator
 
+from speclib.core.sampling import Coins, Sampler, ids
+from speclib.operations.propose import Propose
+from speclib.operations.score import Score
+
 from ..decoding import decode, open_world
 from ..latency import load_latency
 from ..models.toy import BOS
-from ..operations import Propose, Score
 from ..pairs import ModelSpec, Pair, load_pair
 from ..processes import Processes
-from ..tokens import Coins, Sampler, ids
 from .rows import Row, Size, middle
 
 LATENCY = "pearl/llama2-7-70"

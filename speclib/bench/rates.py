@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 
+from speclib.core.sampling import Coins, Sampler
+from speclib.operations.score import Score
+
 from ..latency import Latency
 from ..models.toy import BOS, Toy
-from ..operations import Score
-from ..tokens import Coins, Sampler
 from ..views.explorer import explorer
 from ..views.timeline import Timeline
 from ..virtual import Virtual

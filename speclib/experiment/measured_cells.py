@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.core.sampling import Coins, Sampler
+from speclib.operations.propose import Propose
+from speclib.operations.score import Score
+
 from .. import prompts
 from ..decoding import Result, decode
-from ..operations import Propose, Score
-from ..tokens import Coins, Sampler
 
 PASSES = 7                  # repeats behind each median
 

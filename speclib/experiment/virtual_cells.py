@@ -6,12 +6,13 @@ the same agreements (common random numbers). Knows no paper and no cache.
 
 from __future__ import annotations
 
+from speclib.core.sampling import Coins, Sampler
+
 from ..devices import named
 from ..latency import Latency
 from ..metrics import Stats, stats
 from ..models.toy import BOS, Toy
 from ..rounds import branches
-from ..tokens import Coins, Sampler
 from ..trace import Trace
 from ..virtual import Virtual
 

@@ -1,7 +1,9 @@
 """Assisted generation: speculative decoding whose draft length follows the draft's confidence."""
 
+from speclib.core.sampling import ids
+from speclib.core.verification import verify
+
 from ..errors import SpeclibError
-from ..tokens import ids, verify
 
 
 def assisted(world, num_assistant_tokens: int = 20, schedule: str = "constant",

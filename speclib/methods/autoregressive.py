@@ -1,6 +1,6 @@
 """Plain decoding: one target forward pass per token. The baseline, and the truth."""
 
-from ..tokens import verify
+from speclib.core.verification import verify
 
 
 def autoregressive(world):

@@ -8,8 +8,10 @@ ceil(t_target / (lookahead * t_draft)) targets keep up.
 
 from itertools import dropwhile, takewhile
 
+from speclib.core.sampling import ids
+from speclib.core.verification import match, verify
+
 from ..errors import SpeclibError
-from ..tokens import ids, match, verify
 from ..world import DeviceLost
 
 TESTS = {"exact": match, "ratio": verify}

@@ -1,7 +1,9 @@
 """DuoDecoding: the draft on a CPU writes while the target on a GPU checks what it wrote before."""
 
+from speclib.core.sampling import ids
+from speclib.core.verification import match
+
 from ..errors import SpeclibError
-from ..tokens import ids, match
 
 
 def duodecoding(world, gamma: int, k: int | None = None, most: int = 8, first: int = 1):

@@ -1,7 +1,8 @@
 """EasySpec: tree speculative decoding whose draft runs several of its layers at once."""
 
-from ..tokens import ids
-from ..tree import descend
+from speclib.core.sampling import ids
+from speclib.core.verification import descend
+
 from .tree_speculative import check
 
 

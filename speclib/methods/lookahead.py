@@ -2,9 +2,10 @@
 
 from itertools import cycle, islice
 
+from speclib.core.sampling import ids
+from speclib.core.verification import follow, offer
+
 from ..errors import SpeclibError
-from ..tokens import ids
-from ..tree import follow, offer
 
 
 def lookahead(world, window: int = 7, ngram: int = 5, guesses: int = 7):

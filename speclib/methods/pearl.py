@@ -1,7 +1,9 @@
 """PEARL: parallel speculative decoding with adaptive draft length."""
 
+from speclib.core.sampling import ids
+from speclib.core.verification import verify
+
 from ..errors import SpeclibError
-from ..tokens import ids, verify
 
 
 def pearl(world, gamma: int, without: str | None = None):

@@ -1,7 +1,9 @@
 """Prompt lookup: the draft is the text itself; no draft model runs."""
 
+from speclib.core.sampling import ids
+from speclib.core.verification import verify
+
 from ..errors import SpeclibError
-from ..tokens import ids, verify
 
 
 def prompt_lookup(world, num_tokens: int = 10, max_matching_ngram_size: int = 2):

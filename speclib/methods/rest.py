@@ -2,9 +2,10 @@
 
 from collections import Counter
 
+from speclib.core.sampling import ids
+from speclib.core.verification import follow, offer
+
 from ..errors import SpeclibError
-from ..tokens import ids
-from ..tree import follow, offer
 
 
 def rest(world, longest: int = 16, length: int = 10, nodes: int = 64):

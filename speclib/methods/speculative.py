@@ -1,6 +1,7 @@
 """SD: speculative decoding, the sequential draft-then-verify loop."""
 
-from ..tokens import ids, verify
+from speclib.core.sampling import ids
+from speclib.core.verification import verify
 
 
 def speculative(world, gamma: int):

@@ -1,8 +1,9 @@
 """Tree SD: speculative decoding that offers the target several candidates at every place."""
 
+from speclib.core.sampling import ids
+from speclib.core.verification import descend
+
 from ..errors import SpeclibError
-from ..tokens import ids
-from ..tree import descend
 
 
 def tree(world, gamma: int, width: int = 8, budget: int | None = None):

@@ -11,10 +11,12 @@ import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
+from speclib.core.candidate_tree import ancestry, stem
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Sampler
+from speclib.operations.operation import Stopped
+
 from ..errors import SpeclibError
-from ..operations import Prefix, Stopped
-from ..tokens import Sampler
-from ..tree import ancestry, stem
 from .packed import pack
 from .zoo import load_part
 

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from ..operations import Stopped
-from ..tokens import Sampler
+from speclib.core.sampling import Sampler
+from speclib.operations.operation import Stopped
+
 from .fuzzy import able, check, fuzzy
 from .hf import HFModel, _layers, network
 from .ranks import ALONE, Leading, joined

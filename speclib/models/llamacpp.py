@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Sampler
+from speclib.operations.operation import Stopped
+
 from ..errors import SpeclibError
-from ..operations import Prefix, Stopped
-from ..tokens import Sampler
 from .ggufs import api, opened, said
 
 BATCH = 512                                 # tokens fed between two looks at ``stopped``

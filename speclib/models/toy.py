@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from speclib.core.sampling import Sampler
+
 from ..errors import SpeclibError
-from ..tokens import Sampler
 from .uncached import Uncached
 
 BOS = 0                     # a toy prompt is this one token; no toy ever writes it

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from speclib.core.candidate_tree import paths, stem
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Sampler
+from speclib.operations.draft_tree import one_by_one
+from speclib.operations.operation import Stopped
+
 from ..errors import SpeclibError
-from ..grow import one_by_one
-from ..operations import Prefix, Stopped
-from ..tokens import Sampler
-from ..tree import paths, stem
 
 
 class Uncached:

@@ -12,6 +12,8 @@ from statistics import median
 
 import numpy as np
 
+from speclib.core.sampling import Coins, Sampler
+
 from ..experiment import Spec, virtual_cells
 from ..experiment.measured_cells import agreements
 from ..experiment.simulating import example
@@ -19,7 +21,6 @@ from ..experiment.simulating import run as virtual_run
 from ..latency import Latency, load_latency
 from ..methods import METHODS
 from ..models.toy import BOS, Scripted
-from ..tokens import Coins, Sampler
 from ..trace import Event, Trace
 from ..virtual import Virtual
 from . import maps

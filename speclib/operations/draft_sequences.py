@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .operations import Request, Stopped
-from .tokens import Sampler
+from speclib.core.sampling import Sampler
+
+from .operation import Request, Stopped
 
 GREEDY = Sampler()
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .errors import SpeclibError
+from speclib.errors import SpeclibError
 
 ROLES = ("draft", "accept", "residual", "target")
 
@@ -117,16 +117,6 @@ class Drafted(NamedTuple):
     index: int = 0
 
 
-class Verdict(NamedTuple):
-    """``accepted``: drafted tokens that passed. ``extra``: one more token, or none: the residual's
-    after a rejection, the target's own (the bonus) when all passed and a row was left over."""
-
-    accepted: tuple[int, ...]
-    extra: tuple[int, ...]
-
-    @property
-    def tokens(self) -> tuple[int, ...]:
-        return self.accepted + self.extra
 
 
 def ids(drafted) -> tuple[int, ...]:
@@ -151,48 +141,5 @@ def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return left / total if total > 0 else p
 
 
-def verify(world, drafted, rows: np.ndarray) -> Verdict:
-    """Tests ``drafted`` in order against ``rows`` [n, V] until one fails or either runs out.
-
-    Row i is p after the committed text and i drafted tokens. A token x passes when a coin falls
-    under min(1, p(x)/q(x)), strictly; the first to fail is replaced from the residual. If every
-    drafted token passed and one more row is left, the next token is drawn from it: with nothing
-    drafted this is plain decoding. ``world`` lends its text, coins and trace marks.
-
-    Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2, equation 1.
-    """
-    start, accepted = len(world.text), ()
-    for drafted_token, p in zip(drafted, rows, strict=False):
-        token, q = drafted_token.token, drafted_token.q
-        position = start + len(accepted)
-        chance = min(1.0, float(p[token]) / float(q[token]))
-        if world.coins.choose(np.array((chance, 1 - chance)), position, "accept") == 1:
-            world.mark(drafted_token, "rejected")
-            return Verdict(accepted, (world.coins.choose(residual(p, q), position, "residual"),))
-        world.mark(drafted_token, "accepted")
-        accepted += (token,)
-    if len(rows) <= len(accepted):
-        return Verdict(accepted, ())
-    position = start + len(accepted)
-    return Verdict(accepted, (world.coins.choose(rows[len(accepted)], position, "target"),))
 
 
-def match(world, drafted, rows: np.ndarray) -> Verdict:
-    """``verify`` by another rule: a drafted token passes when it is the one that the target draws
-    there itself, with plain decoding's own coin. The output is plain decoding's, token for token,
-    at any temperature and under any timing; fewer tokens pass than by the ratio test.
-
-    Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
-    """
-    start, accepted = len(world.text), ()
-    for drafted_token, p in zip(drafted, rows, strict=False):
-        token = world.coins.choose(p, start + len(accepted), "target")
-        if token != drafted_token.token:
-            world.mark(drafted_token, "rejected")
-            return Verdict(accepted, (token,))
-        world.mark(drafted_token, "accepted")
-        accepted += (token,)
-    if len(rows) <= len(accepted):
-        return Verdict(accepted, ())
-    token = world.coins.choose(rows[len(accepted)], start + len(accepted), "target")
-    return Verdict(accepted, (token,))

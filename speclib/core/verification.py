@@ -1,9 +1,4 @@
-"""Many texts scored in one pass: an operation like those of ``operations``, and how a tree of
-candidates is offered and followed.
-
-A tree grows after a text: nodes in order, ``parents`` the place of the node that each one follows
-(-1: the text), which comes before it. Knows no method, and no model beyond ``rows`` and ``tree``.
-"""
+"""How drafted tokens are tested: in a line, and down a tree."""
 
 from __future__ import annotations
 
@@ -13,72 +8,67 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .operations import Request, Stopped
-from .tokens import Drafted, Verdict, residual
+from .candidate_tree import merged
+from .sampling import Drafted, residual
 
 
-class Tree(NamedTuple):
-    """The distributions after a text and after the path to each node of a tree. ``text`` ends with
-    the nodes' tokens, in their order; the result is rows [len(parents) + 1, V], the first of them
-    after the text alone. Of the last ``looked`` rows only the likeliest token is wanted.
+class Verdict(NamedTuple):
+    """``accepted``: drafted tokens that passed. ``extra``: one more token, or none: the residual's
+    after a rejection, the target's own (the bonus) when all passed and a row was left over."""
+
+    accepted: tuple[int, ...]
+    extra: tuple[int, ...]
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return self.accepted + self.extra
+
+
+def verify(world, drafted, rows: np.ndarray) -> Verdict:
+    """Tests ``drafted`` in order against ``rows`` [n, V] until one fails or either runs out.
+
+    Row i is p after the committed text and i drafted tokens. A token x passes when a coin falls
+    under min(1, p(x)/q(x)), strictly; the first to fail is replaced from the residual. If every
+    drafted token passed and one more row is left, the next token is drawn from it: with nothing
+    drafted this is plain decoding. ``world`` lends its text, coins and trace marks.
+
+    Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2, equation 1.
     """
-
-    text: tuple[int, ...]
-    parents: tuple[int, ...]
-    looked: int = 0
-    name = "score"
-
-    @property
-    def last(self) -> int:
-        return len(self.parents)
-
-    @property
-    def texts(self) -> tuple[tuple[int, ...], ...]:
-        """What the rows follow, in their order."""
-        return paths(self.text, self.parents)
-
-    def run(self, model, request: Request):
-        try:
-            if hasattr(model, "tree"):
-                return model.tree(self.text, self.parents, request.sampler)
-            return np.concatenate([model.rows(t, 0, request.sampler) for t in self.texts])
-        except Stopped:
-            return None
-
-    def result(self, value, kept: int, fed: int, drafted):
-        said = value[len(value) - self.looked:].argmax(-1)
-        return value, {"tokens": self.text[kept:], "said": tuple(said.tolist())}
+    start, accepted = len(world.text), ()
+    for drafted_token, p in zip(drafted, rows, strict=False):
+        token, q = drafted_token.token, drafted_token.q
+        position = start + len(accepted)
+        chance = min(1.0, float(p[token]) / float(q[token]))
+        if world.coins.choose(np.array((chance, 1 - chance)), position, "accept") == 1:
+            world.mark(drafted_token, "rejected")
+            return Verdict(accepted, (world.coins.choose(residual(p, q), position, "residual"),))
+        world.mark(drafted_token, "accepted")
+        accepted += (token,)
+    if len(rows) <= len(accepted):
+        return Verdict(accepted, ())
+    position = start + len(accepted)
+    return Verdict(accepted, (world.coins.choose(rows[len(accepted)], position, "target"),))
 
 
-def ancestry(parents) -> np.ndarray:
-    """[n, n], true where the row's node follows the column's, or is it."""
-    sees = np.eye(len(parents), dtype=bool)
-    for node, parent in enumerate(parents):
-        if parent >= 0:
-            sees[node] |= sees[parent]
-    return sees
+def match(world, drafted, rows: np.ndarray) -> Verdict:
+    """``verify`` by another rule: a drafted token passes when it is the one that the target draws
+    there itself, with plain decoding's own coin. The output is plain decoding's, token for token,
+    at any temperature and under any timing; fewer tokens pass than by the ratio test.
 
-
-def paths(text, parents) -> tuple[tuple[int, ...], ...]:
-    """What the rows of a Tree follow: the text, then the text and the path to each node."""
-    start = len(text) - len(parents)
-    nodes, text = np.array(text[start:], int), tuple(text[:start])
-    return (text, *(text + tuple(nodes[sees].tolist()) for sees in ancestry(parents)))
-
-
-def stem(parents) -> int:
-    """How many nodes, from the first on, follow each other: a cache may go on with them."""
-    return next((i for i, parent in enumerate(parents) if parent != i - 1), len(parents))
-
-
-def merged(paths: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(tokens, parents) of the tree of ``paths``, what they begin with in common once."""
-    nodes = {(): -1}
-    for path in paths:
-        for end in range(1, len(path) + 1):
-            nodes.setdefault(path[:end], len(nodes) - 1)
-    del nodes[()]
-    return tuple(path[-1] for path in nodes), tuple(nodes.get(path[:-1], -1) for path in nodes)
+    Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
+    """
+    start, accepted = len(world.text), ()
+    for drafted_token, p in zip(drafted, rows, strict=False):
+        token = world.coins.choose(p, start + len(accepted), "target")
+        if token != drafted_token.token:
+            world.mark(drafted_token, "rejected")
+            return Verdict(accepted, (token,))
+        world.mark(drafted_token, "accepted")
+        accepted += (token,)
+    if len(rows) <= len(accepted):
+        return Verdict(accepted, ())
+    token = world.coins.choose(rows[len(accepted)], start + len(accepted), "target")
+    return Verdict(accepted, (token,))
 
 
 def offer(world, paths: Iterable[tuple[int, ...]]) -> tuple[tuple[Drafted, ...], tuple[int, ...]]:

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .errors import SpeclibError
-from .operations import Request, Stopped
-from .tokens import certain
-from .tree import paths
+from speclib.core.candidate_tree import paths
+from speclib.core.sampling import certain
+from speclib.errors import SpeclibError
+
+from .operation import Request, Stopped
 
 
 class Grow(NamedTuple):

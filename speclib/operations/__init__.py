@@ -1,0 +1,1 @@
+"""What a device can be asked to do: one file an operation."""
