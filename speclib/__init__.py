@@ -14,7 +14,7 @@ _LAZY = {
     "Processes": "processes", "External": "external", "EXTERNAL": "external",
     "Virtual": "virtual", "DeviceLost": "world",
     "similarities": "similarity",
-    "Latency": "latency", "load_latency": "latency", "Trace": "trace", "stats": "metrics",
+    "Latency": "latency", "load_latency": "latency", "Trace": "trace.events", "stats": "trace.metrics",
     "simulate": "whatif", "compare": "whatif", "replay": "replaying",
     "timeline": "views.timeline", "explorer": "views.explorer",
     "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",

@@ -13,10 +13,11 @@ from __future__ import annotations
 import contextlib
 from typing import NamedTuple
 
+from speclib.trace.metrics import Stats
+
 from .decoding import encode, end_tokens
 from .devices import DeviceLost
 from .errors import SpeclibError
-from .metrics import Stats
 from .pairs import Pair
 from .spawn import Worker
 from .worker import Failure, pin

@@ -16,13 +16,13 @@ import numpy as np
 
 from speclib.core.sampling import Coins, Sampler, certain
 from speclib.operations.operation import Done
+from speclib.trace.events import Event, Trace
+from speclib.trace.metrics import passes
 
 from .devices import Cancelled
 from .errors import SpeclibError
 from .latency import Latency
 from .methods import METHODS
-from .metrics import passes
-from .trace import Event, Trace
 from .virtual import Virtual
 
 OURS = ("devices", "clock", "cancel", "limit", "eos")       # of a trace's meta: the world's part

@@ -12,6 +12,7 @@ from math import inf
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.operations.operation import Done
+from speclib.trace.metrics import stats
 
 from .auto import MOST, checked, needed, settled
 from .decoding import Result
@@ -19,7 +20,6 @@ from .devices import DeviceLost, named
 from .errors import SpeclibError
 from .latency import Latency, load_latency
 from .methods import METHODS, find, parameters
-from .metrics import stats
 from .models.toy import BOS, Toy
 from .virtual import Virtual
 

@@ -26,10 +26,10 @@ from itertools import count, islice, repeat, takewhile
 
 from speclib.core.sampling import Coins, Drafted, Sampler, certain
 from speclib.operations.operation import Request
+from speclib.trace.events import Event, Trace
 
 from .devices import Cancelled, Device, DeviceLost, Future
 from .errors import SpeclibError
-from .trace import Event, Trace
 
 
 class World:

@@ -16,8 +16,8 @@ from speclib.bench.rows import COLUMNS, Row, Size, middle
 from speclib.decoding import decode
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency
-from speclib.metrics import Stats
 from speclib.models.toy import Toy
+from speclib.trace.metrics import Stats
 
 TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 

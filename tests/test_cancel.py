@@ -8,10 +8,10 @@ import pytest
 import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.latency import Latency
-from speclib.metrics import stats
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Stopped
 from speclib.processes import Processes
+from speclib.trace.metrics import stats
 from speclib.virtual import Virtual
 from speclib.worker import STOP
 from speclib.world import Cancelled

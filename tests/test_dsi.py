@@ -15,9 +15,9 @@ from speclib.exact import Intervals, distance, truth
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.methods.dsi import dsi
-from speclib.metrics import stats
 from speclib.models.toy import BOS, Random, Toy
-from speclib.trace import Trace
+from speclib.trace.events import Trace
+from speclib.trace.metrics import stats
 from speclib.virtual import Virtual
 
 POLICIES = ("immediate", "after-op")

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from speclib.experiment import QUICK, Profile, Spec, example, run_all
 from speclib.experiment.grids import Row, mean_times
 from speclib.latency import load_latency
-from speclib.metrics import total
 from speclib.papers import fill_all, load_paper
 from speclib.papers.filling import wanted
+from speclib.trace.metrics import total
 from speclib.views.charts import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")

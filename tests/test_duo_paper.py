@@ -14,14 +14,14 @@ from speclib.decoding import decode as speclib_decode
 from speclib.experiment import QUICK, Profile, Run, Spec, run_all
 from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
-from speclib.metrics import Stats, stats, total
 from speclib.models.toy import Toy
 from speclib.pairs import load_pair
 from speclib.papers import fill_all, load_paper, quantities
 from speclib.papers.branching import counts
 from speclib.papers.filling import Filled, wanted
-from speclib.rounds import branches
-from speclib.trace import Event, Trace
+from speclib.trace.events import Event, Trace
+from speclib.trace.metrics import Stats, stats, total
+from speclib.trace.rounds import branches
 from speclib.views.charts import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -15,10 +15,10 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.latency import Latency
 from speclib.methods import METHODS
-from speclib.metrics import stats, total
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_sequences import Branch
 from speclib.operations.operation import Request, perform
+from speclib.trace.metrics import stats, total
 
 DUO = METHODS["duodecoding"]
 WORDS = tuple(range(1, 60))

@@ -11,10 +11,10 @@ import pytest
 
 from speclib import SpeclibError, paths
 from speclib.experiment import QUICK, Profile, Run, Spec, states
-from speclib.metrics import Stats
 from speclib.pairs import Pair, load_pair
 from speclib.papers import fill_all, load_paper, quantities
 from speclib.papers.filling import Filled, wanted
+from speclib.trace.metrics import Stats
 from speclib.views.charts import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -19,10 +19,10 @@ from speclib.experiment import (
     run_all,
     simulating,
 )
-from speclib.metrics import Stats, total
 from speclib.papers import fill, load_paper
 from speclib.papers.filling import wanted
 from speclib.reproduce.book import of_another_machine
+from speclib.trace.metrics import Stats, total
 from speclib.views.charts import chart
 from speclib.views.markdown import section_md
 from speclib.views.tables import section_html

@@ -27,11 +27,11 @@ from speclib.experiment import (
 )
 from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
-from speclib.metrics import total
 from speclib.models import zoo
 from speclib.models.toy import Toy
 from speclib.pairs import load_pair
 from speclib.progress import Progress
+from speclib.trace.metrics import total
 from speclib.virtual import Virtual
 
 LATENCY = "pearl/codellama-7-34"            # c = 2.66

@@ -13,7 +13,7 @@ import pytest
 
 from speclib import SpeclibError, curves, explorer, heat, layers, sequences, simulate, timeline
 from speclib.schedule import lasts, schedule, spans
-from speclib.trace import Event, Trace
+from speclib.trace.events import Event, Trace
 from speclib.views.runs import run_of
 from speclib.views.svg import render
 

@@ -12,8 +12,8 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.methods.lookahead import _keep
-from speclib.metrics import stats
 from speclib.models.toy import Random, Toy
+from speclib.trace.metrics import stats
 
 SETTINGS = [{"window": w, "ngram": n, "guesses": g}
             for w, n, g in product((1, 2, 5), (3, 4, 6), (1, 3))]

@@ -19,10 +19,10 @@ from speclib.core.verification import verify
 from speclib.errors import SpeclibError
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
-from speclib.metrics import stats, total
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.propose import Propose
 from speclib.paths import DATA
+from speclib.trace.metrics import stats, total
 from speclib.virtual import Virtual
 
 WORDS = tuple(range(1, 50))         # all different: an end token has one place

@@ -25,12 +25,12 @@ from speclib.experiment import (
     run_all,
 )
 from speclib.latency import load_latency
-from speclib.metrics import Stats
 from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
 from speclib.papers.comparisons import Numbers
 from speclib.papers.filling import wanted
 from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
 from speclib.papers.printed import Claim, Paper, Table
+from speclib.trace.metrics import Stats
 
 SMALL = Profile("small", 2_048, 1, 8, 1, 1, 8)
 

@@ -15,7 +15,7 @@ from speclib.latency import Curve, Latency
 from speclib.methods import BY_TIME, METHODS
 from speclib.models.toy import Random, Toy
 from speclib.processes import Processes
-from speclib.trace import Trace
+from speclib.trace.events import Trace
 
 EXACT = Latency(Curve(((1, 0.25), (3, 0.5)), 1.0), Curve(((1, 1.5), (9, 3.5)), 4.0))    # dyadic
 

@@ -19,8 +19,8 @@ from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
 from speclib.latency import Latency
 from speclib.methods import METHODS
-from speclib.metrics import stats
 from speclib.models.toy import Random, Toy
+from speclib.trace.metrics import stats
 from speclib.virtual import Virtual
 
 WORDS = tuple(range(1, 60))         # all different: a token has one place

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from speclib import SpeclibError, compare, sequences, simulate, timeline
-from speclib.trace import Event, Trace
+from speclib.trace.events import Event, Trace
 from speclib.views.runs import run_of
 from speclib.views.svg import render
 

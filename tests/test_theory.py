@@ -11,7 +11,7 @@ from speclib.errors import SpeclibError
 from speclib.experiment import virtual_cells
 from speclib.latency import Latency
 from speclib.methods import METHODS
-from speclib.metrics import total
+from speclib.trace.metrics import total
 from speclib.whatif import simulate as simulated
 
 ALPHAS = (0.0, 0.3, 0.7, 0.9, 0.97)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from speclib.core.sampling import Sampler
 from speclib.latency import Latency
 from speclib.methods import METHODS
-from speclib.metrics import Stats, stats, total
 from speclib.models.toy import Toy
-from speclib.trace import Event, Trace
+from speclib.trace.events import Event, Trace
+from speclib.trace.metrics import Stats, stats, total
 
 RUNS = settings(max_examples=25)
 alphas, ratios = st.sampled_from([0.0, 0.3, 0.8, 0.95, 1.0]), st.floats(0.1, 30)

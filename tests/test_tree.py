@@ -12,9 +12,9 @@ from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import Verdict, follow, offer
 from speclib.exact import distance, outcomes, truth
 from speclib.latency import Curve, Latency
-from speclib.metrics import stats
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.operations.score_tree import Tree
+from speclib.trace.metrics import stats
 from speclib.virtual import Virtual
 
 

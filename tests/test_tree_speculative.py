@@ -20,10 +20,10 @@ from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
 from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
-from speclib.metrics import stats, total
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import Grow
 from speclib.operations.operation import Request, perform
+from speclib.trace.metrics import stats, total
 from speclib.virtual import Virtual
 
 TREE = METHODS["tree"]

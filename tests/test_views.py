@@ -16,7 +16,7 @@ from speclib.errors import SpeclibError
 from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
-from speclib.trace import Event, Trace
+from speclib.trace.events import Event, Trace
 from speclib.views.explorer import expected_speedup, explorer
 from speclib.views.png import png
 from speclib.views.runs import run_of, speedup

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..metrics import total
+from speclib.trace.metrics import total
 
 Contestant = Callable[[object, int], object]        # (prompt, tokens) -> its answer
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from speclib.trace.metrics import stats, total
+
 from .. import prompts
 from ..decoding import decode
 from ..external import External
-from ..metrics import stats, total
 from ..pairs import Pair, load_pair
 from ..processes import Processes
 from ..replaying import replay

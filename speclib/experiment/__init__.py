@@ -16,11 +16,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from speclib.trace.events import Trace
+from speclib.trace.metrics import Stats
+
 from ..errors import SpeclibError
 from ..methods import METHODS, takes_gamma
-from ..metrics import Stats
 from ..progress import Progress
-from ..trace import Trace
 
 Kind = Literal["virtual", "emulated", "measured"]
 FromC = Annotated[str, Field(pattern=r"^c[+-]\d{1,3}$")]

@@ -6,10 +6,11 @@ Knows no paper and no cache.
 
 from __future__ import annotations
 
+from speclib.trace.events import Trace
+
 from ..latency import Latency
 from ..pairs import ModelSpec, Pair
 from ..processes import Processes
-from ..trace import Trace
 from .virtual_cells import CANCEL, decode, script
 
 

@@ -14,10 +14,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import datetime
 
+from speclib.trace.metrics import Stats, astuple, stats, total
+
 from ..errors import SpeclibError
 from ..latency import load_latency
 from ..methods import METHODS
-from ..metrics import Stats, astuple, stats, total
 from ..paths import DATA
 from ..progress import Progress
 from . import Run, Spec, cache, emulated_cells, machine, simulating

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.trace.metrics import stats
+
 from ..latency import Latency
 from ..methods import METHODS
-from ..metrics import stats
 from ..models.toy import BOS
 from . import cache, virtual_cells
 from .measured_cells import agreements

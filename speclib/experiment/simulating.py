@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
 
+from speclib.trace.events import Trace
+from speclib.trace.metrics import Stats, astuple, total
+
 from ..auto import offset
 from ..errors import SpeclibError
 from ..latency import load_latency
 from ..methods import METHODS
-from ..metrics import Stats, astuple, total
 from ..paths import DATA
 from ..progress import Progress
-from ..trace import Trace
 from . import Run, Spec, cache, machine, virtual_cells
 from .pool import on_every_core
 

@@ -7,13 +7,13 @@ the same agreements (common random numbers). Knows no paper and no cache.
 from __future__ import annotations
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.trace.events import Trace
+from speclib.trace.metrics import Stats, stats
+from speclib.trace.rounds import branches
 
 from ..devices import named
 from ..latency import Latency
-from ..metrics import Stats, stats
 from ..models.toy import BOS, Toy
-from ..rounds import branches
-from ..trace import Trace
 from ..virtual import Virtual
 
 CANCEL = "immediate"        # what papers mean by "terminate"

@@ -12,7 +12,8 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation.streamers import BaseStreamer
 
-from ..metrics import Stats
+from speclib.trace.metrics import Stats
+
 from .hf import HFModel
 
 

@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.trace.events import Event, Trace
 
 from ..experiment import Spec, virtual_cells
 from ..experiment.measured_cells import agreements
@@ -21,7 +22,6 @@ from ..experiment.simulating import run as virtual_run
 from ..latency import Latency, load_latency
 from ..methods import METHODS
 from ..models.toy import BOS, Scripted
-from ..trace import Event, Trace
 from ..virtual import Virtual
 from . import maps
 from .printed import Step, Table

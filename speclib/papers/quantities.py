@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.trace.metrics import Stats, astuple, total
+
 from ..errors import SpeclibError
-from ..metrics import Stats, astuple, total
 from .branching import SHARES, counts
 
 RESAMPLES = 1000

@@ -15,12 +15,13 @@ from functools import cached_property
 from importlib.util import find_spec
 from types import SimpleNamespace
 
+from speclib.trace.events import Trace
+
 from .. import paths
 from ..errors import SpeclibError
 from ..experiment import FULL, QUICK, machine
 from ..papers import Filled, fill_all, load_paper
 from ..papers.ledger import LedgerRow, read_ledger
-from ..trace import Trace
 
 
 class Page:

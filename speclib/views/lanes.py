@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..rounds import DRAFTING
-from ..trace import Event
+from speclib.trace.events import Event
+from speclib.trace.rounds import DRAFTING
+
 from .runs import Run, chosen, duration
 from .shapes import Frame, Lane, Shape, label_of, shown
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from ..trace import Event
+from speclib.trace.events import Event
+
 from .layout import fitting
 from .runs import Run
 from .shapes import FONT, PAD, label_of, shown, text_width

@@ -6,7 +6,7 @@ Knows no method, model or clock.
 
 from __future__ import annotations
 
-from .trace import Event, Trace
+from .events import Event, Trace
 
 DRAFTING = ("propose", "branch", "grow")    # operations of the draft
 

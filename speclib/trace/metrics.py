@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .events import Event, Trace
 from .rounds import DRAFTING, steps, with_tail
-from .trace import Event, Trace
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What every device did and when: events, their statistics, their rounds."""
