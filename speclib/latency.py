@@ -13,8 +13,9 @@ import tomllib
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
+from speclib.theory.layer_groups import grouped
+
 from .errors import SpeclibError
-from .models.grouping import grouped
 from .paths import DATA
 
 MANY = 1 << 20              # tokens; no pass is fed more

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from speclib import accounting
-from speclib.accounting import LISTING, SIMULATOR, dsi_time, si_time, switched
 from speclib.errors import SpeclibError
-from speclib.heatmaps import ALPHAS, LOOKAHEADS, SHARES, heatmaps
+from speclib.theory import dsi_accounting as accounting
+from speclib.theory.dsi_accounting import LISTING, SIMULATOR, dsi_time, si_time, switched
+from speclib.theory.dsi_heatmaps import ALPHAS, LOOKAHEADS, SHARES, heatmaps
 
 
 # -- the printed listing, as it stands -----------------------------------------------------------

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from speclib import SpeclibError, curves, explorer, heat, layers, sequences, simulate, timeline
-from speclib.schedule import lasts, schedule, spans
+from speclib.theory.layer_schedule import lasts, schedule, spans
 from speclib.trace.events import Event, Trace
 from speclib.views.runs import run_of
 from speclib.views.svg import render

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from speclib import papers, paths, theory
+from speclib import papers, paths
 from speclib.errors import SpeclibError
 from speclib.experiment import (
     FULL,
@@ -30,6 +30,7 @@ from speclib.papers.comparisons import Numbers
 from speclib.papers.filling import wanted
 from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
 from speclib.papers.printed import Claim, Paper, Table
+from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import Stats
 
 SMALL = Profile("small", 2_048, 1, 8, 1, 1, 8)

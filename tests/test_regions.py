@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from speclib import SpeclibError, compare, dots, explorer, regions
-from speclib.heatmaps import heatmaps
 from speclib.papers import load_paper
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.maps import Maps
+from speclib.theory.dsi_heatmaps import heatmaps
 from speclib.views.charts import chart
 from speclib.views.grid import Source, grid
 from speclib.views.regions import CONTROLS

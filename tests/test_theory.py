@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from speclib import theory
 from speclib.errors import SpeclibError
 from speclib.experiment import virtual_cells
 from speclib.latency import Latency
 from speclib.methods import METHODS
+from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import total
 from speclib.whatif import simulate as simulated
 

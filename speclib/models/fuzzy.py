@@ -19,9 +19,10 @@ from contextlib import contextmanager
 
 import torch
 
+from speclib.theory.layer_groups import grouped
+
 from ..errors import SpeclibError
 from .dilate import FAMILIES
-from .grouping import grouped
 from .hf import _layers
 from .ranks import ALONE
 

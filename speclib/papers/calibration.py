@@ -10,7 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from .. import theory
+from speclib.theory import closed_forms as theory
+
 from ..errors import SpeclibError
 from ..latency import load_latency
 

@@ -9,9 +9,10 @@ from statistics import fmean
 
 import numpy as np
 
+from speclib.theory.layer_groups import grouped
+
 from ..errors import SpeclibError
 from ..experiment import machine, states
-from ..models.grouping import grouped
 from .quantities import RESAMPLES, interval
 
 

@@ -11,10 +11,19 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from ..accounting import LISTING, SIMULATOR, dsi_bound, dsi_time, servers_needed, speedup, switched
+from speclib.theory.dsi_accounting import (
+    LISTING,
+    SIMULATOR,
+    dsi_bound,
+    dsi_time,
+    servers_needed,
+    speedup,
+    switched,
+)
+from speclib.theory.dsi_heatmaps import ALPHAS, LOOKAHEADS, SHARES, Heatmaps, heatmaps
+
 from ..experiment import cache
 from ..experiment.grids import Row, kept, mean_times
-from ..heatmaps import ALPHAS, LOOKAHEADS, SHARES, Heatmaps, heatmaps
 from ..latency import load_latency
 
 # 21 x 21, the method's real code: at 0.01 it has 100 servers, and that row costs ten grids' time
@@ -62,7 +71,7 @@ def _heatmaps(filled) -> None:
 
 def _kept(**given) -> Heatmaps:
     """``heatmaps``, once."""
-    key = cache.digest(sorted(given.items()), cache.code(("speclib.heatmaps",)))
+    key = cache.digest(sorted(given.items()), cache.code(("speclib.theory.dsi_heatmaps",)))
     si, dsi = kept(key, lambda: [times.tolist() for times in astuple(heatmaps(**given))[2:4]])
     return Heatmaps(SHARES, ALPHAS, np.array(si), np.array(dsi), float(given["tokens"]))
 

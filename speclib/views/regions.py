@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from speclib.theory.closed_forms import dsi_speed, sd_speed
+
 from ..errors import SpeclibError
-from ..theory import dsi_speed, sd_speed
 from .controls import control
 from .explorer import times
 from .following import Following

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from .errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 # -- the text's rules ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .accounting import dsi_bound, dsi_time, si_rounds, si_sampled
+from .dsi_accounting import dsi_bound, dsi_time, si_rounds, si_sampled
 
 SHARES = np.arange(1, 101) / 100        # drafter latency over the target's
 ALPHAS = np.arange(101) / 100           # acceptance rate

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .errors import SpeclibError
+from speclib.errors import SpeclibError
 
 GAMMAS = range(1, 33)       # windows searched for the best one
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .errors import SpeclibError
-from .models.grouping import grouped
+from speclib.errors import SpeclibError
+
+from .layer_groups import grouped
 
 
 class Part(NamedTuple):

@@ -1,0 +1,1 @@
+"""Formulas of the papers: a leaf, which knows no method, world or trace."""
