@@ -10,11 +10,11 @@ from .methods import METHODS
 
 _LAZY = {
     "decode": "decoding", "open_world": "decoding", "Result": "decoding",
-    "load_pair": "pairs", "pair": "pairs", "Pair": "pairs",
+    "load_pair": "data.pairs", "pair": "data.pairs", "Pair": "data.pairs",
     "Processes": "processes", "External": "external", "EXTERNAL": "external",
     "Virtual": "virtual", "DeviceLost": "world",
     "similarities": "similarity",
-    "Latency": "latency", "load_latency": "latency", "Trace": "trace.events", "stats": "trace.metrics",
+    "Latency": "data.latency", "load_latency": "data.latency", "Trace": "trace.events", "stats": "trace.metrics",
     "simulate": "whatif", "compare": "whatif", "replay": "replaying",
     "timeline": "views.timeline", "explorer": "views.explorer",
     "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",

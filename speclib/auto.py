@@ -8,8 +8,9 @@ import os
 import re
 from math import ceil
 
+from speclib.data.latency import load_latency
+
 from .errors import SpeclibError
-from .latency import load_latency
 
 COUNTS = {"gamma": "a draft length", "lookahead": "a lookahead",
           "servers": "a number of target servers"}

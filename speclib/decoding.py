@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import load_latency
+from speclib.data.pairs import Pair, load_pair
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 
 from .auto import settled, to_open
 from .devices import named
 from .errors import SpeclibError
-from .latency import load_latency
 from .methods import find, parameters
-from .pairs import Pair, load_pair
 from .virtual import Virtual
 from .world import World
 

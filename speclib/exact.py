@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 
 from speclib.core.sampling import Sampler
+from speclib.data.latency import Latency
 
-from .latency import Latency
 from .virtual import Virtual
 
 SLIVER = 1e-15              # an interval this short is rounding, not an outcome

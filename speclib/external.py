@@ -13,12 +13,12 @@ from __future__ import annotations
 import contextlib
 from typing import NamedTuple
 
+from speclib.data.pairs import Pair
 from speclib.trace.metrics import Stats
 
 from .decoding import encode, end_tokens
 from .devices import DeviceLost
 from .errors import SpeclibError
-from .pairs import Pair
 from .spawn import Worker
 from .worker import Failure, pin
 

@@ -16,12 +16,12 @@ from multiprocessing.connection import wait
 from statistics import median
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency
+from speclib.data.pairs import Pair
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
 from .devices import Cancelled, DeviceLost, Future, named
-from .latency import Curve, Latency
-from .pairs import Pair
 from .spawn import CONTEXT, Worker, dismiss
 from .worker import STOP, Array, Failure, device
 from .world import World

@@ -15,13 +15,13 @@ from math import inf
 import numpy as np
 
 from speclib.core.sampling import Coins, Sampler, certain
+from speclib.data.latency import Latency
 from speclib.operations.operation import Done
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import passes
 
 from .devices import Cancelled
 from .errors import SpeclibError
-from .latency import Latency
 from .methods import METHODS
 from .virtual import Virtual
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .pairs import ModelSpec, Pair
+from speclib.data.pairs import ModelSpec, Pair
 
 
 def similarities(model: Pair | str, texts: str | Iterable[str], lp: int = 4,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import count
 
+from speclib.data.latency import Latency
 from speclib.operations.operation import Done, perform, reached
 
 from .errors import SpeclibError
-from .latency import Latency
 from .world import Cancelled, Future, World
 
 

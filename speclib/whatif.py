@@ -11,6 +11,7 @@ from heapq import heapify
 from math import inf
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency, load_latency
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
 
@@ -18,7 +19,6 @@ from .auto import MOST, checked, needed, settled
 from .decoding import Result
 from .devices import DeviceLost, named
 from .errors import SpeclibError
-from .latency import Latency, load_latency
 from .methods import METHODS, find, parameters
 from .models.toy import BOS, Toy
 from .virtual import Virtual

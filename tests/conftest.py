@@ -19,7 +19,7 @@ settings.load_profile("same every time")
 
 from speclib import paths  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
-from speclib.latency import Latency  # noqa: E402
+from speclib.data.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402
 from speclib.trace.events import Trace  # noqa: E402
 from speclib.virtual import Virtual  # noqa: E402

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.latency import Curve, Latency
 from speclib.methods import METHODS, takes_gamma
 from speclib.methods.prompt_lookup import _continuation
 from speclib.models.toy import Random, Scripted, Toy

@@ -7,7 +7,7 @@ import pytest
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
-from speclib.latency import Latency
+from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Stopped
 from speclib.processes import Processes

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.exact import Intervals, distance, truth
-from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.methods.dsi import dsi
 from speclib.models.toy import BOS, Random, Toy

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from speclib.data.latency import load_latency
 from speclib.experiment import QUICK, Profile, Spec, example, run_all
 from speclib.experiment.grids import Row, mean_times
-from speclib.latency import load_latency
 from speclib.papers import fill_all, load_paper
 from speclib.papers.filling import wanted
 from speclib.trace.metrics import total

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from speclib import SpeclibError, prompts
+from speclib import SpeclibError
+from speclib.data import prompts
+from speclib.data.latency import Latency, load_latency
+from speclib.data.pairs import load_pair
 from speclib.decoding import decode as speclib_decode
 from speclib.experiment import QUICK, Profile, Run, Spec, run_all
-from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
-from speclib.pairs import load_pair
 from speclib.papers import fill_all, load_paper, quantities
 from speclib.papers.branching import counts
 from speclib.papers.filling import Filled, wanted

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
-from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_sequences import Branch

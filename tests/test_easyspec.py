@@ -15,9 +15,9 @@ import pytest
 import speclib
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import descend
+from speclib.data.latency import Latency, load_latency
 from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
-from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import Grow
@@ -235,7 +235,7 @@ def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
     from test_hf import save
     from test_layered import VOCAB, network
 
-    from speclib.pairs import Pair
+    from speclib.data.pairs import Pair
     from speclib.processes import Processes
     save(tmp_path, [f"w{i}" for i in range(VOCAB)])
     net = network()

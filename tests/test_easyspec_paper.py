@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from speclib import SpeclibError, paths
+from speclib.data.pairs import Pair, load_pair
 from speclib.experiment import QUICK, Profile, Run, Spec, states
-from speclib.pairs import Pair, load_pair
 from speclib.papers import fill_all, load_paper, quantities
 from speclib.papers.filling import Filled, wanted
 from speclib.trace.metrics import Stats

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import speclib
-from speclib.latency import Curve, Latency
+from speclib.data.latency import Curve, Latency
 from speclib.processes import Processes
 
 TOY = speclib.load_pair("toy")

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from speclib import latency, paths
+from speclib import paths
+from speclib.data import latency
 from speclib.experiment import (
     CellsFailed,
     Profile,

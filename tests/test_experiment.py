@@ -11,6 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from speclib import experiment, paths
+from speclib.data.latency import Latency, load_latency
+from speclib.data.pairs import load_pair
 from speclib.decoding import open_world
 from speclib.errors import SpeclibError
 from speclib.experiment import (
@@ -25,11 +27,9 @@ from speclib.experiment import (
     simulating,
     virtual_cells,
 )
-from speclib.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models import zoo
 from speclib.models.toy import Toy
-from speclib.pairs import load_pair
 from speclib.progress import Progress
 from speclib.trace.metrics import total
 from speclib.virtual import Virtual

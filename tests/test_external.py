@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
-from speclib import prompts  # noqa: E402
+from speclib.data import prompts  # noqa: E402
 from speclib.external import EXTERNAL, External  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 from speclib.world import DeviceLost  # noqa: E402

@@ -27,8 +27,8 @@ from test_processes import gone
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
-from speclib.latency import Curve, Latency
-from speclib.pairs import ModelSpec, Pair
+from speclib.data.latency import Curve, Latency
+from speclib.data.pairs import ModelSpec, Pair
 from speclib.processes import Processes
 from speclib.world import DeviceLost
 

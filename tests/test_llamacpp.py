@@ -20,15 +20,16 @@ for package in ("llama_cpp", "gguf"):
     pytest.importorskip(package, reason="the extra llamacpp is not installed: make llamacpp")
 
 import speclib  # noqa: E402
-from speclib import SpeclibError, prompts  # noqa: E402
+from speclib import SpeclibError
 from speclib.core.sampling import Sampler  # noqa: E402
+from speclib.data import prompts  # noqa: E402
+from speclib.data.latency import Latency  # noqa: E402
+from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding import encode  # noqa: E402
-from speclib.latency import Latency  # noqa: E402
 from speclib.models import export, gpus, hf  # noqa: E402
 from speclib.models.ggufs import described  # noqa: E402
 from speclib.models.llamacpp import LlamaCpp  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402
-from speclib.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.virtual import Virtual  # noqa: E402
 
 DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)

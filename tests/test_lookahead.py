@@ -126,7 +126,7 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
 def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(temperature):
     pytest.importorskip("torch")
     import speclib
-    from speclib import prompts
+    from speclib.data import prompts
     from speclib.models import zoo
     if not (zoo.ZOO / "target" / "model.safetensors").exists():
         pytest.skip("the embedded models are not trained: make models")

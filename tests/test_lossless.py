@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("torch")
 
 import speclib  # noqa: E402
-from speclib import prompts  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
+from speclib.data import prompts  # noqa: E402
 from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 

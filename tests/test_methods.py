@@ -16,8 +16,8 @@ from scipy.stats import chi2, ncx2
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Drafted, Sampler
 from speclib.core.verification import verify
+from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.propose import Propose

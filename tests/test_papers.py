@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from speclib import papers, paths
+from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
 from speclib.experiment import (
     FULL,
@@ -24,7 +25,6 @@ from speclib.experiment import (
     machine,
     run_all,
 )
-from speclib.latency import load_latency
 from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
 from speclib.papers.comparisons import Numbers
 from speclib.papers.filling import wanted

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import speclib
-from speclib.latency import Latency
+from speclib.data.latency import Latency
 from speclib.methods import takes_gamma
 from speclib.processes import Processes
 from speclib.world import DeviceLost

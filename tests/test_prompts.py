@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from speclib import prompts
+from speclib.data import prompts
 from speclib.errors import SpeclibError
 
 OFFICIAL = os.environ.get("SPECLIB_DATA_DIR")

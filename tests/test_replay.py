@@ -10,8 +10,8 @@ import pytest
 import speclib
 from speclib import replay
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.latency import Curve, Latency
 from speclib.methods import BY_TIME, METHODS
 from speclib.models.toy import Random, Toy
 from speclib.processes import Processes

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import speclib
-from speclib import datastore as stores
-from speclib import prompts
 from speclib.core.sampling import Coins, Sampler
-from speclib.datastore import Datastore
+from speclib.data import prompts
+from speclib.data import retrieval as stores
+from speclib.data.latency import Latency
+from speclib.data.retrieval import Datastore
 from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
-from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
 from speclib.experiment import virtual_cells
-from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import total

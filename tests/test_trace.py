@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speclib.core.sampling import Sampler
-from speclib.latency import Latency
+from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
 from speclib.trace.events import Event, Trace

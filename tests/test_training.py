@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from speclib import prompts  # noqa: E402
+from speclib.data import prompts  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models.training import __main__ as drafts  # noqa: E402
 from speclib.models.training import (  # noqa: E402

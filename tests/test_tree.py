@@ -10,8 +10,8 @@ import pytest
 from speclib.core.candidate_tree import ancestry, merged, paths, stem
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import Verdict, follow, offer
+from speclib.data.latency import Curve, Latency
 from speclib.exact import distance, outcomes, truth
-from speclib.latency import Curve, Latency
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.operations.score_tree import Tree
 from speclib.trace.metrics import stats

@@ -16,9 +16,9 @@ from speclib.core.candidate_tree import paths
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler, ids, residual
 from speclib.core.verification import Verdict, descend, verify
+from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.exact import distance, outcomes, truth
-from speclib.latency import Curve, Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import Grow

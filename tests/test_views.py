@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
-from speclib.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
 from speclib.trace.events import Event, Trace

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency, load_latency
 from speclib.errors import SpeclibError
-from speclib.latency import Curve, Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.score import Score
@@ -374,7 +374,7 @@ def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(cached
 def latency_file(tmp_path, monkeypatch):
     """Writes data/latency/mine.toml in a data folder of its own."""
     def write(text: str) -> None:
-        monkeypatch.setattr("speclib.latency.DATA", tmp_path)
+        monkeypatch.setattr("speclib.data.latency.DATA", tmp_path)
         (tmp_path / "latency").mkdir(exist_ok=True)
         (tmp_path / "latency" / "mine.toml").write_text(text)
     return write

@@ -7,10 +7,10 @@ from functools import cache
 from statistics import median
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency
+from speclib.data.pairs import load_pair
 from speclib.operations.score import Score
 
-from ..latency import Curve, Latency
-from ..pairs import load_pair
 from ..processes import Processes
 from .rows import Row, Size
 

@@ -10,9 +10,9 @@ from statistics import median
 from typing import NamedTuple
 
 from speclib.core.sampling import Sampler
+from speclib.data.pairs import Pair, load_pair
 
 from ..errors import SpeclibError
-from ..pairs import Pair, load_pair
 from ..spawn import Worker
 from ..worker import Failure, Rank, pin
 from .rows import Row, Size, middle

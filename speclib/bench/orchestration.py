@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 
 from speclib.core.sampling import Coins, Sampler, ids
+from speclib.data.latency import load_latency
+from speclib.data.pairs import ModelSpec, Pair, load_pair
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
 from ..decoding import decode, open_world
-from ..latency import load_latency
 from ..models.toy import BOS
-from ..pairs import ModelSpec, Pair, load_pair
 from ..processes import Processes
 from .rows import Row, Size, middle
 

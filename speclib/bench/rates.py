@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
 from speclib.operations.score import Score
 
-from ..latency import Latency
 from ..models.toy import BOS, Toy
 from ..views.explorer import explorer
 from ..views.timeline import Timeline

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from speclib.data import prompts
+from speclib.data.pairs import Pair, load_pair
 from speclib.trace.metrics import stats, total
 
-from .. import prompts
 from ..decoding import decode
 from ..external import External
-from ..pairs import Pair, load_pair
 from ..processes import Processes
 from ..replaying import replay
 from .contention import PAIR, contention, latencies

@@ -6,10 +6,10 @@ Knows no paper and no cache.
 
 from __future__ import annotations
 
+from speclib.data.latency import Latency
+from speclib.data.pairs import ModelSpec, Pair
 from speclib.trace.events import Trace
 
-from ..latency import Latency
-from ..pairs import ModelSpec, Pair
 from ..processes import Processes
 from .virtual_cells import CANCEL, decode, script
 

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import datetime
 
+from speclib.data.latency import load_latency
 from speclib.trace.metrics import Stats, astuple, stats, total
 
 from ..errors import SpeclibError
-from ..latency import load_latency
 from ..methods import METHODS
 from ..paths import DATA
 from ..progress import Progress

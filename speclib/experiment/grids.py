@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.data.latency import Latency
 from speclib.trace.metrics import stats
 
-from ..latency import Latency
 from ..methods import METHODS
 from ..models.toy import BOS
 from . import cache, virtual_cells

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data import prompts
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
-from .. import prompts
 from ..decoding import Result, decode
 
 PASSES = 7                  # repeats behind each median

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from speclib.data import prompts
+from speclib.data.pairs import load_pair
 from speclib.trace.metrics import Stats, astuple, total
 from speclib.trace.rounds import branches
 
-from .. import prompts
 from ..decoding import draft_length
 from ..errors import SpeclibError
 from ..methods import METHODS
 from ..models.zoo import ZOO
-from ..pairs import load_pair
 from ..paths import DATA
 from ..processes import Processes
 from ..progress import Progress

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
 
+from speclib.data.latency import load_latency
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, astuple, total
 
 from ..auto import offset
 from ..errors import SpeclibError
-from ..latency import load_latency
 from ..methods import METHODS
 from ..paths import DATA
 from ..progress import Progress

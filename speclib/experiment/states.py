@@ -5,9 +5,10 @@ Knows no paper and no network.
 
 from __future__ import annotations
 
-from .. import prompts
+from speclib.data import prompts
+from speclib.data.pairs import Pair, load_pair
+
 from ..models.zoo import ZOO
-from ..pairs import Pair, load_pair
 from ..paths import DATA
 from ..similarity import similarities
 from . import cache, machine

@@ -7,12 +7,12 @@ the same agreements (common random numbers). Knows no paper and no cache.
 from __future__ import annotations
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import branches
 
 from ..devices import named
-from ..latency import Latency
 from ..models.toy import BOS, Toy
 from ..virtual import Virtual
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import fmean
 
+from speclib.data.latency import load_latency
+from speclib.data.pairs import load_pair
+
 from ..experiment import Run, Spec, example
-from ..latency import load_latency
-from ..pairs import load_pair
 from . import claims, inside, items, quantities
 from .printed import Table
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from speclib.data.latency import load_latency
 from speclib.theory import closed_forms as theory
 
 from ..errors import SpeclibError
-from ..latency import load_latency
 
 Cell = tuple[str, str, str]
 

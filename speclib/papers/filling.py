@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from speclib.data.pairs import load_pair
+
 from ..experiment import CellsFailed, Profile, Run, Spec, machine, run_all
 from ..methods import parameters, takes_gamma
-from ..pairs import load_pair
 from ..progress import Progress
 from . import items, quantities
 from .assembling import assemble

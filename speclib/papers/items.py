@@ -13,13 +13,13 @@ from statistics import median
 import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency, load_latency
 from speclib.trace.events import Event, Trace
 
 from ..experiment import Spec, virtual_cells
 from ..experiment.measured_cells import agreements
 from ..experiment.simulating import example
 from ..experiment.simulating import run as virtual_run
-from ..latency import Latency, load_latency
 from ..methods import METHODS
 from ..models.toy import BOS, Scripted
 from ..virtual import Virtual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from .errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 class Place(BaseModel):
@@ -41,5 +41,5 @@ def _there(place: str) -> str:
 
 
 def _has(gpu: str) -> bool:
-    from .models.gpus import count
+    from speclib.models.gpus import count
     return int(gpu.removeprefix("cuda:")) < count()

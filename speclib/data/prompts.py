@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import SpeclibError
-from .paths import DATA
+from speclib.errors import SpeclibError
+from speclib.paths import DATA
 
 FOLDER = DATA / "prompts"
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")

@@ -14,9 +14,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from .errors import SpeclibError
-from .paths import DATA
-from .places import Place
+from speclib.errors import SpeclibError
+from speclib.paths import DATA
+
+from .placement import Place
 
 EXTRA = ("llama_cpp", "gguf")                # what the extra llamacpp installs
 
@@ -91,22 +92,22 @@ class Pair(BaseModel):
         part is wanted; None: the whole, in this process."""
         spec = getattr(self, role)
         if spec.is_toy:
-            from .models.toy import Toy
+            from speclib.models.toy import Toy
             return Toy(spec.alpha if role == "draft" else None, spec.vocab, spec.seed, spec.words,
                        spec.context)
         if spec.in_llamacpp:
-            from .models.llamacpp import load
+            from speclib.models.llamacpp import load
             return load(spec, self.place.of(role, index), self.place.threads, self.vocab,
                         self.context)
         spec = spec if dilated else spec.model_copy(update={"shape": None})
         what = dtype, self.place.of(role, index), self.vocab, packed
         if spec.spread == "layers" or (role, spec.spread) == ("draft", "blocks"):
-            from .models.layered import load
+            from speclib.models.layered import load
             return load(spec, *what, rank)
         if rank is None:
-            from .models.hf import load
+            from speclib.models.hf import load
             return load(spec, *what)
-        from .models.tensors import load
+        from speclib.models.tensors import load
         return load(spec, *what, rank)
 
     def ranks(self, role: Literal["draft", "target"], index: int = 0) -> int:
@@ -121,22 +122,22 @@ class Pair(BaseModel):
             return "toy" if spec.is_toy else "torch"
         if not spec.is_gguf:
             return f"llama.cpp {spec.quantization}"
-        from .models.ggufs import described
+        from speclib.models.ggufs import described
         return f"llama.cpp {described(spec.model).quantization}"
 
     @cached_property
     def tokenizer(self):
         """The target's tokenizer, checked against the draft's."""
         if self.target.is_toy:
-            from .models.toy import ToyTokenizer
+            from speclib.models.toy import ToyTokenizer
             return ToyTokenizer(self.target.vocab)
-        from .models.zoo import shared_tokenizer
+        from speclib.models.zoo import shared_tokenizer
         return shared_tokenizer(self.target.model, self.draft.model)
 
     @property
     def datastore(self):
         """What REST looks up: our training text in this pair's tokens. None: a toy's own text."""
-        from .datastore import training_text
+        from .retrieval import training_text
         return None if self.target.is_toy else training_text(self.tokenizer)
 
     @property
@@ -153,7 +154,7 @@ class Pair(BaseModel):
     def _limits(self) -> tuple[int, int]:
         if self.target.is_toy:
             return self.target.vocab, self.target.context
-        from .models.zoo import limits
+        from speclib.models.zoo import limits
         both = limits(self.target.model), limits(self.draft.model)
         return min(v for v, _ in both), min(c for _, c in both)
 

@@ -13,10 +13,9 @@ import tomllib
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
+from speclib.errors import SpeclibError
+from speclib.paths import DATA
 from speclib.theory.layer_groups import grouped
-
-from .errors import SpeclibError
-from .paths import DATA
 
 MANY = 1 << 20              # tokens; no pass is fed more
 

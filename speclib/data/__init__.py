@@ -1,0 +1,1 @@
+"""Readers of the repository's own files: pairs, placement, latencies, prompts, retrieval."""
