@@ -11,8 +11,8 @@ from .methods import METHODS
 _LAZY = {
     "decode": "decoding", "open_world": "decoding", "Result": "decoding",
     "load_pair": "data.pairs", "pair": "data.pairs", "Pair": "data.pairs",
-    "Processes": "processes", "External": "external", "EXTERNAL": "external",
-    "Virtual": "virtual", "DeviceLost": "world",
+    "Processes": "worlds.processes", "External": "external", "EXTERNAL": "external",
+    "Virtual": "worlds.virtual", "DeviceLost": "worlds.world",
     "similarities": "similarity",
     "Latency": "data.latency", "load_latency": "data.latency", "Trace": "trace.events", "stats": "trace.metrics",
     "simulate": "whatif", "compare": "whatif", "replay": "replaying",

@@ -9,13 +9,13 @@ from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
+from speclib.worlds.devices import named
+from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
 
 from .auto import settled, to_open
-from .devices import named
 from .errors import SpeclibError
 from .methods import find, parameters
-from .virtual import Virtual
-from .world import World
 
 WORLDS = ("virtual", "emulated", "processes")
 
@@ -47,7 +47,7 @@ def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | No
         raise SpeclibError(f"pair {pair.name!r} names no latency file, which world={world!r} "
                            "needs: give it latency = \"...\" (a path under data/latency)")
     if world != "virtual":
-        from .processes import Processes
+        from speclib.worlds.processes import Processes
         emulate = load_latency(name) if world == "emulated" else None
         return Processes(pair, servers=servers, cancel=cancel or "after-op", dtype=dtype,
                          emulate=emulate)

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from speclib.data.pairs import Pair
 from speclib.trace.metrics import Stats
+from speclib.worlds.devices import DeviceLost
+from speclib.worlds.worker import Failure, pin
+from speclib.worlds.worker_process import Worker
 
 from .decoding import encode, end_tokens
-from .devices import DeviceLost
 from .errors import SpeclibError
-from .spawn import Worker
-from .worker import Failure, pin
 
 
 class Peer(NamedTuple):

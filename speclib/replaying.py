@@ -19,11 +19,11 @@ from speclib.data.latency import Latency
 from speclib.operations.operation import Done
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import passes
+from speclib.worlds.devices import Cancelled
+from speclib.worlds.virtual import Virtual
 
-from .devices import Cancelled
 from .errors import SpeclibError
 from .methods import METHODS
-from .virtual import Virtual
 
 OURS = ("devices", "clock", "cancel", "limit", "eos")       # of a trace's meta: the world's part
 

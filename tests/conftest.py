@@ -22,7 +22,7 @@ from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402
 from speclib.trace.events import Trace  # noqa: E402
-from speclib.virtual import Virtual  # noqa: E402
+from speclib.worlds.virtual import Virtual  # noqa: E402
 
 
 class Case(NamedTuple):

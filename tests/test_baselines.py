@@ -14,7 +14,7 @@ from speclib.methods import METHODS, takes_gamma
 from speclib.methods.prompt_lookup import _continuation
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.trace.metrics import stats
-from speclib.virtual import Virtual
+from speclib.worlds.virtual import Virtual
 
 WORDS = tuple(range(1, 60))         # all different: an end token has one place
 

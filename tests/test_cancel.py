@@ -10,11 +10,11 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Stopped
-from speclib.processes import Processes
 from speclib.trace.metrics import stats
-from speclib.virtual import Virtual
-from speclib.worker import STOP
-from speclib.world import Cancelled
+from speclib.worlds.processes import Processes
+from speclib.worlds.virtual import Virtual
+from speclib.worlds.worker import STOP
+from speclib.worlds.world import Cancelled
 
 TOY = speclib.load_pair("toy")
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.exact import Intervals, distance, truth
 from speclib.methods import METHODS
 from speclib.methods.dsi import dsi
 from speclib.models.toy import BOS, Random, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import stats
-from speclib.virtual import Virtual
+from speclib.worlds.enumerator import Intervals, distance, truth
+from speclib.worlds.virtual import Virtual
 
 POLICIES = ("immediate", "after-op")
 

@@ -17,13 +17,13 @@ from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import descend
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import SpeclibError
-from speclib.exact import distance, outcomes, truth
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import Grow
 from speclib.operations.operation import Request, perform
 from speclib.paths import DATA
-from speclib.virtual import Virtual
+from speclib.worlds.enumerator import distance, outcomes, truth
+from speclib.worlds.virtual import Virtual
 
 EASY, TREE = METHODS["easyspec"], METHODS["tree"]
 HOT = Sampler(1.0)
@@ -236,7 +236,7 @@ def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
     from test_layered import VOCAB, network
 
     from speclib.data.pairs import Pair
-    from speclib.processes import Processes
+    from speclib.worlds.processes import Processes
     save(tmp_path, [f"w{i}" for i in range(VOCAB)])
     net = network()
     net.model.embed_tokens.weight.mul_(3)           # or it says the same word for ever

@@ -6,7 +6,7 @@ import pytest
 
 import speclib
 from speclib.data.latency import Curve, Latency
-from speclib.processes import Processes
+from speclib.worlds.processes import Processes
 
 TOY = speclib.load_pair("toy")
 QUICK = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0), "quick")

@@ -149,7 +149,7 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     keys.append(emulating.key_of(emulated()))
     assert len({*keys, simulating.key_of(emulated().but(kind="virtual"))}) == 4
     names = emulating.cache.closure(["speclib.experiment.emulated_cells"])
-    assert {"speclib.processes", "speclib.worker", "speclib.models.toy"} <= set(names)
+    assert {"speclib.worlds.processes", "speclib.worlds.worker", "speclib.models.toy"} <= set(names)
     assert not {"speclib.experiment", "speclib.methods.speculative"} & set(names)
 
 

@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from speclib import exact
 from speclib.core.sampling import Coins, Sampler, ids, residual
 from speclib.core.verification import Verdict, verify
-from speclib.exact import Intervals, distance, outcomes, truth
 from speclib.methods import METHODS
 from speclib.methods.speculative import speculative
 from speclib.models.toy import Random
+from speclib.worlds import enumerator as exact
+from speclib.worlds.enumerator import Intervals, distance, outcomes, truth
 
 EXACT, FOUND = 1e-12, 1e-3
 

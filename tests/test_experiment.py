@@ -32,7 +32,7 @@ from speclib.models import zoo
 from speclib.models.toy import Toy
 from speclib.progress import Progress
 from speclib.trace.metrics import total
-from speclib.virtual import Virtual
+from speclib.worlds.virtual import Virtual
 
 LATENCY = "pearl/codellama-7-34"            # c = 2.66
 
@@ -172,7 +172,7 @@ def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
 
 def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
     names = cache.closure(("speclib.methods.pearl", *measuring.CODE))
-    assert {"speclib.models.hf", "speclib.models.dilate", "speclib.worker"} <= set(names)
+    assert {"speclib.models.hf", "speclib.models.dilate", "speclib.worlds.worker"} <= set(names)
     assert not {"speclib.methods.speculative", "speclib.experiment"} & set(names)
     before = measuring.key_of(measured())
     monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))

@@ -15,7 +15,7 @@ import speclib  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.external import EXTERNAL, External  # noqa: E402
 from speclib.models import zoo  # noqa: E402
-from speclib.world import DeviceLost  # noqa: E402
+from speclib.worlds.world import DeviceLost  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
     pytest.skip("the embedded models are not trained: make models", allow_module_level=True)

@@ -29,8 +29,8 @@ import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import ModelSpec, Pair
-from speclib.processes import Processes
-from speclib.world import DeviceLost
+from speclib.worlds.processes import Processes
+from speclib.worlds.world import DeviceLost
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, limits memory")
 

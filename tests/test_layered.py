@@ -25,10 +25,10 @@ from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.layered import STATES, Layered, similarities  # noqa: E402
 from speclib.operations.draft_tree import Grow  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
-from speclib.processes import Processes  # noqa: E402
-from speclib.spawn import Worker  # noqa: E402
 from speclib.theory.layer_groups import grouped  # noqa: E402
-from speclib.world import DeviceLost  # noqa: E402
+from speclib.worlds.processes import Processes  # noqa: E402
+from speclib.worlds.worker_process import Worker  # noqa: E402
+from speclib.worlds.world import DeviceLost  # noqa: E402
 
 FAMILIES, VOCAB, LAYERS, PLAIN = ("Llama", "Qwen2", "Qwen3"), 61, 9, Sampler(temperature=1.0)
 

@@ -30,7 +30,7 @@ from speclib.models import export, gpus, hf  # noqa: E402
 from speclib.models.ggufs import described  # noqa: E402
 from speclib.models.llamacpp import LlamaCpp  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402
-from speclib.virtual import Virtual  # noqa: E402
+from speclib.worlds.virtual import Virtual  # noqa: E402
 
 DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)
 SOFT, GREEDY = Sampler(temperature=1.0), Sampler()

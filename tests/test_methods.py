@@ -23,7 +23,7 @@ from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.propose import Propose
 from speclib.paths import DATA
 from speclib.trace.metrics import stats, total
-from speclib.virtual import Virtual
+from speclib.worlds.virtual import Virtual
 
 WORDS = tuple(range(1, 50))         # all different: an end token has one place
 GAMMAS = range(1, 9)

@@ -16,8 +16,8 @@ import pytest
 import speclib
 from speclib.data.latency import Latency
 from speclib.methods import takes_gamma
-from speclib.processes import Processes
-from speclib.world import DeviceLost
+from speclib.worlds.processes import Processes
+from speclib.worlds.world import DeviceLost
 
 TOY = speclib.load_pair("toy")
 

@@ -14,8 +14,8 @@ from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.methods import BY_TIME, METHODS
 from speclib.models.toy import Random, Toy
-from speclib.processes import Processes
 from speclib.trace.events import Trace
+from speclib.worlds.processes import Processes
 
 EXACT = Latency(Curve(((1, 0.25), (3, 0.5)), 1.0), Curve(((1, 1.5), (9, 3.5)), 4.0))    # dyadic
 

@@ -17,11 +17,11 @@ from speclib.data import retrieval as stores
 from speclib.data.latency import Latency
 from speclib.data.retrieval import Datastore
 from speclib.errors import SpeclibError
-from speclib.exact import distance, outcomes, truth
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
-from speclib.virtual import Virtual
+from speclib.worlds.enumerator import distance, outcomes, truth
+from speclib.worlds.virtual import Virtual
 
 WORDS = tuple(range(1, 60))         # all different: a token has one place
 

@@ -20,9 +20,9 @@ from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.tensors import Tensors  # noqa: E402
-from speclib.processes import Processes  # noqa: E402
-from speclib.spawn import Worker  # noqa: E402
-from speclib.world import DeviceLost  # noqa: E402
+from speclib.worlds.processes import Processes  # noqa: E402
+from speclib.worlds.worker_process import Worker  # noqa: E402
+from speclib.worlds.world import DeviceLost  # noqa: E402
 
 TREE = (4, 6, 8, 3, 1), (-1, 0, -1, 2, 2)       # tokens and parents
 FAMILIES = {"Llama": {"attention_bias": True, "mlp_bias": True}, "Qwen2": {}, "Qwen3": {}}

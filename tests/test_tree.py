@@ -11,11 +11,11 @@ from speclib.core.candidate_tree import ancestry, merged, paths, stem
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import Verdict, follow, offer
 from speclib.data.latency import Curve, Latency
-from speclib.exact import distance, outcomes, truth
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.operations.score_tree import Tree
 from speclib.trace.metrics import stats
-from speclib.virtual import Virtual
+from speclib.worlds.enumerator import distance, outcomes, truth
+from speclib.worlds.virtual import Virtual
 
 
 def grown(dice: random.Random, nodes: int) -> tuple[int, ...]:

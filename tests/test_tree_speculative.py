@@ -18,13 +18,13 @@ from speclib.core.sampling import Coins, Sampler, ids, residual
 from speclib.core.verification import Verdict, descend, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.exact import distance, outcomes, truth
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import Grow
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import stats, total
-from speclib.virtual import Virtual
+from speclib.worlds.enumerator import distance, outcomes, truth
+from speclib.worlds.virtual import Virtual
 
 TREE = METHODS["tree"]
 

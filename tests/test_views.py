@@ -23,8 +23,8 @@ from speclib.views.runs import run_of, speedup
 from speclib.views.shapes import GUTTER, text_width
 from speclib.views.svg import render
 from speclib.views.timeline import timeline
-from speclib.virtual import Virtual
 from speclib.whatif import compare, simulate
+from speclib.worlds.virtual import Virtual
 
 SVG = "{http://www.w3.org/2000/svg}"
 WORDS = ["def", " fib", "(", "n", "):", "\n", "    ", "return", " <b>&\"'", " 数", "\x00"]

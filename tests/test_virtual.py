@@ -17,7 +17,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.score import Score
-from speclib.virtual import Virtual
+from speclib.worlds.virtual import Virtual
 
 DEVICES = ("draft", "target", "target-1", "target-2")
 

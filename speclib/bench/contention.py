@@ -10,8 +10,8 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import load_pair
 from speclib.operations.score import Score
+from speclib.worlds.processes import Processes
 
-from ..processes import Processes
 from .rows import Row, Size
 
 PAIR = "embedded/llama-7b-70b"      # the stand-in whose cost ratio c is about 5

@@ -11,10 +11,10 @@ from speclib.data.latency import load_latency
 from speclib.data.pairs import ModelSpec, Pair, load_pair
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
+from speclib.worlds.processes import Processes
 
 from ..decoding import decode, open_world
 from ..models.toy import BOS
-from ..processes import Processes
 from .rows import Row, Size, middle
 
 LATENCY = "pearl/llama2-7-70"

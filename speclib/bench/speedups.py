@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
 from speclib.trace.metrics import stats, total
+from speclib.worlds.processes import Processes
 
 from ..decoding import decode
 from ..external import External
-from ..processes import Processes
 from ..replaying import replay
 from .contention import PAIR, contention, latencies
 from .races import Contestant, Race, race

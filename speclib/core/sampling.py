@@ -8,7 +8,7 @@ Symbols, spelled once for every method:
 
 Randomness is keyed, not streamed. The only door is ``coins.choose``, which inverts a CDF at
 u(seed, request, position, role, index). Nobody sees u, so a test can hold it as an interval and
-walk every outcome of a method exactly (``speclib.exact``).
+walk every outcome of a method exactly (``speclib.worlds.enumerator``).
 
 This module does not know time, devices or models.
 """

@@ -9,8 +9,8 @@ from __future__ import annotations
 from speclib.data.latency import Latency
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.trace.events import Trace
+from speclib.worlds.processes import Processes
 
-from ..processes import Processes
 from .virtual_cells import CANCEL, decode, script
 
 

@@ -16,18 +16,18 @@ from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.trace.metrics import Stats, astuple, total
 from speclib.trace.rounds import branches
+from speclib.worlds.processes import Processes
 
 from ..decoding import draft_length
 from ..errors import SpeclibError
 from ..methods import METHODS
 from ..models.zoo import ZOO
 from ..paths import DATA
-from ..processes import Processes
 from ..progress import Progress
 from . import Run, Spec, cache, machine, measured_cells
 from .measured_cells import Setting
 
-CODE = ("speclib.experiment.measured_cells", "speclib.processes", "speclib.models.hf",
+CODE = ("speclib.experiment.measured_cells", "speclib.worlds.processes", "speclib.models.hf",
         "speclib.models.toy")
 LLAMACPP = ("speclib.models.llamacpp", "speclib.models.ggufs")
 PLAIN = Setting("autoregressive", None)

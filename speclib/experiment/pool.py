@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
+from speclib.worlds.worker_process import CONTEXT, no_main, serving
+
 from .. import paths
 from ..errors import SpeclibError
-from ..spawn import CONTEXT, no_main, serving
 from . import machine
 
 

@@ -11,10 +11,10 @@ from speclib.data.latency import Latency
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import branches
+from speclib.worlds.devices import named
+from speclib.worlds.virtual import Virtual
 
-from ..devices import named
 from ..models.toy import BOS, Toy
-from ..virtual import Virtual
 
 CANCEL = "immediate"        # what papers mean by "terminate"
 ROOM = 256                  # tokens a method may draft beyond the last one it commits

@@ -10,9 +10,9 @@ from itertools import dropwhile, takewhile
 
 from speclib.core.sampling import ids
 from speclib.core.verification import match, verify
+from speclib.worlds.world import DeviceLost
 
 from ..errors import SpeclibError
-from ..world import DeviceLost
 
 TESTS = {"exact": match, "ratio": verify}
 

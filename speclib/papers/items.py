@@ -15,6 +15,7 @@ import numpy as np
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.trace.events import Event, Trace
+from speclib.worlds.virtual import Virtual
 
 from ..experiment import Spec, virtual_cells
 from ..experiment.measured_cells import agreements
@@ -22,7 +23,6 @@ from ..experiment.simulating import example
 from ..experiment.simulating import run as virtual_run
 from ..methods import METHODS
 from ..models.toy import BOS, Scripted
-from ..virtual import Virtual
 from . import maps
 from .printed import Step, Table
 

@@ -11,9 +11,9 @@ from heapq import heappop, heappush
 from itertools import count
 
 from speclib.data.latency import Latency
+from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, perform, reached
 
-from .errors import SpeclibError
 from .world import Cancelled, Future, World
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from speclib.errors import SpeclibError
 from speclib.operations.draft_sequences import Branch
 from speclib.operations.draft_tree import Grow
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.operations.score_tree import Tree
-
-from .errors import SpeclibError
 
 
 class DeviceLost(SpeclibError):

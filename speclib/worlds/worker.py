@@ -25,9 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.errors import SpeclibError
 from speclib.operations.operation import perform, reached
-
-from .errors import SpeclibError
 
 STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"    # as torch says it

@@ -22,9 +22,9 @@ from multiprocessing.connection import wait
 from types import ModuleType
 
 from speclib.data.pairs import Pair
+from speclib.errors import SpeclibError
 
 from .devices import DeviceLost
-from .errors import SpeclibError
 from .worker import Rank, serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -117,7 +117,7 @@ def serving(heavy: bool = False) -> None:
     to all, are ours alone: the server starts with them blocked, and so do the processes it forks.
     Raises SpeclibError for too long a TMPDIR."""
     heavy = find_spec("torch") is not None if heavy else "torch" in sys.modules
-    CONTEXT.set_forkserver_preload(["speclib.preload", "speclib.worker", "speclib.data.pairs",
+    CONTEXT.set_forkserver_preload(["speclib.worlds.forkserver_preload", "speclib.worlds.worker", "speclib.data.pairs",
                                     "speclib.models.toy", *(MODELS if heavy else ())])
     resource_tracker.ensure_running()       # the server's own need; starting it unblocks them
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

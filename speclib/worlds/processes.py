@@ -22,8 +22,8 @@ from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
 from .devices import Cancelled, DeviceLost, Future, named
-from .spawn import CONTEXT, Worker, dismiss
 from .worker import STOP, Array, Failure, device
+from .worker_process import CONTEXT, Worker, dismiss
 from .world import World
 
 ROWS = 128                  # distributions that fit a worker's buffer

@@ -25,11 +25,11 @@ from functools import partial
 from itertools import count, islice, repeat, takewhile
 
 from speclib.core.sampling import Coins, Drafted, Sampler, certain
+from speclib.errors import SpeclibError
 from speclib.operations.operation import Request
 from speclib.trace.events import Event, Trace
 
 from .devices import Cancelled, Device, DeviceLost, Future
-from .errors import SpeclibError
 
 
 class World:
