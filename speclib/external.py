@@ -131,7 +131,7 @@ class External:
 def generate(pair: Pair, dtype: str, threads: int, packed: bool, drafts: bool, eos, settings: dict):
     """In the worker: builds the models; what answers (prompt's ids, limit)."""
     pin(pair.place.of("target") if threads == 1 else (), threads)
-    from .models.peers import Transformers
+    from speclib.models.transformers_generate import Transformers
     target, *draft = (pair.build(role, dtype, packed=packed)
                       for role in (("target", "draft") if drafts else ("target",)))
     peer = Transformers(target, draft[0] if draft else None, eos, settings)

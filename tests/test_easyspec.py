@@ -207,7 +207,7 @@ def test_a_layer_parallel_network_loses_nothing(calibrate):
     pytest.importorskip("torch")
     from test_layered import network
 
-    from speclib.models.layered import Layered
+    from speclib.models.parallel.layer_parallel import Layered
     draft, target = Layered(network(layers=5), 2), Random(2, 20, 4)
     found = outcomes(EASY, {"draft": draft, "target": target}, 3, gamma=2, width=2, lp=3,
                      calibrate=calibrate)
@@ -220,7 +220,7 @@ def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate
     from test_layered import VOCAB, network
     from test_methods import Watched as Checked
 
-    from speclib.models.layered import Layered
+    from speclib.models.parallel.layer_parallel import Layered
     for lp in (1, 4):
         world = Checked({"draft": Layered(network(), VOCAB), "target": Random(VOCAB, 1)},
                         Latency.ratio(3))

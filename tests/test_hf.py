@@ -13,7 +13,8 @@ from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.experiment.pool import on_every_core  # noqa: E402
 from speclib.methods import takes_gamma  # noqa: E402
-from speclib.models import hf, packed, zoo  # noqa: E402
+from speclib.models import hf, zoo  # noqa: E402
+from speclib.models import packed_linear as packed
 
 VOCAB = 61
 

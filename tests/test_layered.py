@@ -22,7 +22,7 @@ from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
-from speclib.models.layered import STATES, Layered, similarities  # noqa: E402
+from speclib.models.parallel.layer_parallel import STATES, Layered, similarities  # noqa: E402
 from speclib.operations.draft_tree import Grow  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
 from speclib.theory.layer_groups import grouped  # noqa: E402

@@ -26,9 +26,10 @@ from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding import encode  # noqa: E402
-from speclib.models import export, gpus, hf  # noqa: E402
-from speclib.models.ggufs import described  # noqa: E402
-from speclib.models.llamacpp import LlamaCpp  # noqa: E402
+from speclib.models import gpus, hf  # noqa: E402
+from speclib.models.llamacpp import export
+from speclib.models.llamacpp.gguf import described  # noqa: E402
+from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
 

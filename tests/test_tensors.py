@@ -19,7 +19,7 @@ import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
-from speclib.models.tensors import Tensors  # noqa: E402
+from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402

@@ -96,18 +96,18 @@ class Pair(BaseModel):
             return Toy(spec.alpha if role == "draft" else None, spec.vocab, spec.seed, spec.words,
                        spec.context)
         if spec.in_llamacpp:
-            from speclib.models.llamacpp import load
+            from speclib.models.llamacpp.model import load
             return load(spec, self.place.of(role, index), self.place.threads, self.vocab,
                         self.context)
         spec = spec if dilated else spec.model_copy(update={"shape": None})
         what = dtype, self.place.of(role, index), self.vocab, packed
         if spec.spread == "layers" or (role, spec.spread) == ("draft", "blocks"):
-            from speclib.models.layered import load
+            from speclib.models.parallel.layer_parallel import load
             return load(spec, *what, rank)
         if rank is None:
             from speclib.models.hf import load
             return load(spec, *what)
-        from speclib.models.tensors import load
+        from speclib.models.parallel.tensor_parallel import load
         return load(spec, *what, rank)
 
     def ranks(self, role: Literal["draft", "target"], index: int = 0) -> int:
@@ -122,7 +122,7 @@ class Pair(BaseModel):
             return "toy" if spec.is_toy else "torch"
         if not spec.is_gguf:
             return f"llama.cpp {spec.quantization}"
-        from speclib.models.ggufs import described
+        from speclib.models.llamacpp.gguf import described
         return f"llama.cpp {described(spec.model).quantization}"
 
     @cached_property

@@ -29,7 +29,7 @@ from .measured_cells import Setting
 
 CODE = ("speclib.experiment.measured_cells", "speclib.worlds.processes", "speclib.models.hf",
         "speclib.models.toy")
-LLAMACPP = ("speclib.models.llamacpp", "speclib.models.ggufs")
+LLAMACPP = ("speclib.models.llamacpp.model", "speclib.models.llamacpp.gguf")
 PLAIN = Setting("autoregressive", None)
 SHARED = ("task", "length", "tokens", "temperature", "seed", "ignore_eos")
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries

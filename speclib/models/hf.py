@@ -17,7 +17,7 @@ from speclib.core.sampling import Sampler
 from speclib.operations.operation import Stopped
 
 from ..errors import SpeclibError
-from .packed import pack
+from .packed_linear import pack
 from .zoo import load_part
 
 DTYPES = {"auto": torch.float32, "float32": torch.float32, "float64": torch.float64,

@@ -51,7 +51,7 @@ def load_part(model: str, loader, what: str, **options):
 def limits(model: str) -> tuple[int, int]:
     """(vocabulary rows, longest text) of a model, from its configuration alone."""
     if model.endswith(".gguf"):
-        from .ggufs import described
+        from speclib.models.llamacpp.gguf import described
         card = described(model)
         return len(card.tokens), card.context
     from transformers import AutoConfig
@@ -73,7 +73,7 @@ def tokenizer(model: str):
 def words(model: str) -> dict[int, str]:
     """The tokens of a model by their id, as its tokenizer spells them."""
     if model.endswith(".gguf"):
-        from .ggufs import described
+        from speclib.models.llamacpp.gguf import described
         return dict(enumerate(described(model).tokens))
     return {i: word for word, i in tokenizer(model).get_vocab().items()}
 

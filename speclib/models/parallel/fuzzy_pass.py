@@ -19,11 +19,11 @@ from contextlib import contextmanager
 
 import torch
 
+from speclib.errors import SpeclibError
+from speclib.models.dilate import FAMILIES
+from speclib.models.hf import _layers
 from speclib.theory.layer_groups import grouped
 
-from ..errors import SpeclibError
-from .dilate import FAMILIES
-from .hf import _layers
 from .ranks import ALONE
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Sampler
+from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
-from ..errors import SpeclibError
-from .ggufs import api, opened, said
+from .gguf import api, opened, said
 
 BATCH = 512                                 # tokens fed between two looks at ``stopped``
 SEQUENCES = 32                              # drafted side by side, at most

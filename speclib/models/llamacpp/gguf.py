@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 try:
     from llama_cpp import llama_cpp as api

@@ -16,11 +16,12 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM
 
-from ..errors import SpeclibError
-from ..paths import CACHE
-from .dilate import ROTARY, Shape, dilate
-from .ggufs import quantised
-from .zoo import load_part, locate, tokenizer
+from speclib.errors import SpeclibError
+from speclib.models.dilate import ROTARY, Shape, dilate
+from speclib.models.zoo import load_part, locate, tokenizer
+from speclib.paths import CACHE
+
+from .gguf import quantised
 
 try:
     import gguf

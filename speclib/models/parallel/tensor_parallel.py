@@ -17,9 +17,10 @@ import re
 import torch
 from torch import nn
 
-from ..errors import SpeclibError
-from .hf import HFModel, network
-from .packed import pack
+from speclib.errors import SpeclibError
+from speclib.models.hf import HFModel, network
+from speclib.models.packed_linear import pack
+
 from .ranks import ALONE, joined
 
 CUT = {"colwise": 0, "colwise_gather_output": 0, "rowwise": 1}      # the dimension of the weight

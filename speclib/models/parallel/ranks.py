@@ -18,9 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import distributed
 
+from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
-
-from ..errors import SpeclibError
 
 GRACE = 1.0                 # seconds, at most, until ranks that miss another have left their word
 HOST = "127.0.0.1"

@@ -1,0 +1,1 @@
+"""One model on several devices: ranks, tensor parallelism, layers that share an input."""
