@@ -48,7 +48,7 @@ lectures: $(READY)  ## run the learn notebooks and store their outputs, for comm
 	$(PY) -m speclib store notebooks/learn/*.ipynb
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
-	$(PY) -m speclib.models.training
+	$(PY) -m speclib.training
 
 merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger.csv
 	@test -n "$(FROM)" || { echo "say which: make merge FROM=other/ledger.csv"; exit 1; }

@@ -161,8 +161,8 @@ def embedded():
 def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on():
     """As the trainer writes it; code there has an end token more."""
     pair = embedded()
-    from speclib.models.training import corpus
-    from speclib.models.training.tokenizer import Writer
+    from speclib.training import corpus
+    from speclib.training.tokenizer import Writer
     writer = Writer(pair.tokenizer)
     for task in islice(corpus.tasks(1), 200):
         ids = stores.document(pair.tokenizer, task)

@@ -15,8 +15,8 @@ transformers = pytest.importorskip("transformers")
 
 from speclib.data import prompts  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
-from speclib.models.training import __main__ as drafts  # noqa: E402
-from speclib.models.training import (  # noqa: E402
+from speclib.training import __main__ as drafts  # noqa: E402
+from speclib.training import (
     arithmetic,
     cards,
     code,
@@ -29,7 +29,7 @@ from speclib.models.training import (  # noqa: E402
     rows,
     tokenizer,
 )
-from speclib.models.training.folders import PROMPTS  # noqa: E402
+from speclib.training.folders import PROMPTS  # noqa: E402
 
 TINY = fit.Shape(layers=1, width=64, heads=1, ffn=96)
 TINY_QWEN = replace(TINY, family="qwen2")

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from speclib.models import zoo  # noqa: E402
-from speclib.models.training import cards, corpus, fit, measure, tokenizer  # noqa: E402
-from speclib.models.training.folders import MODELS  # noqa: E402
+from speclib.training import cards, corpus, fit, measure, tokenizer  # noqa: E402
+from speclib.training.folders import MODELS  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
 LADDER = ["draft-good", "draft-fair", "draft-plain", "draft-poor"]      # best first

@@ -76,7 +76,7 @@ def training_text(tokenizer, tasks: int = 2000) -> Datastore:
     they are asked and answered. The shipped prompts are never among them, but tasks of their kind
     are, in the target's very words: it finds more here than a large model's text finds anywhere."""
     def documents():
-        from speclib.models.training import corpus
+        from speclib.training import corpus
         yield from (document(tokenizer, task) for task in islice(corpus.tasks(1), tasks))
 
     return Datastore(documents())

@@ -1,4 +1,4 @@
-"""Retrain the embedded models: `python -m speclib.models.training [prompts|target|draft|all]`.
+"""Retrain the embedded models: `python -m speclib.training [prompts|target|draft|all]`.
 
 Seeded; the same seeds and steps give the same run on one kind of machine, up to the order of
 floating-point sums. `--target-minutes` and `--draft-minutes` end a run early, and the learning
@@ -19,7 +19,8 @@ from math import gcd
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from ...errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from . import cards, code, corpus, distil, export, fit, measure, rows
 from . import tokenizer as bpe
 from .folders import MODELS
@@ -35,7 +36,7 @@ OFTEN = gcd(*chain(*(worse.values() for worse in WORSE.values())))  # steps betw
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m speclib.models.training", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m speclib.training", description=__doc__)
     parser.add_argument("what", nargs="?", default="all",
                         choices=["all", "prompts", "target", "draft", "checksums"])
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
@@ -163,7 +164,7 @@ def make_draft(given: argparse.Namespace, name: str, writer: bpe.Writer, loss: C
 def main(arguments: list[str] | None = None) -> None:
     given = options(arguments)
     words = sys.argv[1:] if arguments is None else arguments
-    command = " ".join(["python -m speclib.models.training", *words])
+    command = " ".join(["python -m speclib.training", *words])
     torch.set_num_threads(given.threads or torch.get_num_threads())
     if given.what in ("all", "prompts"):
         export.write()

@@ -1,6 +1,6 @@
 """Writes the shipped prompts in the official formats: `data/prompts`.
 
-    python -m speclib.models.training prompts
+    python -m speclib.training prompts
 """
 
 from __future__ import annotations
