@@ -9,13 +9,13 @@ from .errors import SpeclibError
 from .methods import METHODS
 
 _LAZY = {
-    "decode": "decoding", "open_world": "decoding", "Result": "decoding",
+    "decode": "decoding.decode", "open_world": "decoding.decode", "Result": "decoding.decode",
     "load_pair": "data.pairs", "pair": "data.pairs", "Pair": "data.pairs",
-    "Processes": "worlds.processes", "External": "external", "EXTERNAL": "external",
+    "Processes": "worlds.processes", "External": "decoding.transformers_baselines", "EXTERNAL": "decoding.transformers_baselines",
     "Virtual": "worlds.virtual", "DeviceLost": "worlds.world",
     "similarities": "similarity",
     "Latency": "data.latency", "load_latency": "data.latency", "Trace": "trace.events", "stats": "trace.metrics",
-    "simulate": "whatif", "compare": "whatif", "replay": "replaying",
+    "simulate": "decoding.simulate", "compare": "decoding.simulate", "replay": "decoding.replay",
     "timeline": "views.timeline", "explorer": "views.explorer",
     "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",
     "sequences": "views.sequences", "layers": "views.layers", "heat": "views.heat",

@@ -14,7 +14,7 @@ from speclib.bench import contention, orchestration, rates, speedups
 from speclib.bench.races import race
 from speclib.bench.rows import COLUMNS, Row, Size, middle
 from speclib.data.latency import Curve, Latency
-from speclib.decoding import decode
+from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats

@@ -13,7 +13,7 @@ from speclib import SpeclibError
 from speclib.data import prompts
 from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
-from speclib.decoding import decode as speclib_decode
+from speclib.decoding.decode import decode as speclib_decode
 from speclib.experiment import QUICK, Profile, Run, Spec, run_all
 from speclib.methods import METHODS
 from speclib.models.toy import Toy

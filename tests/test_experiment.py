@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from speclib import experiment, paths
 from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
-from speclib.decoding import open_world
+from speclib.decoding.decode import open_world
 from speclib.errors import SpeclibError
 from speclib.experiment import (
     CellsFailed,

@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
 from speclib.data import prompts  # noqa: E402
-from speclib.external import EXTERNAL, External  # noqa: E402
+from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from speclib.data.latency import Latency
+from speclib.decoding.simulate import simulate as simulated
 from speclib.errors import SpeclibError
 from speclib.experiment import virtual_cells
 from speclib.methods import METHODS
 from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import total
-from speclib.whatif import simulate as simulated
 
 ALPHAS = (0.0, 0.3, 0.7, 0.9, 0.97)
 

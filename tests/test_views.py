@@ -13,6 +13,7 @@ import pytest
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
+from speclib.decoding.simulate import compare, simulate
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
@@ -23,7 +24,6 @@ from speclib.views.runs import run_of, speedup
 from speclib.views.shapes import GUTTER, text_width
 from speclib.views.svg import render
 from speclib.views.timeline import timeline
-from speclib.whatif import compare, simulate
 from speclib.worlds.virtual import Virtual
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.data.latency import load_latency
 from speclib.data.pairs import ModelSpec, Pair, load_pair
+from speclib.decoding.decode import decode, open_world
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.worlds.processes import Processes
 
-from ..decoding import decode, open_world
 from ..models.toy import BOS
 from .rows import Row, Size, middle
 

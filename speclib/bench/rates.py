@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
+from speclib.decoding.simulate import compare, simulate
 from speclib.operations.score import Score
 from speclib.worlds.virtual import Virtual
 
 from ..models.toy import BOS, Toy
 from ..views.explorer import explorer
 from ..views.timeline import Timeline
-from ..whatif import compare, simulate
 from .rows import Row, Size, middle
 
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
+from speclib.decoding.decode import decode
+from speclib.decoding.replay import replay
+from speclib.decoding.transformers_baselines import External
 from speclib.trace.metrics import stats, total
 from speclib.worlds.processes import Processes
 
-from ..decoding import decode
-from ..external import External
-from ..replaying import replay
 from .contention import PAIR, contention, latencies
 from .races import Contestant, Race, race
 from .rows import Row, Size, middle

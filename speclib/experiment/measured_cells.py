@@ -12,10 +12,9 @@ import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data import prompts
+from speclib.decoding.decode import Result, decode
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
-
-from ..decoding import Result, decode
 
 PASSES = 7                  # repeats behind each median
 

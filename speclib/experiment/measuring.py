@@ -14,11 +14,11 @@ from datetime import datetime
 
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
+from speclib.decoding.decode import draft_length
 from speclib.trace.metrics import Stats, astuple, total
 from speclib.trace.rounds import branches
 from speclib.worlds.processes import Processes
 
-from ..decoding import draft_length
 from ..errors import SpeclibError
 from ..methods import METHODS
 from ..models.zoo import ZOO

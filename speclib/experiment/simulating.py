@@ -8,10 +8,10 @@ from contextlib import closing
 from datetime import datetime
 
 from speclib.data.latency import load_latency
+from speclib.decoding.auto_settings import offset
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, astuple, total
 
-from ..auto import offset
 from ..errors import SpeclibError
 from ..methods import METHODS
 from ..paths import DATA

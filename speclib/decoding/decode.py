@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
+from speclib.errors import SpeclibError
+from speclib.methods import find, parameters
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.devices import named
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .auto import settled, to_open
-from .errors import SpeclibError
-from .methods import find, parameters
+from .auto_settings import settled, to_open
 
 WORLDS = ("virtual", "emulated", "processes")
 

@@ -14,13 +14,13 @@ import contextlib
 from typing import NamedTuple
 
 from speclib.data.pairs import Pair
+from speclib.errors import SpeclibError
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
-from .decoding import encode, end_tokens
-from .errors import SpeclibError
+from .decode import encode, end_tokens
 
 
 class Peer(NamedTuple):

@@ -12,16 +12,16 @@ from math import inf
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS, find, parameters
+from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
 from speclib.worlds.devices import DeviceLost, named
 from speclib.worlds.virtual import Virtual
 
-from .auto import MOST, checked, needed, settled
-from .decoding import Result
-from .errors import SpeclibError
-from .methods import METHODS, find, parameters
-from .models.toy import BOS, Toy
+from .auto_settings import MOST, checked, needed, settled
+from .decode import Result
 
 TEXT = ("A small model runs ahead and guesses the next few words while the large one reads "
         "them all in a single pass . It keeps every word it would have written itself and "

@@ -9,8 +9,7 @@ import re
 from math import ceil
 
 from speclib.data.latency import load_latency
-
-from .errors import SpeclibError
+from speclib.errors import SpeclibError
 
 COUNTS = {"gamma": "a draft length", "lookahead": "a lookahead",
           "servers": "a number of target servers"}

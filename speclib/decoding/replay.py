@@ -16,14 +16,13 @@ import numpy as np
 
 from speclib.core.sampling import Coins, Sampler, certain
 from speclib.data.latency import Latency
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS
 from speclib.operations.operation import Done
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import passes
 from speclib.worlds.devices import Cancelled
 from speclib.worlds.virtual import Virtual
-
-from .errors import SpeclibError
-from .methods import METHODS
 
 OURS = ("devices", "clock", "cancel", "limit", "eos")       # of a trace's meta: the world's part
 
