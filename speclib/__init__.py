@@ -13,7 +13,7 @@ _LAZY = {
     "load_pair": "data.pairs", "pair": "data.pairs", "Pair": "data.pairs",
     "Processes": "worlds.processes", "External": "decoding.transformers_baselines", "EXTERNAL": "decoding.transformers_baselines",
     "Virtual": "worlds.virtual", "DeviceLost": "worlds.world",
-    "similarities": "similarity",
+    "similarities": "experiment.cells.similarity",
     "Latency": "data.latency", "load_latency": "data.latency", "Trace": "trace.events", "stats": "trace.metrics",
     "simulate": "decoding.simulate", "compare": "decoding.simulate", "replay": "decoding.replay",
     "timeline": "views.timeline", "explorer": "views.explorer",

@@ -161,7 +161,7 @@ def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):
 def test_only_methods_with_a_draft_length_take_gamma():
     from pydantic import ValidationError
 
-    from speclib.experiment import Spec
+    from speclib.experiment.spec import Spec
     assert {m for m in METHODS if takes_gamma(m)}.isdisjoint(
         {"autoregressive", "assisted", "prompt_lookup"})
     cell = {"kind": "virtual", "method": "assisted", "latency": "any", "alpha": 0.5}

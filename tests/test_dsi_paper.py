@@ -9,8 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from speclib.data.latency import load_latency
-from speclib.experiment import QUICK, Profile, Spec, example, run_all
-from speclib.experiment.grids import Row, mean_times
+from speclib.experiment.latency_acceptance_grid import Row, mean_times
+from speclib.experiment.run_cells import example, run_all
+from speclib.experiment.spec import QUICK, Profile, Spec
 from speclib.papers import fill_all, load_paper
 from speclib.papers.filling import wanted
 from speclib.trace.metrics import total

@@ -14,7 +14,8 @@ from speclib.data import prompts
 from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode as speclib_decode
-from speclib.experiment import QUICK, Profile, Run, Spec, run_all
+from speclib.experiment.run_cells import run_all
+from speclib.experiment.spec import QUICK, Profile, Run, Spec
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
 from speclib.papers import fill_all, load_paper, quantities

@@ -11,7 +11,8 @@ import pytest
 
 from speclib import SpeclibError, paths
 from speclib.data.pairs import Pair, load_pair
-from speclib.experiment import QUICK, Profile, Run, Spec, states
+from speclib.experiment.engines import similarity as states
+from speclib.experiment.spec import QUICK, Profile, Run, Spec
 from speclib.papers import fill_all, load_paper, quantities
 from speclib.papers.filling import Filled, wanted
 from speclib.trace.metrics import Stats

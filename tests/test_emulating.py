@@ -8,18 +8,12 @@ import pytest
 
 from speclib import paths
 from speclib.data import latency
-from speclib.experiment import (
-    CellsFailed,
-    Profile,
-    Run,
-    Spec,
-    emulated_cells,
-    emulating,
-    example,
-    machine,
-    run_all,
-    simulating,
-)
+from speclib.experiment import machine
+from speclib.experiment.cells import emulated as emulated_cells
+from speclib.experiment.engines import emulated as emulating
+from speclib.experiment.engines import virtual as simulating
+from speclib.experiment.run_cells import CellsFailed, example, run_all
+from speclib.experiment.spec import Profile, Run, Spec
 from speclib.papers import fill, load_paper
 from speclib.papers.filling import wanted
 from speclib.reproduce.book import of_another_machine
@@ -148,7 +142,7 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     (tmp_path / "latency" / "quick.toml").write_text("# another\n")
     keys.append(emulating.key_of(emulated()))
     assert len({*keys, simulating.key_of(emulated().but(kind="virtual"))}) == 4
-    names = emulating.cache.closure(["speclib.experiment.emulated_cells"])
+    names = emulating.cache.closure(["speclib.experiment.cells.emulated"])
     assert {"speclib.worlds.processes", "speclib.worlds.worker", "speclib.models.toy"} <= set(names)
     assert not {"speclib.experiment", "speclib.methods.speculative"} & set(names)
 

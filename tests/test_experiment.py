@@ -15,18 +15,13 @@ from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import open_world
 from speclib.errors import SpeclibError
-from speclib.experiment import (
-    CellsFailed,
-    Spec,
-    cache,
-    example,
-    machine,
-    measured_cells,
-    measuring,
-    run_all,
-    simulating,
-    virtual_cells,
-)
+from speclib.experiment import cache, machine
+from speclib.experiment.cells import measured as measured_cells
+from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.engines import measured as measuring
+from speclib.experiment.engines import virtual as simulating
+from speclib.experiment.run_cells import CellsFailed, example, run_all
+from speclib.experiment.spec import Spec
 from speclib.methods import METHODS
 from speclib.models import zoo
 from speclib.models.toy import Toy
@@ -126,7 +121,7 @@ def package(tmp_path):
                            ignore=shutil.ignore_patterns("__pycache__"))
 
 
-ROOTS = ("speclib.methods.pearl", "speclib.experiment.virtual_cells")
+ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
 
 
 def key(package) -> str:

@@ -14,17 +14,9 @@ import pytest
 from speclib import papers, paths
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
-from speclib.experiment import (
-    FULL,
-    QUICK,
-    CellsFailed,
-    Profile,
-    Run,
-    Spec,
-    example,
-    machine,
-    run_all,
-)
+from speclib.experiment import machine
+from speclib.experiment.run_cells import CellsFailed, example, run_all
+from speclib.experiment.spec import FULL, QUICK, Profile, Run, Spec
 from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
 from speclib.papers.comparisons import Numbers
 from speclib.papers.filling import wanted

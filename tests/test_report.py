@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 from speclib import paths
-from speclib.experiment import QUICK
+from speclib.experiment.spec import QUICK
 from speclib.papers import fill_all, load_paper
 from speclib.papers.ledger import LedgerRow
 from speclib.views import charts, markdown, report, tables

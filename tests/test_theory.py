@@ -9,7 +9,7 @@ import pytest
 from speclib.data.latency import Latency
 from speclib.decoding.simulate import simulate as simulated
 from speclib.errors import SpeclibError
-from speclib.experiment import virtual_cells
+from speclib.experiment.cells import virtual as virtual_cells
 from speclib.methods import METHODS
 from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import total

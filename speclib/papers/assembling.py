@@ -7,8 +7,9 @@ from statistics import fmean
 
 from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
+from speclib.experiment.run_cells import example
+from speclib.experiment.spec import Run, Spec
 
-from ..experiment import Run, Spec, example
 from . import claims, inside, items, quantities
 from .printed import Table
 

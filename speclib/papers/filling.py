@@ -15,8 +15,10 @@ import numpy as np
 import pandas as pd
 
 from speclib.data.pairs import load_pair
+from speclib.experiment import machine
+from speclib.experiment.run_cells import CellsFailed, run_all
+from speclib.experiment.spec import Profile, Run, Spec
 
-from ..experiment import CellsFailed, Profile, Run, Spec, machine, run_all
 from ..methods import parameters, takes_gamma
 from ..progress import Progress
 from . import items, quantities

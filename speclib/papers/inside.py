@@ -9,10 +9,11 @@ from statistics import fmean
 
 import numpy as np
 
+from speclib.experiment import machine
+from speclib.experiment.engines import similarity as states
 from speclib.theory.layer_groups import grouped
 
 from ..errors import SpeclibError
-from ..experiment import machine, states
 from .quantities import RESAMPLES, interval
 
 

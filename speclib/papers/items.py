@@ -14,13 +14,14 @@ import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
+from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.cells.measured import agreements
+from speclib.experiment.engines.virtual import example
+from speclib.experiment.engines.virtual import run as virtual_run
+from speclib.experiment.spec import Spec
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
-from ..experiment import Spec, virtual_cells
-from ..experiment.measured_cells import agreements
-from ..experiment.simulating import example
-from ..experiment.simulating import run as virtual_run
 from ..methods import METHODS
 from ..models.toy import BOS, Scripted
 from . import maps

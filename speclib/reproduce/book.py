@@ -15,11 +15,12 @@ from functools import cached_property
 from importlib.util import find_spec
 from types import SimpleNamespace
 
+from speclib.experiment import machine
+from speclib.experiment.spec import FULL, QUICK
 from speclib.trace.events import Trace
 
 from .. import paths
 from ..errors import SpeclibError
-from ..experiment import FULL, QUICK, machine
 from ..papers import Filled, fill_all, load_paper
 from ..papers.ledger import LedgerRow, read_ledger
 
@@ -108,7 +109,7 @@ def of_another_machine(row: LedgerRow) -> bool:
 def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
     """What a timeline shows of each run in ``column``, by label: its first request's trace and
     the text of its tokens. The measured ones, where there are any; else virtual, else emulated."""
-    from ..experiment.simulating import example
+    from speclib.experiment.engines.virtual import example
     found = {(row, kind): run for (row, at, kind), run in filled.runs.items() if at == column}
     if not found:
         columns = ", ".join(dict.fromkeys(c for _, c, _ in filled.runs)) or "none"

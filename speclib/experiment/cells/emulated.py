@@ -11,7 +11,7 @@ from speclib.data.pairs import ModelSpec, Pair
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 
-from .virtual_cells import CANCEL, decode, script
+from .virtual import CANCEL, decode, script
 
 
 def trace(method, latency: Latency, alpha: float, *, tokens: int, seed: int, request: int,

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
+from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import branches
 from speclib.worlds.devices import named
 from speclib.worlds.virtual import Virtual
-
-from ..models.toy import BOS, Toy
 
 CANCEL = "immediate"        # what papers mean by "terminate"
 ROOM = 256                  # tokens a method may draft beyond the last one it commits

@@ -15,19 +15,20 @@ from datetime import datetime
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import draft_length
+from speclib.errors import SpeclibError
+from speclib.experiment import cache, machine
+from speclib.experiment.cells import measured as measured_cells
+from speclib.experiment.cells.measured import Setting
+from speclib.experiment.spec import Run, Spec
+from speclib.methods import METHODS
+from speclib.models.zoo import ZOO
+from speclib.paths import DATA
+from speclib.progress import Progress
 from speclib.trace.metrics import Stats, astuple, total
 from speclib.trace.rounds import branches
 from speclib.worlds.processes import Processes
 
-from ..errors import SpeclibError
-from ..methods import METHODS
-from ..models.zoo import ZOO
-from ..paths import DATA
-from ..progress import Progress
-from . import Run, Spec, cache, machine, measured_cells
-from .measured_cells import Setting
-
-CODE = ("speclib.experiment.measured_cells", "speclib.worlds.processes", "speclib.models.hf",
+CODE = ("speclib.experiment.cells.measured", "speclib.worlds.processes", "speclib.models.hf",
         "speclib.models.toy")
 LLAMACPP = ("speclib.models.llamacpp.model", "speclib.models.llamacpp.gguf")
 PLAIN = Setting("autoregressive", None)

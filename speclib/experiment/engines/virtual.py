@@ -9,15 +9,16 @@ from datetime import datetime
 
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import offset
+from speclib.errors import SpeclibError
+from speclib.experiment import cache, machine
+from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.pool import on_every_core
+from speclib.experiment.spec import Run, Spec
+from speclib.methods import METHODS
+from speclib.paths import DATA
+from speclib.progress import Progress
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, astuple, total
-
-from ..errors import SpeclibError
-from ..methods import METHODS
-from ..paths import DATA
-from ..progress import Progress
-from . import Run, Spec, cache, machine, virtual_cells
-from .pool import on_every_core
 
 PATIENCE = 2                # a search stops after so many windows in a row that are slower
 LONGEST = 32                # and at this window
@@ -162,5 +163,5 @@ def _cell(spec: Spec) -> tuple[dict, list[dict], bool]:
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
     return cache.digest(spec.model_dump_json(exclude={"sweep", "over"}),
-                        cache.code_of(METHODS[spec.method], "speclib.experiment.virtual_cells"),
+                        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.virtual"),
                         cache.data(DATA / "latency" / f"{spec.latency}.toml"))

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
+from speclib.experiment import cache, machine
+from speclib.experiment.cells.measured import texts
+from speclib.experiment.cells.similarity import similarities
+from speclib.experiment.latency_acceptance_grid import kept
+from speclib.models.zoo import ZOO
+from speclib.paths import DATA
 
-from ..models.zoo import ZOO
-from ..paths import DATA
-from ..similarity import similarities
-from . import cache, machine
-from .grids import kept
-from .measured_cells import texts
-
-CODE = ("speclib.similarity",)
+CODE = ("speclib.experiment.cells.similarity",)
 
 
 def similar(pair: str, task: str, length: int, n: int, lp: int) -> list[dict[str, list[float]]]:

@@ -15,13 +15,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from speclib.data.latency import load_latency
+from speclib.errors import SpeclibError
+from speclib.experiment import cache, machine
+from speclib.experiment.cells import emulated as emulated_cells
+from speclib.experiment.spec import Run, Spec
+from speclib.methods import METHODS
+from speclib.paths import DATA
+from speclib.progress import Progress
 from speclib.trace.metrics import Stats, astuple, stats, total
 
-from ..errors import SpeclibError
-from ..methods import METHODS
-from ..paths import DATA
-from ..progress import Progress
-from . import Run, Spec, cache, emulated_cells, machine, simulating
+from . import virtual as simulating
 
 AT_ONCE = 16                # devices: on two idle cores they stay within 3 % of the virtual clock
 
@@ -147,6 +150,6 @@ def _at_once(cells: list[Cell], at_once: int, bar: Progress) -> dict[Spec, Excep
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its latency file and this machine."""
     return cache.digest(spec.model_dump_json(exclude={"sweep", "over"}),
-                        cache.code_of(METHODS[spec.method], "speclib.experiment.emulated_cells"),
+                        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.emulated"),
                         cache.data(DATA / "latency" / f"{spec.latency}.toml"),
                         machine.environment())

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from speclib.data.latency import Latency
+from speclib.experiment.cells.measured import agreements
+from speclib.methods import METHODS
+from speclib.models.toy import BOS
 from speclib.trace.metrics import stats
 
-from ..methods import METHODS
-from ..models.toy import BOS
-from . import cache, virtual_cells
-from .measured_cells import agreements
+from . import cache
+from .cells import virtual as virtual_cells
 from .pool import on_every_core
 
 
@@ -70,4 +71,4 @@ def kept(key: str, compute: Callable[[], list]) -> list:
 
 
 def _key(row: Row) -> str:
-    return cache.digest(row, cache.code_of(METHODS[row.method], "speclib.experiment.grids"))
+    return cache.digest(row, cache.code_of(METHODS[row.method], "speclib.experiment.latency_acceptance_grid"))

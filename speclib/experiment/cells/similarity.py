@@ -17,10 +17,9 @@ def similarities(model: Pair | str, texts: str | Iterable[str], lp: int = 4,
 
     Source: EasySpec, Table 5.
     """
+    from speclib.models.hf import network
     from speclib.models.parallel.layer_parallel import similarities as of_ids
-
-    from .models.hf import network
-    from .models.zoo import tokenizer
+    from speclib.models.zoo import tokenizer
     name = model if isinstance(model, str) else model.draft.model
     here = ("cpu" if isinstance(model, str) else model.place.of("draft", 0)[0])
     words, built = tokenizer(name), network(ModelSpec(model=name), dtype, (device or here,))
