@@ -5,8 +5,8 @@ Importing this is fast and needs no torch; what is heavy is loaded when first us
 
 from importlib import import_module
 
-from .errors import SpeclibError
-from .methods import METHODS
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS
 
 _LAZY = {
     "decode": "decoding.decode", "open_world": "decoding.decode", "Result": "decoding.decode",

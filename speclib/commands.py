@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from .errors import SpeclibError
+from speclib.errors import SpeclibError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Learn, check and reproduce parallel speculative decoding.")
@@ -28,7 +28,7 @@ def reproduce(
     """Regenerate every table and figure into reports/."""
     started = time.monotonic()
     try:
-        from .reproduce import reproduce as regenerate
+        from speclib.reproduce import reproduce as regenerate
         outcome = regenerate(paper or (), quick=quick, measured=not virtual)
     except KeyboardInterrupt:
         print("\ninterrupted; finished cells are kept, run again to go on", file=sys.stderr)
@@ -37,7 +37,7 @@ def reproduce(
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
-        from .views.grid import by_reason
+        from speclib.views.grid import by_reason
         lines = [f"  {why}\n    {'; '.join(names)}" for why, names in by_reason(outcome.failed)]
         print(f"{len(outcome.failed)} failed; all others are kept, run again to retry:", *lines,
               sep="\n", file=sys.stderr)
@@ -47,7 +47,7 @@ def reproduce(
 @app.command()
 def merge(ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")]) -> None:
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
-    from .reproduce.publish import merge_ledger
+    from speclib.reproduce.publish import merge_ledger
     print(f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them")
 
 
@@ -59,14 +59,14 @@ def run_notebook(
         "-p", "--parameter", metavar="NAME=VALUE", help="Repeatable; unknown names fail.")] = None,
 ) -> None:
     """Run a notebook with parameters, strictly: an unknown parameter is an error."""
-    from .reproduce.notebooks import run
+    from speclib.reproduce.notebooks import run
     print(run(path, out, dict(map(_parameter, parameter or ()))))
 
 
 @app.command()
 def store(paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")]) -> None:
     """Run lectures in place and store their outputs, without widgets: for committing."""
-    from .reproduce.notebooks import store as keep
+    from speclib.reproduce.notebooks import store as keep
     for path in paths:
         print(keep(path))
 

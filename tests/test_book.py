@@ -8,7 +8,7 @@ import pytest
 
 from speclib import SpeclibError, paths
 from speclib.experiment.machine import name
-from speclib.papers import fill_all
+from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow
 from speclib.reproduce.book import Book, of_another_machine
 

@@ -12,8 +12,8 @@ from speclib.data.latency import load_latency
 from speclib.experiment.latency_acceptance_grid import Row, mean_times
 from speclib.experiment.run_cells import example, run_all
 from speclib.experiment.spec import QUICK, Profile, Spec
-from speclib.papers import fill_all, load_paper
-from speclib.papers.filling import wanted
+from speclib.papers.fill import fill_all, wanted
+from speclib.papers.load import load_paper
 from speclib.trace.metrics import total
 from speclib.views.charts import chart
 

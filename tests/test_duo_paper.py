@@ -18,9 +18,10 @@ from speclib.experiment.run_cells import run_all
 from speclib.experiment.spec import QUICK, Profile, Run, Spec
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
-from speclib.papers import fill_all, load_paper, quantities
-from speclib.papers.branching import counts
-from speclib.papers.filling import Filled, wanted
+from speclib.papers import statistics as quantities
+from speclib.papers.duodecoding_branches import counts
+from speclib.papers.fill import Filled, fill_all, wanted
+from speclib.papers.load import load_paper
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
 from speclib.trace.rounds import branches

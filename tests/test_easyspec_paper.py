@@ -13,8 +13,9 @@ from speclib import SpeclibError, paths
 from speclib.data.pairs import Pair, load_pair
 from speclib.experiment.engines import similarity as states
 from speclib.experiment.spec import QUICK, Profile, Run, Spec
-from speclib.papers import fill_all, load_paper, quantities
-from speclib.papers.filling import Filled, wanted
+from speclib.papers import statistics as quantities
+from speclib.papers.fill import Filled, fill_all, wanted
+from speclib.papers.load import load_paper
 from speclib.trace.metrics import Stats
 from speclib.views.charts import chart
 

@@ -14,8 +14,8 @@ from speclib.experiment.engines import emulated as emulating
 from speclib.experiment.engines import virtual as simulating
 from speclib.experiment.run_cells import CellsFailed, example, run_all
 from speclib.experiment.spec import Profile, Run, Spec
-from speclib.papers import fill, load_paper
-from speclib.papers.filling import wanted
+from speclib.papers.fill import fill, wanted
+from speclib.papers.load import load_paper
 from speclib.reproduce.book import of_another_machine
 from speclib.trace.metrics import Stats, total
 from speclib.views.charts import chart
@@ -159,7 +159,7 @@ def filled(monkeypatch):
         return {s: Run(s, ours, plain, 7, 3.0, "xeon-2c-ab12cd", created="2026-01-02 03:04", facts={
             "searched": {"5": 1.0, "7": 2.0}, "over_virtual": 1.0123,
             "overruns": 0.011 if "deepseek-6.7" in s.latency else 0.01}) for s in specs}
-    monkeypatch.setattr("speclib.papers.filling.run_all", made_up)
+    monkeypatch.setattr("speclib.papers.fill.run_all", made_up)
     return fill(load_paper("pearl").table("table-1"), SMALL, kinds=("emulated",))
 
 

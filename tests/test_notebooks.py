@@ -95,7 +95,7 @@ def test_learn_notebooks_keep_no_widget_state(path):
 
 
 def test_the_pearl_notebook_has_a_section_for_every_table():
-    from speclib.papers import load_paper
+    from speclib.papers.load import load_paper
     sources = [c.source for c in code(ROOT / "notebooks" / "reproduce" / "pearl.ipynb")]
     shown = [m[1] for s in sources for m in [re.match(r'pearl\.show\("([\w-]+)"\)$', s)] if m]
     assert sorted(shown) == sorted(load_paper("pearl").tables)

@@ -17,11 +17,14 @@ from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.run_cells import CellsFailed, example, run_all
 from speclib.experiment.spec import FULL, QUICK, Profile, Run, Spec
-from speclib.papers import claims, fill, fill_all, items, load_paper, quantities
+from speclib.papers import claims
+from speclib.papers import pearl_figures as items
+from speclib.papers import statistics as quantities
 from speclib.papers.comparisons import Numbers
-from speclib.papers.filling import wanted
+from speclib.papers.fill import fill, fill_all, wanted
 from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
-from speclib.papers.printed import Claim, Paper, Table
+from speclib.papers.load import load_paper
+from speclib.papers.schema import Claim, Paper, Table
 from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import Stats
 
@@ -192,7 +195,7 @@ def test_claims_look_for_no_print_in_the_engines_own_columns(paper):
 def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(paper, monkeypatch):
     def failing(specs, progress=None):
         raise CellsFailed({}, {s: RuntimeError("out of memory") for s in specs})
-    monkeypatch.setattr("speclib.papers.filling.run_all", failing)
+    monkeypatch.setattr("speclib.papers.fill.run_all", failing)
     filled = fill(paper.table("table-5"), SMALL, kinds=("virtual",))
     assert len(filled.errors) == 15
     assert all(name.startswith("table-5, ") for name in filled.errors)
@@ -209,7 +212,7 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
                  "contention": {"draft": 1.2, "target": 1.1}, "draft": "torch"}
         return {s: Run(s, stats, plain, 3, 2.9, "xeon-2c-ab12cd", facts=facts, created="today")
                 for s in specs}
-    monkeypatch.setattr("speclib.papers.filling.run_all", made_up)
+    monkeypatch.setattr("speclib.papers.fill.run_all", made_up)
     filled = fill(paper.table("table-1"), SMALL, kinds=("measured",))
     row = next(r for r in filled.rows if r.row == "PEARL (ours)" and r.metric == "speedup"
                and (r.kind, r.column) == ("measured", "CodeLlama 7&34B"))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from speclib import SpeclibError, compare, dots, explorer, regions
-from speclib.papers import load_paper
+from speclib.papers.dsi_heatmaps import Maps
 from speclib.papers.ledger import LedgerRow
-from speclib.papers.maps import Maps
+from speclib.papers.load import load_paper
 from speclib.theory.dsi_heatmaps import heatmaps
 from speclib.views.charts import chart
 from speclib.views.grid import Source, grid

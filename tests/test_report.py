@@ -15,8 +15,9 @@ import pytest
 
 from speclib import paths
 from speclib.experiment.spec import QUICK
-from speclib.papers import fill_all, load_paper
+from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow
+from speclib.papers.load import load_paper
 from speclib.views import charts, markdown, report, tables
 from speclib.views.grid import Source, grid, percent
 

@@ -10,8 +10,9 @@ import csv
 import io
 from collections.abc import Iterable
 
-from .. import paths
-from ..experiment.cache import write_atomically
+from speclib import paths
+from speclib.experiment.cache import write_atomically
+
 from . import contention, layered, orchestration, rates, speedups
 from .rows import COLUMNS, FULL, Row, Size
 

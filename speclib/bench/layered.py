@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair, load_pair
+from speclib.errors import SpeclibError
 from speclib.worlds.worker import Failure, Rank, pin
 from speclib.worlds.worker_process import Worker
 
-from ..errors import SpeclibError
 from .rows import Row, Size, middle
 
 PAIR = "embedded/easyspec"

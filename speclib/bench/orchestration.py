@@ -10,11 +10,11 @@ from speclib.core.sampling import Coins, Sampler, ids
 from speclib.data.latency import load_latency
 from speclib.data.pairs import ModelSpec, Pair, load_pair
 from speclib.decoding.decode import decode, open_world
+from speclib.models.toy import BOS
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.worlds.processes import Processes
 
-from ..models.toy import BOS
 from .rows import Row, Size, middle
 
 LATENCY = "pearl/llama2-7-70"

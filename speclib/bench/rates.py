@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.decoding.simulate import compare, simulate
+from speclib.models.toy import BOS, Toy
 from speclib.operations.score import Score
+from speclib.views.explorer import explorer
+from speclib.views.timeline import Timeline
 from speclib.worlds.virtual import Virtual
 
-from ..models.toy import BOS, Toy
-from ..views.explorer import explorer
-from ..views.timeline import Timeline
 from .rows import Row, Size, middle
 
 

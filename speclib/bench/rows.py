@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..experiment import machine
+from speclib.experiment import machine
 
 COLUMNS = ("name", "value", "unit", "aim", "holds", "note")
 

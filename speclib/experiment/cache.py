@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from .. import paths
-from ..errors import SpeclibError
+from speclib import paths
+from speclib.errors import SpeclibError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REGISTRY = "speclib.methods"        # not followed: a cell depends on its own method only

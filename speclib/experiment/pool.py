@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
+from speclib import paths
+from speclib.errors import SpeclibError
 from speclib.worlds.worker_process import CONTEXT, no_main, serving
 
-from .. import paths
-from ..errors import SpeclibError
 from . import machine
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import closing
 
+from speclib.errors import SpeclibError
+from speclib.progress import Progress
 from speclib.trace.events import Trace
 
-from ..errors import SpeclibError
-from ..progress import Progress
 from .spec import Run, Spec
 
 

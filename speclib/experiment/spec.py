@@ -14,9 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from speclib.methods import METHODS, takes_gamma
 from speclib.trace.metrics import Stats
-
-from ..methods import METHODS, takes_gamma
 
 Kind = Literal["virtual", "emulated", "measured"]
 FromC = Annotated[str, Field(pattern=r"^c[+-]\d{1,3}$")]

@@ -6,7 +6,8 @@ Methods import ``tokens`` and know ``World`` only: never time, randomness, torch
 from collections.abc import Callable, Iterable
 from inspect import signature
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi

@@ -2,8 +2,7 @@
 
 from speclib.core.sampling import ids
 from speclib.core.verification import verify
-
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 def assisted(world, num_assistant_tokens: int = 20, schedule: str = "constant",

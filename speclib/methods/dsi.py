@@ -10,9 +10,8 @@ from itertools import dropwhile, takewhile
 
 from speclib.core.sampling import ids
 from speclib.core.verification import match, verify
+from speclib.errors import SpeclibError
 from speclib.worlds.world import DeviceLost
-
-from ..errors import SpeclibError
 
 TESTS = {"exact": match, "ratio": verify}
 

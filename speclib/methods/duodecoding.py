@@ -2,8 +2,7 @@
 
 from speclib.core.sampling import ids
 from speclib.core.verification import match
-
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 def duodecoding(world, gamma: int, k: int | None = None, most: int = 8, first: int = 1):

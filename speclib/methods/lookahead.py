@@ -4,8 +4,7 @@ from itertools import cycle, islice
 
 from speclib.core.sampling import ids
 from speclib.core.verification import follow, offer
-
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 def lookahead(world, window: int = 7, ngram: int = 5, guesses: int = 7):

@@ -2,8 +2,7 @@
 
 from speclib.core.sampling import ids
 from speclib.core.verification import verify
-
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 def prompt_lookup(world, num_tokens: int = 10, max_matching_ngram_size: int = 2):

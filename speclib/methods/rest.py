@@ -4,8 +4,7 @@ from collections import Counter
 
 from speclib.core.sampling import ids
 from speclib.core.verification import follow, offer
-
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 def rest(world, longest: int = 16, length: int = 10, nodes: int = 64):

@@ -2,8 +2,7 @@
 
 from speclib.core.sampling import ids
 from speclib.core.verification import descend
-
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 
 def tree(world, gamma: int, width: int = 8, budget: int | None = None):

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 ROTARY = ("default", "linear", "llama3")  # rates that depend on j/h only

@@ -14,9 +14,9 @@ from transformers.utils import logging
 from speclib.core.candidate_tree import ancestry, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Sampler
+from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
-from ..errors import SpeclibError
 from .packed_linear import pack
 from .zoo import load_part
 

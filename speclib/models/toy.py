@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from speclib.core.sampling import Sampler
+from speclib.errors import SpeclibError
 
-from ..errors import SpeclibError
 from .uncached import Uncached
 
 BOS = 0                     # a toy prompt is this one token; no toy ever writes it

@@ -9,10 +9,9 @@ import numpy as np
 from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Sampler
+from speclib.errors import SpeclibError
 from speclib.operations.draft_tree import one_by_one
 from speclib.operations.operation import Stopped
-
-from ..errors import SpeclibError
 
 
 class Uncached:

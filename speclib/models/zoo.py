@@ -6,8 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from ..errors import SpeclibError
-from ..paths import DATA
+from speclib.errors import SpeclibError
+from speclib.paths import DATA
 
 ZOO = DATA / "models"
 

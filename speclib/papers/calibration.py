@@ -11,9 +11,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from speclib.data.latency import load_latency
+from speclib.errors import SpeclibError
 from speclib.theory import closed_forms as theory
-
-from ..errors import SpeclibError
 
 Cell = tuple[str, str, str]
 

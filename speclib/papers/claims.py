@@ -7,11 +7,12 @@ differences in ratios and ranges where ``by`` starts with "minus".
 
 from __future__ import annotations
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from . import comparisons
 from .comparisons import MINUS, Numbers, Verdict, once, reasons
 from .ledger import ClaimRow
-from .printed import Claim, Table
+from .schema import Claim, Table
 
 SURE = 0.975                # of resamples must agree before an order counts as settled
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .printed import Claim, Table
-from .quantities import interval
+from .schema import Claim, Table
+from .statistics import interval
 
 Number = float | None
 SLACK = 1e-9                # rounding of floating point, nothing else

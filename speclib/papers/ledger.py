@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SpeclibError
-from ..experiment.cache import write_atomically
+from speclib.errors import SpeclibError
+from speclib.experiment.cache import write_atomically
 
 KEY = 8                     # the first so many columns tell rows apart
 

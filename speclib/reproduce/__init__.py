@@ -14,9 +14,9 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from .. import paths
-from ..errors import SpeclibError
-from ..experiment import cache, machine
+from speclib import paths
+from speclib.errors import SpeclibError
+from speclib.experiment import cache, machine
 
 SOURCES = ("*.py", "*.js", "*.css")         # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from ..errors import SpeclibError
-from ..experiment.cache import write_atomically
+from speclib.errors import SpeclibError
+from speclib.experiment.cache import write_atomically
 
 KERNEL = "python3"
 

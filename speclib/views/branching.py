@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from speclib.errors import SpeclibError
 from speclib.trace.events import Event
 
-from ..errors import SpeclibError
 from .runs import Run, chosen
 from .shapes import label_of, shown
 from .trees import Grown

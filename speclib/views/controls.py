@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import ipywidgets as widgets
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 SYMBOLS = {"gamma": "γ (draft length)", "c": "c (cost ratio)", "alpha": "α (acceptance)",
            "servers": "target servers", "cancel": "stale work ends", "k": "k (sequences)",

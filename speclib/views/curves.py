@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, floor, isfinite
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from .shapes import PAD, text_width
 from .still import Still
 from .svg import INK, n, tag, words

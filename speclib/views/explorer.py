@@ -12,10 +12,10 @@ from math import isfinite, nan
 
 import ipywidgets as widgets
 
+from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, duodecoding_speed, pearl_speed, sd_speed
 from speclib.trace.events import Trace
 
-from ..errors import SpeclibError
 from .controls import box, control, stored
 from .following import Shown
 from .runs import Run, percent, speedup, untested, waits

@@ -9,9 +9,9 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
+from speclib.errors import SpeclibError
 from speclib.theory.layer_schedule import Part, lasts, schedule, spans
 
-from ..errors import SpeclibError
 from .controls import control
 from .explorer import times
 from .following import Following

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from .lanes import lane, rows_of
 from .runs import Run, facts
 from .shapes import PAD, Frame, Lane, Mark, Words, shown, text_width

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
 
 FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 SCALE = 2                   # pixels per unit: sharp when projected

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, sd_speed
 
-from ..errors import SpeclibError
 from .controls import control
 from .explorer import times
 from .following import Following

@@ -9,11 +9,10 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
+from speclib.errors import SpeclibError
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import DRAFTING
-
-from ..errors import SpeclibError
 
 NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
          "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI",

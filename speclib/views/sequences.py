@@ -12,7 +12,8 @@ from zlib import crc32
 
 import ipywidgets as widgets
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from .branching import Round, rounds_of
 from .controls import box
 from .following import Shown

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..papers import load_paper
-from ..papers.items import replay
+from speclib.papers.load import load_paper
+from speclib.papers.pearl_figures import replay
 
 
 def steps(paper: str, item: str) -> pd.DataFrame:

@@ -12,7 +12,8 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-from ..errors import SpeclibError
+from speclib.errors import SpeclibError
+
 from .following import Shown
 from .layout import layout
 from .png import png

@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from speclib.data.latency import load_latency
+from speclib.experiment import cache
 from speclib.experiment.latency_acceptance_grid import Row, kept, mean_times
 from speclib.theory.dsi_accounting import (
     LISTING,
@@ -23,8 +24,6 @@ from speclib.theory.dsi_accounting import (
     switched,
 )
 from speclib.theory.dsi_heatmaps import ALPHAS, LOOKAHEADS, SHARES, Heatmaps, heatmaps
-
-from ..experiment import cache
 
 # 21 x 21, the method's real code: at 0.01 it has 100 servers, and that row costs ten grids' time
 CODE_SHARES = np.array([0.03, *np.arange(1, 21) / 20])

@@ -18,13 +18,14 @@ from speclib.data.pairs import load_pair
 from speclib.experiment import machine
 from speclib.experiment.run_cells import CellsFailed, run_all
 from speclib.experiment.spec import Profile, Run, Spec
+from speclib.methods import parameters, takes_gamma
+from speclib.progress import Progress
 
-from ..methods import parameters, takes_gamma
-from ..progress import Progress
-from . import items, quantities
-from .assembling import assemble
+from . import pearl_figures as items
+from . import statistics as quantities
 from .ledger import ClaimRow, LedgerRow
-from .printed import Paper, Table
+from .rows import assemble
+from .schema import Paper, Table
 
 KINDS = ("paper", "virtual", "emulated", "measured")
 RUN = KINDS[1:]

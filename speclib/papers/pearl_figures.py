@@ -19,13 +19,13 @@ from speclib.experiment.cells.measured import agreements
 from speclib.experiment.engines.virtual import example
 from speclib.experiment.engines.virtual import run as virtual_run
 from speclib.experiment.spec import Spec
+from speclib.methods import METHODS
+from speclib.models.toy import BOS, Scripted
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
-from ..methods import METHODS
-from ..models.toy import BOS, Scripted
-from . import maps
-from .printed import Step, Table
+from . import dsi_heatmaps as maps
+from .schema import Step, Table
 
 LENGTHS = "best_draft_length"       # a curve: a row per iteration
 DRAWN = (LENGTHS, "draft_over_verify")                 # on the virtual clock, from one trace

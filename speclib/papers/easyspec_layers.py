@@ -9,12 +9,12 @@ from statistics import fmean
 
 import numpy as np
 
+from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.engines import similarity as states
 from speclib.theory.layer_groups import grouped
 
-from ..errors import SpeclibError
-from .quantities import RESAMPLES, interval
+from .statistics import RESAMPLES, interval
 
 
 def draw(filled, kinds: Iterable[str]) -> None:

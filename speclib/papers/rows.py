@@ -10,8 +10,11 @@ from speclib.data.pairs import load_pair
 from speclib.experiment.run_cells import example
 from speclib.experiment.spec import Run, Spec
 
-from . import claims, inside, items, quantities
-from .printed import Table
+from . import claims
+from . import easyspec_layers as inside
+from . import pearl_figures as items
+from . import statistics as quantities
+from .schema import Table
 
 DTYPES = {"auto": "float32"}
 OVERRUNS = 0.01             # of an emulated cell's operations may outlast their latency
@@ -132,7 +135,7 @@ def _note(cell, run: Run) -> str:
 def _setup(spec: Spec, run: Run | None) -> str:
     if spec.kind == "virtual":
         return spec.latency
-    from ..experiment import machine
+    from speclib.experiment import machine
     here = run.machine if run else machine.name()
     if spec.kind == "emulated":
         return f"{spec.latency}@{here}"

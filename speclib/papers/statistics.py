@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclib.errors import SpeclibError
 from speclib.trace.metrics import Stats, astuple, total
 
-from ..errors import SpeclibError
-from .branching import SHARES, counts
+from .duodecoding_branches import SHARES, counts
 
 RESAMPLES = 1000
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from ..errors import SpeclibError
-from ..methods import METHODS, parameters
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS, parameters
+
 from .calibration import Calibration
 
 SETTINGS = {*("method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
