@@ -16,10 +16,10 @@ _LAZY = {
     "similarities": "experiment.cells.similarity",
     "Latency": "data.latency", "load_latency": "data.latency", "Trace": "trace.events", "stats": "trace.metrics",
     "simulate": "decoding.simulate", "compare": "decoding.simulate", "replay": "decoding.replay",
-    "timeline": "views.timeline", "explorer": "views.explorer",
-    "regions": "views.regions", "dots": "views.dots", "steps": "views.steps",
-    "sequences": "views.sequences", "layers": "views.layers", "heat": "views.heat",
-    "curves": "views.curves",
+    "timeline": "views.timeline.widget", "explorer": "views.widgets.explorer",
+    "regions": "views.widgets.dsi_regions", "dots": "views.stills.dots", "steps": "views.tables.steps",
+    "sequences": "views.drafts.explorer", "layers": "views.widgets.layer_schedule", "heat": "views.stills.heat",
+    "curves": "views.stills.curves",
     "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

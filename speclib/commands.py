@@ -37,7 +37,7 @@ def reproduce(
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
-        from speclib.views.grid import by_reason
+        from speclib.views.tables.grid import by_reason
         lines = [f"  {why}\n    {'; '.join(names)}" for why, names in by_reason(outcome.failed)]
         print(f"{len(outcome.failed)} failed; all others are kept, run again to retry:", *lines,
               sep="\n", file=sys.stderr)

@@ -15,7 +15,7 @@ from speclib.experiment.spec import QUICK, Profile, Spec
 from speclib.papers.fill import fill_all, wanted
 from speclib.papers.load import load_paper
 from speclib.trace.metrics import total
-from speclib.views.charts import chart
+from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)

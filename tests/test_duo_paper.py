@@ -25,7 +25,7 @@ from speclib.papers.load import load_paper
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
 from speclib.trace.rounds import branches
-from speclib.views.charts import chart
+from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)

@@ -17,7 +17,7 @@ from speclib.papers import statistics as quantities
 from speclib.papers.fill import Filled, fill_all, wanted
 from speclib.papers.load import load_paper
 from speclib.trace.metrics import Stats
-from speclib.views.charts import chart
+from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SMALL = Profile("small", 2_048, 1, 8, 1, 1, 8)

@@ -18,9 +18,9 @@ from speclib.papers.fill import fill, wanted
 from speclib.papers.load import load_paper
 from speclib.reproduce.book import of_another_machine
 from speclib.trace.metrics import Stats, total
-from speclib.views.charts import chart
-from speclib.views.markdown import section_md
-from speclib.views.tables import section_html
+from speclib.views.charts.choose import chart
+from speclib.views.tables.html import section_html
+from speclib.views.tables.markdown import section_md
 
 TIMES = {"seconds", "with_tail_seconds", "ttft", "draft_seconds", "target_seconds", "overruns",
          "step_seconds", "step_busy", "step_draft", "step_target", "step_verify"}

@@ -14,8 +14,8 @@ import pytest
 from speclib import SpeclibError, curves, explorer, heat, layers, sequences, simulate, timeline
 from speclib.theory.layer_schedule import lasts, schedule, spans
 from speclib.trace.events import Event, Trace
-from speclib.views.runs import run_of
-from speclib.views.svg import render
+from speclib.views.timeline.facts import run_of
+from speclib.views.timeline.svg import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 LLAMA = dict(layer=27.2e-3 / 32)        # EasySpec, Table 1: 36.76 tok/s; 32 layers

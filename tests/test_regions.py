@@ -15,10 +15,10 @@ from speclib.papers.dsi_heatmaps import Maps
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.load import load_paper
 from speclib.theory.dsi_heatmaps import heatmaps
-from speclib.views.charts import chart
-from speclib.views.grid import Source, grid
-from speclib.views.regions import CONTROLS
-from speclib.views.tables import table_html
+from speclib.views.charts.choose import chart
+from speclib.views.tables.grid import Source, grid
+from speclib.views.tables.html import table_html
+from speclib.views.widgets.dsi_regions import CONTROLS
 
 SVG = "{http://www.w3.org/2000/svg}"
 PINK = {"#b5427f", "#d987b0", "#f2cfe1"}

@@ -18,8 +18,11 @@ from speclib.experiment.spec import QUICK
 from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.load import load_paper
-from speclib.views import charts, markdown, report, tables
-from speclib.views.grid import Source, grid, percent
+from speclib.views import pages as report
+from speclib.views.charts import choose as charts
+from speclib.views.tables import html as tables
+from speclib.views.tables import markdown
+from speclib.views.tables.grid import Source, grid, percent
 
 SHORT = replace(QUICK, virtual_tokens=1_024)
 EXTERNAL = re.compile(r"""https?:|["'(=]\s*//\w|@import""")

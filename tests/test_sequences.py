@@ -13,8 +13,8 @@ import pytest
 
 from speclib import SpeclibError, compare, sequences, simulate, timeline
 from speclib.trace.events import Event, Trace
-from speclib.views.runs import run_of
-from speclib.views.svg import render
+from speclib.views.timeline.facts import run_of
+from speclib.views.timeline.svg import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e", " f"]))

@@ -18,12 +18,12 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
 from speclib.trace.events import Event, Trace
-from speclib.views.explorer import expected_speedup, explorer
 from speclib.views.png import png
-from speclib.views.runs import run_of, speedup
-from speclib.views.shapes import GUTTER, text_width
-from speclib.views.svg import render
-from speclib.views.timeline import timeline
+from speclib.views.timeline.facts import run_of, speedup
+from speclib.views.timeline.shapes import GUTTER, text_width
+from speclib.views.timeline.svg import render
+from speclib.views.timeline.widget import timeline
+from speclib.views.widgets.explorer import expected_speedup, explorer
 from speclib.worlds.virtual import Virtual
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,8 +12,8 @@ from speclib.data.latency import Latency
 from speclib.decoding.simulate import compare, simulate
 from speclib.models.toy import BOS, Toy
 from speclib.operations.score import Score
-from speclib.views.explorer import explorer
-from speclib.views.timeline import Timeline
+from speclib.views.timeline.widget import Timeline
+from speclib.views.widgets.explorer import explorer
 from speclib.worlds.virtual import Virtual
 
 from .rows import Row, Size, middle

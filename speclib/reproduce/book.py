@@ -71,20 +71,20 @@ class Book:
 
     def show(self, name: str) -> Page:
         """What the item claims, its numbers side by side, verdicts with reasons, errata."""
-        from speclib.views.markdown import section_md
-        from speclib.views.tables import section_html
+        from speclib.views.tables.html import section_html
+        from speclib.views.tables.markdown import section_md
         filled = self.item(name)
         return Page(section_html(filled, self.others), section_md(filled, self.others))
 
     def chart(self, name: str):
         """A plotly figure; None where the table says it all."""
-        from speclib.views.charts import chart
+        from speclib.views.charts.choose import chart
         return chart(self.item(name))
 
     def timeline(self, name: str, column: str | None = None, *, tokens: int = 24):
         """The item's own timeline (printed steps replayed), or the runs behind ``column`` of a
         table: one request by each method, measured if it was, on one axis; its first ``tokens``."""
-        from speclib.views.timeline import timeline
+        from speclib.views.timeline.widget import timeline
         filled = self.item(name)
         drawn = filled.figure
         if column is None and hasattr(drawn, "pieces"):     # printed tokens: words without spaces
@@ -95,8 +95,8 @@ class Book:
 
     def summary(self) -> Page:
         """Per kind: cells filled, claims by verdict."""
-        from speclib.views.markdown import summary_md
-        from speclib.views.tables import summary_html
+        from speclib.views.tables.html import summary_html
+        from speclib.views.tables.markdown import summary_md
         return Page(summary_html(self.filled), summary_md(self.filled))
 
 

@@ -28,7 +28,7 @@ from .book import Book, of_another_machine
 
 def tables(book: Book) -> None:
     """Writes ledger.csv, claims.csv and <paper>.md."""
-    from speclib.views.markdown import paper_md
+    from speclib.views.tables.markdown import paper_md
     key, ledger = book.paper.key, paths.REPORTS / "ledger.csv"
     held = read_ledger(ledger) if ledger.exists() else []
     ours = [row for filled in book.filled.values() for row in filled.rows]
@@ -81,7 +81,7 @@ def page(book: Book, executed: Path) -> None:
     """Writes <paper>.html from the executed notebook, and the chart library beside it."""
     from plotly.offline import get_plotlyjs
 
-    from speclib.views.report import notebook_page
+    from speclib.views.pages import notebook_page
     cache.write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
     html = notebook_page(executed.read_text("utf-8"), book.paper.title)
     cache.write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
@@ -89,7 +89,7 @@ def page(book: Book, executed: Path) -> None:
 
 def index(book: Book) -> None:
     """Writes index.html: the summary of this paper beside those of papers made before."""
-    from speclib.views.report import index_page, summary
+    from speclib.views.pages import index_page, summary
     folder = paths.CACHE / "reports"
     entry = summary(book.paper, book.filled, book.profile.name) | {"made": made()}
     cache.write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))

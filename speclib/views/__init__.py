@@ -1,1 +1,1 @@
-"""Views read traces and rows; they decide nothing and measure nothing."""
+"""What people look at: timelines, widgets, charts, tables, pages. Reads traces and rows only."""

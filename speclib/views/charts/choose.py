@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from . import groups, maps, parallel
-from .frame import ACROSS, COLOURS, INK, PALETTE, add, finish, labels, panels
+from . import bars as groups
+from . import dsi as maps
+from . import easyspec as parallel
+from .style import ACROSS, COLOURS, INK, PALETTE, add, finish, labels, panels
 
 MANY = 8                        # labels that need the whole width
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import floor, log10
 from typing import NamedTuple
 
-from .runs import duration
+from .facts import duration
 
 PAD, GUTTER, SIDE = 16, 62, 222         # card margin; lane names, left; facts, right
 FONT = 14                               # of tokens; headings are larger, nothing is below 13

@@ -15,11 +15,11 @@ import ipywidgets as widgets
 from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, duodecoding_speed, pearl_speed, sd_speed
 from speclib.trace.events import Trace
+from speclib.views.timeline.facts import Run, percent, speedup, untested, waits
+from speclib.views.timeline.widget import Timeline
 
 from .controls import box, control, stored
-from .following import Shown
-from .runs import Run, percent, speedup, untested, waits
-from .timeline import Timeline
+from .shown import Shown
 
 CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
             "alpha": (0.0, 1.0, 0.01, 0.8)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .grid import MISSING, ORDER, Grid, by_reason, grid, sources_of
-from .tables import LONG, SIGNS, places
+from .html import LONG, SIGNS, places
 from .tally import COUNTS, counts
 
 KINDS = """Every number has a kind. `paper`: printed there. `virtual`: the method's real code on a

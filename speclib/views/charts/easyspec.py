@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from .frame import COLOURS, PALETTE, add, finish, panels
-from .groups import SHADES, _bar, _line, _once, columns_of
+from .bars import SHADES, _bar, _line, _once, columns_of
+from .style import COLOURS, PALETTE, add, finish, panels
 
 PARTS = ("d", "v", "total")         # of a column "method / quantity"
 MARKS = {"virtual": "circle", "emulated": "x"}

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 
+from .facts import Run, facts
 from .lanes import lane, rows_of
-from .runs import Run, facts
 from .shapes import PAD, Frame, Lane, Mark, Words, shown, text_width
 
 LEVELS = (1, 3, 9, 27)

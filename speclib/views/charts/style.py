@@ -8,7 +8,7 @@ from math import ceil
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .grid import shown_unit
+from speclib.views.tables.grid import shown_unit
 
 COLOURS = {"paper": "#8b919c", "virtual": "#2f80d0", "emulated": "#1f9e77", "measured": "#d9722b"}
 PALETTE = ("#a6aab2", "#e0a33e", "#7aa6a1", "#c58fb5", "#8fb36b", "#5a56c9")

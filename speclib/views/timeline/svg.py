@@ -11,8 +11,8 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
+from .facts import Run
 from .layout import HEAD, LEVELS, Figure, Group, layout
-from .runs import Run
 from .shapes import FONT, GUTTER, PAD, Lane, Shape, text_width
 
 FONTS = "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"

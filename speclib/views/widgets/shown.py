@@ -10,8 +10,9 @@ from base64 import b64encode
 
 import ipywidgets as widgets
 
+from speclib.views.png import png
+
 from .controls import box
-from .png import png
 
 
 class Shown:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from speclib.trace.events import Event
-
-from .layout import fitting
-from .runs import Run
-from .shapes import FONT, PAD, label_of, shown, text_width
-from .svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, tag, words
+from speclib.views.timeline.facts import Run
+from speclib.views.timeline.layout import fitting
+from speclib.views.timeline.shapes import FONT, PAD, label_of, shown, text_width
+from speclib.views.timeline.svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, tag, words
 
 WIDE, TOP, ROW, CELL = 1100, 102, 30, 24            # pixels: of all; above the rows; of a row
 ROOT, MOST, APART = 26, 230, 40                     # the text's end; a level's width; its edges'

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 
-from .png import png
-from .shapes import FONT
-from .svg import FONTS, QUIET, tag
+from speclib.views.png import png
+from speclib.views.timeline.shapes import FONT
+from speclib.views.timeline.svg import FONTS, QUIET, tag
 
 
 class Still:

@@ -11,13 +11,13 @@ from zlib import crc32
 
 from speclib.errors import SpeclibError
 from speclib.theory.layer_schedule import Part, lasts, schedule, spans
+from speclib.views.timeline.facts import duration, percent
+from speclib.views.timeline.shapes import FONT, GUTTER, PAD, SIDE, Frame, text_width
+from speclib.views.timeline.svg import FONTS, INK, QUIET, n, patterns, tag, words
 
 from .controls import control
 from .explorer import times
-from .following import Following
-from .runs import duration, percent
-from .shapes import FONT, GUTTER, PAD, SIDE, Frame, text_width
-from .svg import FONTS, INK, QUIET, n, patterns, tag, words
+from .shown import Following
 
 CONTROLS = {"lp": (1, 8, 1, 4), "devices": (1, 8, 1, 4), "layers": (3, 40, 1, 32),
             "share": (0.0, 1.0, 0.01, 0.66), "gather": (0.0, 2.0, 0.02, 0.0)}

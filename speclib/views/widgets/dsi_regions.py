@@ -11,12 +11,12 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, sd_speed
+from speclib.views.timeline.shapes import FONT, PAD
+from speclib.views.timeline.svg import FONTS, INK, QUIET, n, tag, words
 
 from .controls import control
 from .explorer import times
-from .following import Following
-from .shapes import FONT, PAD
-from .svg import FONTS, INK, QUIET, n, tag, words
+from .shown import Following
 
 EDGES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5)                  # of the bands, times plain decoding
 BANDS = ("#b5427f", "#d987b0", "#f2cfe1",                   # slower: pink, as printed

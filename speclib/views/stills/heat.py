@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from math import floor
 
 from speclib.errors import SpeclibError
+from speclib.views.timeline.shapes import PAD, text_width
+from speclib.views.timeline.svg import INK, n, tag, words
 
-from .shapes import PAD, text_width
 from .still import Still
-from .svg import INK, n, tag, words
 
 WIDE, CELL, TALL, HEAD, BETWEEN = 1100, 42, 24, 46, 30      # pixels; of a cell, over a panel
 DEEP, PALE = (0x1f, 0x4f, 0x8f), (0xff, 0xff, 0xff)

@@ -13,15 +13,15 @@ from zlib import crc32
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
+from speclib.views.timeline.facts import chosen, run_of
+from speclib.views.timeline.shapes import FONT, PAD, label_of, text_width
+from speclib.views.timeline.svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, patterns, tag, words
+from speclib.views.widgets.controls import box
+from speclib.views.widgets.shown import Shown
 
-from .branching import Round, rounds_of
-from .controls import box
-from .following import Shown
-from .runs import chosen, run_of
-from .shapes import FONT, PAD, label_of, text_width
-from .svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, patterns, tag, words
-from .trees import Grown, head
-from .trees import draw as tree
+from .rounds import Round, rounds_of
+from .tree import Grown, head
+from .tree import draw as tree
 
 WIDE, TOP, ROW, CELL = 1100, 102, 34, 26            # pixels: of all; above the rows; of a row
 FORK, BARS, LONG, CELLS = 26, 84, 250, 410          # where things begin; a bar of chance 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from .frame import COLOURS, PALETTE, add, finish, labels, panels
+from .style import COLOURS, PALETTE, add, finish, labels, panels
 
 SHADES = (*PALETTE, "#c9584c", "#6d7f95")
 DASHES = {"paper": "dot", "virtual": "solid", "emulated": "dash", "measured": "dashdot"}

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event
+from speclib.views.timeline.facts import Run, chosen
+from speclib.views.timeline.shapes import label_of, shown
 
-from .runs import Run, chosen
-from .shapes import label_of, shown
-from .trees import Grown
+from .tree import Grown
 
 
 class Round(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from speclib.trace.events import Event
 from speclib.trace.rounds import DRAFTING
 
-from .runs import Run, chosen, duration
+from .facts import Run, chosen, duration
 from .shapes import Frame, Lane, Shape, label_of, shown
 
 

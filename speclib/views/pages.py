@@ -12,8 +12,8 @@ import re
 from html import escape
 from pathlib import Path
 
-from .tables import STYLE, failures_html, summary_html, table_html, verdicts_html
-from .tally import counts
+from speclib.views.tables.html import STYLE, failures_html, summary_html, table_html, verdicts_html
+from speclib.views.tables.tally import counts
 
 HERE = Path(__file__).parent
 PLOTLY, WIDGET = "application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json"

@@ -13,11 +13,11 @@ import anywidget
 import traitlets
 
 from speclib.errors import SpeclibError
+from speclib.views.png import png
+from speclib.views.widgets.shown import Shown
 
-from .following import Shown
+from .facts import run_of, summary
 from .layout import layout
-from .png import png
-from .runs import run_of, summary
 from .svg import markup
 
 HERE = Path(__file__).parent

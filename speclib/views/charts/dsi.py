@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from .frame import COLOURS, INK, add, finish, panels
+from .style import COLOURS, INK, add, finish, panels
 
 PINK, WHITE, DEEP = "#d6498f", "#f4f4f2", "#1f5fa8"
 MOST = 2.0                      # log2 of the speed-up at which colours end

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from math import ceil, floor, isfinite
 
 from speclib.errors import SpeclibError
+from speclib.views.timeline.shapes import PAD, text_width
+from speclib.views.timeline.svg import INK, n, tag, words
 
-from .shapes import PAD, text_width
 from .still import Still
-from .svg import INK, n, tag, words
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7a6a00")    # Okabe and Ito's
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)

@@ -1,0 +1,1 @@
+"""Figures of a paper, in plotly."""

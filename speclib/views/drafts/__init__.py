@@ -1,0 +1,1 @@
+"""One round of several drafts, or of a tree of them."""

@@ -1,0 +1,1 @@
+"""A paper's table in four kinds, as html and markdown."""

@@ -1,0 +1,1 @@
+""" what ran when."""

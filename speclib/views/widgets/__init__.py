@@ -1,0 +1,1 @@
+"""Controls above a drawing that follows them."""
