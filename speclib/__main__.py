@@ -7,7 +7,7 @@ def main() -> None:
     """Runs the command; a mistake the caller can mend is one line, not a traceback, and so is an
     interrupt, from the first import on."""
     try:
-        from speclib.commands import app
+        from speclib.cli import app
         from speclib.errors import SpeclibError
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)

@@ -28,7 +28,7 @@ def reproduce(
     """Regenerate every table and figure into reports/."""
     started = time.monotonic()
     try:
-        from speclib.reproduce import reproduce as regenerate
+        from speclib.reproduce.regenerate import reproduce as regenerate
         outcome = regenerate(paper or (), quick=quick, measured=not virtual)
     except KeyboardInterrupt:
         print("\ninterrupted; finished cells are kept, run again to go on", file=sys.stderr)
