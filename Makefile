@@ -35,7 +35,7 @@ test: $(READY)   ## the fast tests, and the learn notebooks
 	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
-	$(PY) -m pytest -q -m browser tests/test_browser.py
+	$(PY) -m pytest -q -m browser tests/reproduce/test_browser.py
 
 test-all: $(READY)  ## every test, the slow ones too
 	$(PY) -m pytest -q -m "" -n auto --dist loadfile

@@ -41,7 +41,7 @@ def notebook_page(executed: str, title: str) -> str:
                     for level, anchor, text in headings)
     body = (f'<div class="with-toc"><nav class="toc"><a class="home" href="index.html">All reports'
             f"</a>{links}</nav><main>{cells}</main></div>"
-            f'<script src="plotly.min.js"></script><script>{(HERE / "report.js").read_text()}'
+            f'<script src="plotly.min.js"></script><script>{(HERE / "pages.js").read_text()}'
             "</script>")
     return _page(title, body)
 
@@ -167,5 +167,5 @@ def _entry(entry: dict) -> str:
 
 
 def _page(title: str, body: str) -> str:
-    css = (HERE / "report.css").read_text("utf-8")
+    css = (HERE / "pages.css").read_text("utf-8")
     return PAGE.format(title=escape(title), css=css, style=STYLE, body=body)

@@ -12,7 +12,7 @@ import pytest
 from speclib.errors import SpeclibError
 from speclib.reproduce import notebooks
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PATHS = sorted(p for p in (ROOT / "notebooks").rglob("*.ipynb")
                if ".ipynb_checkpoints" not in p.parts)
 LEARN = [p for p in PATHS if p.parent.name == "learn"]

@@ -22,7 +22,7 @@ import nbformat
 import pytest
 
 pytestmark = pytest.mark.browser
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
          "--disable-background-networking --disable-component-update").split()
 SERVER = ("-m jupyterlab --no-browser --allow-root --ServerApp.port_retries=0 "

@@ -323,8 +323,9 @@ def test_a_method_that_raises_leaves_the_world_usable(world):
 
 
 # -- an interrupt ---------------------------------------------------------------------------------
-WATCHED = {str(Path(speclib.__file__).with_name(f"{name}.py"))
-           for name in ("world", "processes", "spawn", "decoding")} | {connection.__file__}
+WATCHED = {str(Path(speclib.__file__).parent / f"{name}.py")
+           for name in ("worlds/world", "worlds/processes", "worlds/worker_process",
+                        "decoding/decode")} | {connection.__file__}
 
 UNSAFE = ("__del__", "close", "_close")     # multiprocessing's own: what is half closed is lost
 

@@ -21,7 +21,7 @@ import pytest
 from speclib.experiment import cache
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
 
 

@@ -16,7 +16,7 @@ import pytest
 
 
 def load(folder):
-    files = (Path(__file__).resolve().parents[1] / "data" / folder).glob("*.toml")
+    files = (Path(__file__).resolve().parents[2] / "data" / folder).glob("*.toml")
     return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(files)}
 
 
