@@ -9,16 +9,33 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 
 _LAZY = {
-    "decode": "decoding.decode", "open_world": "decoding.decode", "Result": "decoding.decode",
-    "load_pair": "data.pairs", "pair": "data.pairs", "Pair": "data.pairs",
-    "Processes": "worlds.processes", "External": "decoding.transformers_baselines", "EXTERNAL": "decoding.transformers_baselines",
-    "Virtual": "worlds.virtual", "DeviceLost": "worlds.world",
+    "decode": "decoding.decode",
+    "open_world": "decoding.decode",
+    "Result": "decoding.decode",
+    "load_pair": "data.pairs",
+    "pair": "data.pairs",
+    "Pair": "data.pairs",
+    "Processes": "worlds.processes",
+    "External": "decoding.transformers_baselines",
+    "EXTERNAL": "decoding.transformers_baselines",
+    "Virtual": "worlds.virtual",
+    "DeviceLost": "worlds.world",
     "similarities": "experiment.cells.similarity",
-    "Latency": "data.latency", "load_latency": "data.latency", "Trace": "trace.events", "stats": "trace.metrics",
-    "simulate": "decoding.simulate", "compare": "decoding.simulate", "replay": "decoding.replay",
-    "timeline": "views.timeline.widget", "explorer": "views.widgets.explorer",
-    "regions": "views.widgets.dsi_regions", "dots": "views.stills.dots", "steps": "views.tables.steps",
-    "sequences": "views.drafts.explorer", "layers": "views.widgets.layer_schedule", "heat": "views.stills.heat",
+    "Latency": "data.latency",
+    "load_latency": "data.latency",
+    "Trace": "trace.events",
+    "stats": "trace.metrics",
+    "simulate": "decoding.simulate",
+    "compare": "decoding.simulate",
+    "replay": "decoding.replay",
+    "timeline": "views.timeline.widget",
+    "explorer": "views.widgets.explorer",
+    "regions": "views.widgets.dsi_regions",
+    "dots": "views.stills.dots",
+    "steps": "views.tables.steps",
+    "sequences": "views.drafts.explorer",
+    "layers": "views.widgets.layer_schedule",
+    "heat": "views.stills.heat",
     "curves": "views.stills.curves",
     "Book": "reproduce.book",
 }
@@ -27,8 +44,9 @@ __all__ = ["METHODS", "SpeclibError", *_LAZY]
 
 def __getattr__(name: str):
     if name not in _LAZY:
-        raise AttributeError(f"module 'speclib' has no attribute {name!r}; it has: "
-                             f"{', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'speclib' has no attribute {name!r}; it has: {', '.join(__all__)}"
+        )
     value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
     globals()[name] = value
     return value

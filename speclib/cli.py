@@ -15,58 +15,94 @@ import typer
 
 from speclib.errors import SpeclibError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
-                  help="Learn, check and reproduce parallel speculative decoding.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Learn, check and reproduce parallel speculative decoding.",
+)
 
 
 @app.command()
 def reproduce(
-    paper: Annotated[list[str] | None, typer.Option(help="Only this paper; repeatable.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A few minutes' version.")] = False,
+    paper: Annotated[
+        list[str] | None, typer.Option(help="Only this paper; repeatable.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few minutes' version.")
+    ] = False,
     virtual: Annotated[bool, typer.Option("--virtual", help="No real models.")] = False,
 ) -> None:
     """Regenerate every table and figure into reports/."""
     started = time.monotonic()
     try:
         from speclib.reproduce.regenerate import reproduce as regenerate
+
         outcome = regenerate(paper or (), quick=quick, measured=not virtual)
     except KeyboardInterrupt:
-        print("\ninterrupted; finished cells are kept, run again to go on", file=sys.stderr)
+        print(
+            "\ninterrupted; finished cells are kept, run again to go on",
+            file=sys.stderr,
+        )
         raise typer.Exit(130) from None
     for key in outcome.current:
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
         from speclib.views.tables.grid import by_reason
-        lines = [f"  {why}\n    {'; '.join(names)}" for why, names in by_reason(outcome.failed)]
-        print(f"{len(outcome.failed)} failed; all others are kept, run again to retry:", *lines,
-              sep="\n", file=sys.stderr)
+
+        lines = [
+            f"  {why}\n    {'; '.join(names)}"
+            for why, names in by_reason(outcome.failed)
+        ]
+        print(
+            f"{len(outcome.failed)} failed; all others are kept, run again to retry:",
+            *lines,
+            sep="\n",
+            file=sys.stderr,
+        )
         raise typer.Exit(1)
 
 
 @app.command()
-def merge(ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")]) -> None:
+def merge(
+    ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")],
+) -> None:
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
     from speclib.reproduce.publish import merge_ledger
-    print(f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them")
+
+    print(
+        f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them"
+    )
 
 
 @app.command("run-notebook")
 def run_notebook(
     path: Annotated[Path, typer.Argument(help="The notebook.")],
     out: Annotated[Path, typer.Argument(help="Where to write the executed one.")],
-    parameter: Annotated[list[str] | None, typer.Option(
-        "-p", "--parameter", metavar="NAME=VALUE", help="Repeatable; unknown names fail.")] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-p",
+            "--parameter",
+            metavar="NAME=VALUE",
+            help="Repeatable; unknown names fail.",
+        ),
+    ] = None,
 ) -> None:
     """Run a notebook with parameters, strictly: an unknown parameter is an error."""
     from speclib.reproduce.notebooks import run
+
     print(run(path, out, dict(map(_parameter, parameter or ()))))
 
 
 @app.command()
-def store(paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")]) -> None:
+def store(
+    paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")],
+) -> None:
     """Run lectures in place and store their outputs, without widgets: for committing."""
     from speclib.reproduce.notebooks import store as keep
+
     for path in paths:
         print(keep(path))
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 
-QUIET = 2.0                 # seconds before anything is shown
-EVERY = 10.0                # seconds between plain lines
+QUIET = 2.0  # seconds before anything is shown
+EVERY = 10.0  # seconds between plain lines
 
 
 class Progress:
@@ -23,7 +23,10 @@ class Progress:
     def __enter__(self) -> Progress:
         if self.show and _draws():
             from tqdm.auto import tqdm
-            self._bar = tqdm(total=self.total, desc=self.title, delay=QUIET, leave=False)
+
+            self._bar = tqdm(
+                total=self.total, desc=self.title, delay=QUIET, leave=False
+            )
         return self
 
     def __exit__(self, *exc) -> None:
@@ -47,14 +50,18 @@ class Progress:
             self._bar.update(steps)
         elif self.show:
             now = time.monotonic()
-            if now - self._start > QUIET and (now - self._said > EVERY
-                                              or self._said == self._start):
+            if now - self._start > QUIET and (
+                now - self._said > EVERY or self._said == self._start
+            ):
                 self._said = now
                 self._say(what)
 
     def _say(self, what: str) -> None:
-        print(f"{self.title}: {self.done} of {self.total}, "
-              f"{time.monotonic() - self._start:.0f} s  {what}".rstrip(), flush=True)
+        print(
+            f"{self.title}: {self.done} of {self.total}, "
+            f"{time.monotonic() - self._start:.0f} s  {what}".rstrip(),
+            flush=True,
+        )
 
 
 def _draws() -> bool:

@@ -13,8 +13,12 @@ from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores
-signal.signal(signal.SIGINT, signal.default_int_handler)    # shells ignore it in the background
-settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # shells ignore it in the background
+settings.register_profile(
+    "same every time", derandomize=True, deadline=None, database=None
+)
 settings.load_profile("same every time")
 
 from speclib import paths  # noqa: E402
@@ -42,11 +46,14 @@ class Case(NamedTuple):
         return " ".join([self.name, *(f"{k}={v}" for k, v in self.settings.items())])
 
 
-CASES = [Case(name, method, settings) for name, method in METHODS.items()
-         for settings in VARIANTS.get(name, [{}])]
+CASES = [
+    Case(name, method, settings)
+    for name, method in METHODS.items()
+    for settings in VARIANTS.get(name, [{}])
+]
 
 
-FIRST = {"assisted", "lookahead", "rest", "tree"}       # of these the first variant is fast
+FIRST = {"assisted", "lookahead", "rest", "tree"}  # of these the first variant is fast
 
 
 def _marked(case: Case):
@@ -69,11 +76,28 @@ def own_cache(tmp_path, monkeypatch) -> None:
 @pytest.fixture(scope="session")
 def decode() -> Callable:
     """decode(method, models, limit, ...) -> (output tokens, trace), on the virtual clock."""
-    def decode(method, models: dict, limit: int, *, prompt=(0,), sampler=None, coins=None,
-               eos=frozenset(), latency=None, **settings) -> tuple[tuple[int, ...], Trace]:
+
+    def decode(
+        method,
+        models: dict,
+        limit: int,
+        *,
+        prompt=(0,),
+        sampler=None,
+        coins=None,
+        eos=frozenset(),
+        latency=None,
+        **settings,
+    ) -> tuple[tuple[int, ...], Trace]:
         world = Virtual(models, latency or Latency.ratio(3))
-        world.begin(prompt, sampler=sampler or Sampler(), coins=coins or Coins(), limit=limit,
-                    eos=eos)
+        world.begin(
+            prompt,
+            sampler=sampler or Sampler(),
+            coins=coins or Coins(),
+            limit=limit,
+            eos=eos,
+        )
         method(world, **settings)
-        return world.text[len(prompt):], world.end(prompt=list(prompt), **settings)
+        return world.text[len(prompt) :], world.end(prompt=list(prompt), **settings)
+
     return decode

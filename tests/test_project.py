@@ -17,11 +17,19 @@ def canonical(name: str) -> str:
 
 def pins() -> dict[str, str]:
     """name -> exact version, of every line of the two lock files."""
-    lines = [line.split(";")[0].strip() for name in ("requirements", "requirements-llamacpp")
-             for line in (ROOT / f"{name}.lock").read_text().splitlines()
-             if line.strip() and not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), lines
-    return {canonical(name): version for name, version in (line.split("==") for line in lines)}
+    lines = [
+        line.split(";")[0].strip()
+        for name in ("requirements", "requirements-llamacpp")
+        for line in (ROOT / f"{name}.lock").read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines
+    ), lines
+    return {
+        canonical(name): version
+        for name, version in (line.split("==") for line in lines)
+    }
 
 
 def requirements() -> list[tuple[str, str]]:
@@ -44,32 +52,45 @@ def test_torch_is_the_pinned_release():
 def test_conda_installs_the_same_pins():
     text = (ROOT / "environment.yml").read_text()
     python = re.search(r"- python=(\d+\.\d+)", text)[1]
-    lowest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    lowest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "requires-python"
+    ]
     assert f">={python}" == lowest
     assert re.findall(r"^      - (.+)$", text, re.M) == ["-r requirements.lock", "-e ."]
-    assert "==" not in text                     # one place for pins: the lock
+    assert "==" not in text  # one place for pins: the lock
 
 
 def test_the_base_install_needs_no_torch():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert not [d for d in project["dependencies"] if re.match("torch|transformers|accelerate", d)]
+    assert not [
+        d
+        for d in project["dependencies"]
+        if re.match("torch|transformers|accelerate", d)
+    ]
 
 
 def tracked() -> list[Path]:
     try:
-        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True,
-                               check=True).stdout.split("\n")
+        names = subprocess.run(
+            ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.split("\n")
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
     return [ROOT / n for n in names if n and (ROOT / n).is_file()]
 
 
 def test_no_file_names_a_home_folder_or_a_package_mirror():
-    words = re.compile(rb"/(?:root|home/\w+|Users/\w+)/|pypi\.org|files\.pythonhosted|"
-                       rb"download\.pytorch\.org|registry\.npmjs")
-    found = [p.relative_to(ROOT) for p in tracked()
-             if p.suffix not in (".safetensors", ".png") and p != Path(__file__).resolve()
-             and words.search(p.read_bytes())]
+    words = re.compile(
+        rb"/(?:root|home/\w+|Users/\w+)/|pypi\.org|files\.pythonhosted|"
+        rb"download\.pytorch\.org|registry\.npmjs"
+    )
+    found = [
+        p.relative_to(ROOT)
+        for p in tracked()
+        if p.suffix not in (".safetensors", ".png")
+        and p != Path(__file__).resolve()
+        and words.search(p.read_bytes())
+    ]
     assert found == []
 
 
@@ -78,8 +99,16 @@ def test_the_readme_names_commands_and_files_that_exist():
     commands = set(re.findall(r"(?:^|`|=1 )make ([a-z-]+)", readme, re.M))
     assert {"reproduce", "test", "lab"} <= commands
     assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
-    assert all((ROOT / name).exists() for name in
-               ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "LOG.md", "environment.yml"))
+    assert all(
+        (ROOT / name).exists()
+        for name in (
+            "LICENSE",
+            "CITATION.cff",
+            "CONTRIBUTING.md",
+            "LOG.md",
+            "environment.yml",
+        )
+    )
 
 
 def test_the_five_papers_are_cited():
@@ -94,13 +123,24 @@ def test_the_readmes_results_are_those_of_the_ledger():
     with path.open(newline="", encoding="utf-8") as file:
         rows = [r for r in csv.DictReader(file) if r["item"] == "table-1"]
     section = (ROOT / "README.md").read_text().split("<!-- results -->")[1]
-    lines = [line.strip("| ").split(" | ") for line in section.splitlines()
-             if re.match(r"\| .*\dB \|", line)]
-    names = [(method, kind) for method in ("Speculative Decoding", "PEARL (ours)")
-             for kind in ("paper", "virtual", "measured")]
+    lines = [
+        line.strip("| ").split(" | ")
+        for line in section.splitlines()
+        if re.match(r"\| .*\dB \|", line)
+    ]
+    names = [
+        (method, kind)
+        for method in ("Speculative Decoding", "PEARL (ours)")
+        for kind in ("paper", "virtual", "measured")
+    ]
     assert len(lines) == 6
     for pair, *values in lines:
         for (method, kind), shown in zip(names, values, strict=True):
-            held = {f"{float(r['value']):.2f}" for r in rows if r["value"] and (
-                r["row"], r["column"], r["kind"], r["metric"]) == (method, pair, kind, "speedup")}
+            held = {
+                f"{float(r['value']):.2f}"
+                for r in rows
+                if r["value"]
+                and (r["row"], r["column"], r["kind"], r["metric"])
+                == (method, pair, kind, "speedup")
+            }
             assert shown in held, (pair, method, kind)

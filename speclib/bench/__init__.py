@@ -17,9 +17,18 @@ from . import contention, layered, orchestration, rates, speedups
 from .rows import COLUMNS, FULL, Row, Size
 
 # Real models before toys: the first worker decides whether all are forked with torch imported.
-MEASURES = (rates.virtual_clock, rates.importing, rates.drawing, contention.two_targets,
-            speedups.stand_in, speedups.good_draft, layered.drafting, orchestration.cancelled,
-            orchestration.emulated, orchestration.controller)
+MEASURES = (
+    rates.virtual_clock,
+    rates.importing,
+    rates.drawing,
+    contention.two_targets,
+    speedups.stand_in,
+    speedups.good_draft,
+    layered.drafting,
+    orchestration.cancelled,
+    orchestration.emulated,
+    orchestration.controller,
+)
 
 
 def bench(measures: Iterable = MEASURES, size: Size = FULL) -> list[Row]:

@@ -18,9 +18,14 @@ from speclib.worlds.worker_process import Worker
 from .rows import Row, Size, middle
 
 PAIR = "embedded/easyspec"
-SHAPE = (32, 512, 8, 352)   # deep as Llama 3 8B; two thirds of a layer's weights are attention
+SHAPE = (
+    32,
+    512,
+    8,
+    352,
+)  # deep as Llama 3 8B; two thirds of a layer's weights are attention
 LP = 4
-CONTEXTS = (128, 1536)      # tokens cached: attention grows with them, MLPs don't
+CONTEXTS = (128, 1536)  # tokens cached: attention grows with them, MLPs don't
 
 
 class Passes(NamedTuple):
@@ -35,29 +40,48 @@ def drafting(size: Size) -> Iterator[Row]:
     exact pass on one, in turns, ``size.repeats`` times ``size.passes`` of each. Ratios are of
     repeats' medians."""
     pair, found = load_pair(PAIR), {}
-    pair = pair.model_copy(update={"draft": pair.draft.model_copy(update={"shape": SHAPE})})
+    pair = pair.model_copy(
+        update={"draft": pair.draft.model_copy(update={"shape": SHAPE})}
+    )
     with ExitStack() as open_:
-        both, alone = (open_.enter_context(Drafter(p)) for p in (pair, on_the_first(pair)))
-        ways = {"fuzzy": (both, LP), "fuzzy on one": (alone, LP), "exact on one": (alone, 1)}
+        both, alone = (
+            open_.enter_context(Drafter(p)) for p in (pair, on_the_first(pair))
+        )
+        ways = {
+            "fuzzy": (both, LP),
+            "fuzzy on one": (alone, LP),
+            "exact on one": (alone, 1),
+        }
         for context in CONTEXTS:
             for drafter, lp in ways.values():
-                drafter.passes(lp, context, 2)                  # warms up
+                drafter.passes(lp, context, 2)  # warms up
             found[context] = {way: [] for way in ways}
             for _ in range(size.repeats):
                 for way, (drafter, lp) in ways.items():
                     found[context][way].append(drafter.passes(lp, context, size.passes))
     for context, ways in found.items():
         where = f"{PAIR} with {SHAPE[0]} layers, {context} tokens cached"
-        milliseconds = ", ".join(f"{way} {1000 * median(p.seconds for p in passes):.3g} ms"
-                                 for way, passes in ways.items())
+        milliseconds = ", ".join(
+            f"{way} {1000 * median(p.seconds for p in passes):.3g} ms"
+            for way, passes in ways.items()
+        )
         fuzzy, *others = ways.items()
         for way, passes in others:
-            yield middle(f"draft pass with {LP} layers at once on 2 ranks over {way}, {where}",
-                         [one.seconds / two.seconds for one, two in zip(passes, fuzzy[1],
-                                                                        strict=True)],
-                         "ratio", milliseconds)
-        yield middle(f"share of that pass in which its ranks meet, {where}",
-                     [p.waiting for p in fuzzy[1]], "ratio", "waiting for the other one included")
+            yield middle(
+                f"draft pass with {LP} layers at once on 2 ranks over {way}, {where}",
+                [
+                    one.seconds / two.seconds
+                    for one, two in zip(passes, fuzzy[1], strict=True)
+                ],
+                "ratio",
+                milliseconds,
+            )
+        yield middle(
+            f"share of that pass in which its ranks meet, {where}",
+            [p.waiting for p in fuzzy[1]],
+            "ratio",
+            "waiting for the other one included",
+        )
 
 
 def on_the_first(pair: Pair) -> Pair:
@@ -73,7 +97,7 @@ class Drafter:
         self.worker = Worker("drafter", pair, clocked, ranks=pair.ranks("draft"))
 
     def __enter__(self):
-        self._received()                                    # it is ready
+        self._received()  # it is ready
         return self
 
     def passes(self, *what) -> Passes:
@@ -94,7 +118,7 @@ class Drafter:
 def clocked(pair: Pair, rank: Rank | None = None):
     """In a worker: builds the draft; what answers (lp, context, count) with Passes."""
     places = pair.place.of("draft")
-    pin(places[rank.number:][:1] if rank else places, pair.place.threads)
+    pin(places[rank.number :][:1] if rank else places, pair.place.threads)
     model = pair.build("draft", rank=rank)
     return model if rank and rank.number else partial(timed, model, Clock(model))
 
@@ -103,7 +127,7 @@ class Clock:
     """The ranks of ``model``, whose meetings are timed from now on."""
 
     def __init__(self, model):
-        owner = getattr(model, "model", model)              # behind the leader of several
+        owner = getattr(model, "model", model)  # behind the leader of several
         self.ranks, owner.ranks, self.seconds = owner.ranks, self, 0.0
         self.rank, self.size = self.ranks.rank, self.ranks.size
 

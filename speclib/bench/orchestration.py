@@ -18,11 +18,15 @@ from speclib.worlds.processes import Processes
 from .rows import Row, Size, middle
 
 LATENCY = "pearl/llama2-7-70"
-METHODS = {"PEARL": "pearl", "SD": "speculative", "plain decoding": "autoregressive",
-           "DSI": "dsi"}
-SERVERS = 3                 # of DSI
+METHODS = {
+    "PEARL": "pearl",
+    "SD": "speculative",
+    "plain decoding": "autoregressive",
+    "DSI": "dsi",
+}
+SERVERS = 3  # of DSI
 REAL = "embedded/llama-7b-70b"
-WARM = 10                   # operations of the controller before those that count
+WARM = 10  # operations of the controller before those that count
 GAMMA = 5
 
 
@@ -38,12 +42,18 @@ def emulated(size: Size) -> Iterator[Row]:
             what = {"method": method, "max_new_tokens": size.emulated}
             ideal = decode("toy", world=virtual, **what).trace.makespan
             runs = [decode("toy", world=world, **what) for _ in range(size.repeats)]
-            late, all_ = (sum(getattr(r.stats, key) for r in runs)
-                          for key in ("overruns", "operations"))
-            yield middle(f"emulated over virtual makespan, {name}",
-                         [r.trace.makespan / ideal for r in runs], "ratio",
-                         aim=1.05 if name == "DSI" else 1.03, most=True,
-                         note=f"{LATENCY}, {late} of {all_} operations overran")
+            late, all_ = (
+                sum(getattr(r.stats, key) for r in runs)
+                for key in ("overruns", "operations")
+            )
+            yield middle(
+                f"emulated over virtual makespan, {name}",
+                [r.trace.makespan / ideal for r in runs],
+                "ratio",
+                aim=1.05 if name == "DSI" else 1.03,
+                most=True,
+                note=f"{LATENCY}, {late} of {all_} operations overran",
+            )
 
 
 def cancelled(size: Size) -> Iterator[Row]:
@@ -52,9 +62,13 @@ def cancelled(size: Size) -> Iterator[Row]:
     with Processes(load_pair(REAL), cancel="immediate") as world:
         left = sorted(stopping(world, size.repeats * size.operations // 4))
     for share in (50, 95):
-        yield Row(f"cancelled pass still runs, p{share}", left[len(left) * share // 100], "ms",
-                  note=f"{len(left)} target passes of {REAL}, of "
-                       f"{1000 * world.latency.target(1):.3g} ms")
+        yield Row(
+            f"cancelled pass still runs, p{share}",
+            left[len(left) * share // 100],
+            "ms",
+            note=f"{len(left)} target passes of {REAL}, of "
+            f"{1000 * world.latency.target(1):.3g} ms",
+        )
 
 
 def stopping(world, passes: int) -> list[float]:
@@ -79,13 +93,25 @@ def controller(size: Size) -> Iterator[Row]:
     hand, less that. Toys of 32,000 words, sampling at temperature 1, the operations of speculative
     decoding at gamma 5 after a text of 128 tokens, one at a time."""
     toy = {"model": "toy", "vocab": 32_000, "context": 1024}
-    pair = Pair(target=ModelSpec(**toy), draft=ModelSpec(alpha=0.9, **toy), name="toys of 32,000")
+    pair = Pair(
+        target=ModelSpec(**toy),
+        draft=ModelSpec(alpha=0.9, **toy),
+        name="toys of 32,000",
+    )
     with Processes(pair) as world:
-        all_ = sorted(ms for _ in range(size.repeats) for ms in costs(world, size.operations))
+        all_ = sorted(
+            ms for _ in range(size.repeats) for ms in costs(world, size.operations)
+        )
     note = f"{len(all_)} operations: vocabulary 32,000, gamma {GAMMA}, temperature 1"
     for share, aim in ((50, 1.0), (95, None)):
-        yield Row(f"controller overhead per operation, p{share}", all_[len(all_) * share // 100],
-                  "ms", aim, True, note)
+        yield Row(
+            f"controller overhead per operation, p{share}",
+            all_[len(all_) * share // 100],
+            "ms",
+            aim,
+            True,
+            note,
+        )
 
 
 def costs(world, operations: int) -> list[float]:

@@ -22,8 +22,12 @@ from .rows import Row, Size, middle
 def virtual_clock(size: Size) -> Iterator[Row]:
     """Operations per second of the virtual clock: submit, a toy's row, wait, record; two devices
     at once, 250 times ``size.operations`` operations per repeat."""
-    yield middle("virtual clock", [_operations(250 * size.operations)
-                                   for _ in range(size.repeats)], "operations/s", aim=50_000)
+    yield middle(
+        "virtual clock",
+        [_operations(250 * size.operations) for _ in range(size.repeats)],
+        "operations/s",
+        aim=50_000,
+    )
 
 
 def _operations(count: int) -> float:
@@ -37,12 +41,27 @@ def _operations(count: int) -> float:
 
 def importing(size: Size) -> Iterator[Row]:
     """Seconds of `import speclib` in a fresh interpreter, the interpreter's own start left out."""
-    code = ("import time; t = time.perf_counter(); import speclib; "
-            "print(time.perf_counter() - t)")
-    yield middle("import speclib", [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                             check=True).stdout) for _ in range(size.repeats)],
-        "s", aim=0.5, most=True)
+    code = (
+        "import time; t = time.perf_counter(); import speclib; "
+        "print(time.perf_counter() - t)"
+    )
+    yield middle(
+        "import speclib",
+        [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", code],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+            for _ in range(size.repeats)
+        ],
+        "s",
+        aim=0.5,
+        most=True,
+    )
 
 
 def drawing(size: Size) -> Iterator[Row]:
@@ -50,12 +69,25 @@ def drawing(size: Size) -> Iterator[Row]:
     explorer when a slider moves."""
     long = simulate("pearl", gamma=4, alpha=0.9, c=4.0, tokens=25 * size.operations)
     bars = len(long.trace.events)
-    yield middle(f"drawing {bars} bars", [_seconds(lambda: Timeline(long))
-                                          for _ in range(size.repeats)], "s", aim=1, most=True)
+    yield middle(
+        f"drawing {bars} bars",
+        [_seconds(lambda: Timeline(long)) for _ in range(size.repeats)],
+        "s",
+        aim=1,
+        most=True,
+    )
     slider = explorer(compare).controls["c"]
-    yield middle("a slider moves", [_seconds(lambda c=c: setattr(slider, "value", 4.0 + c / 2))
-                                    for c in range(size.repeats)], "s", aim=0.15, most=True,
-                 note="plain decoding, SD and PEARL writing 32 tokens")
+    yield middle(
+        "a slider moves",
+        [
+            _seconds(lambda c=c: setattr(slider, "value", 4.0 + c / 2))
+            for c in range(size.repeats)
+        ],
+        "s",
+        aim=0.15,
+        most=True,
+        note="plain decoding, SD and PEARL writing 32 tokens",
+    )
 
 
 def _seconds(call) -> float:

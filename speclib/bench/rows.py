@@ -1,5 +1,4 @@
-"""A row of reports/bench.csv, and how much is measured for it. Knows nothing of what it measures.
-"""
+"""A row of reports/bench.csv, and how much is measured for it. Knows nothing of what it measures."""
 
 from __future__ import annotations
 
@@ -46,14 +45,34 @@ class Row:
         """yes or no; empty without an aim. A value that is no number holds nothing."""
         if self.aim is None:
             return ""
-        return "yes" if (self.value <= self.aim if self.most else self.value >= self.aim) else "no"
+        return (
+            "yes"
+            if (self.value <= self.aim if self.most else self.value >= self.aim)
+            else "no"
+        )
 
     def as_dict(self) -> dict[str, str]:
         """The row's columns, with the machine and its load now."""
         here = f"{machine.name()}, Python {platform.python_version()}, load {machine.load():.2f}"
-        aim = "" if self.aim is None else f"at {'most' if self.most else 'least'} {self.aim:.4g}"
-        return dict(zip(COLUMNS, (self.name, f"{self.value:.4g}", self.unit, aim, self.holds,
-                                  "; ".join(filter(None, (self.note, here)))), strict=True))
+        aim = (
+            ""
+            if self.aim is None
+            else f"at {'most' if self.most else 'least'} {self.aim:.4g}"
+        )
+        return dict(
+            zip(
+                COLUMNS,
+                (
+                    self.name,
+                    f"{self.value:.4g}",
+                    self.unit,
+                    aim,
+                    self.holds,
+                    "; ".join(filter(None, (self.note, here))),
+                ),
+                strict=True,
+            )
+        )
 
     def __str__(self) -> str:
         shown = self.as_dict()
@@ -64,4 +83,6 @@ class Row:
 def middle(name: str, values: Sequence[float], unit: str, note: str = "", **aim) -> Row:
     """The median of ``values`` as a row; their range goes into the note."""
     spread = f"median of {len(values)}: {min(values):.4g} .. {max(values):.4g}"
-    return Row(name, median(values), unit, note="; ".join(filter(None, (spread, note))), **aim)
+    return Row(
+        name, median(values), unit, note="; ".join(filter(None, (spread, note))), **aim
+    )

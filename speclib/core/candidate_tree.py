@@ -29,7 +29,9 @@ def paths(text, parents) -> tuple[tuple[int, ...], ...]:
 
 def stem(parents) -> int:
     """How many nodes, from the first on, follow each other: a cache may go on with them."""
-    return next((i for i, parent in enumerate(parents) if parent != i - 1), len(parents))
+    return next(
+        (i for i, parent in enumerate(parents) if parent != i - 1), len(parents)
+    )
 
 
 def merged(paths: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -39,10 +41,6 @@ def merged(paths: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int
         for end in range(1, len(path) + 1):
             nodes.setdefault(path[:end], len(nodes) - 1)
     del nodes[()]
-    return tuple(path[-1] for path in nodes), tuple(nodes.get(path[:-1], -1) for path in nodes)
-
-
-
-
-
-
+    return tuple(path[-1] for path in nodes), tuple(
+        nodes.get(path[:-1], -1) for path in nodes
+    )

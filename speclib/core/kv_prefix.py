@@ -14,7 +14,7 @@ class Prefix:
         """How many cached tokens serve ``text`` when its last ``last`` + 1 rows are wanted."""
         ours, theirs = self.fed, list(text)
         low, high = 0, min(len(ours), len(theirs) - last - 1)
-        same = high                         # slices compare at C speed: guess all, then bisect
+        same = high  # slices compare at C speed: guess all, then bisect
         while low < high:
             if ours[low:same] == theirs[low:same]:
                 low = same

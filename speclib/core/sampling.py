@@ -40,11 +40,17 @@ class Sampler:
 
     def __post_init__(self):
         if not self.temperature >= 0:
-            raise SpeclibError(f"temperature is {self.temperature}: give 0 (greedy) or more")
+            raise SpeclibError(
+                f"temperature is {self.temperature}: give 0 (greedy) or more"
+            )
         if self.top_k < 0 or int(self.top_k) != self.top_k:
-            raise SpeclibError(f"top_k is {self.top_k}: give 0 (off) or a positive integer")
+            raise SpeclibError(
+                f"top_k is {self.top_k}: give 0 (off) or a positive integer"
+            )
         if not 0 < self.top_p <= 1:
-            raise SpeclibError(f"top_p is {self.top_p}: give a number above 0, up to 1 (off)")
+            raise SpeclibError(
+                f"top_p is {self.top_p}: give a number above 0, up to 1 (off)"
+            )
 
     @property
     def greedy(self) -> bool:
@@ -56,7 +62,7 @@ class Sampler:
             probabilities = np.zeros_like(logits)
             probabilities[np.arange(len(logits)), logits.argmax(-1)] = 1
             return probabilities
-        smallest = np.finfo(logits.dtype).tiny              # below it, division would give 0 / 0
+        smallest = np.finfo(logits.dtype).tiny  # below it, division would give 0 / 0
         with np.errstate(over="ignore"):
             scaled = logits - logits.max(-1, keepdims=True)
             scaled /= logits.dtype.type(max(self.temperature, smallest))
@@ -91,7 +97,7 @@ class Coins:
     def choose(self, dist: np.ndarray, position: int, role: str, index: int = 0) -> int:
         """Draws from ``dist`` [V], which sums to one; ``position`` is the token's in the text."""
         best = int(dist.argmax())
-        if dist[best] == 1:                     # one outcome: no coin is needed
+        if dist[best] == 1:  # one outcome: no coin is needed
             return best
         return invert(dist, self._u(position, role, index))
 
@@ -117,8 +123,6 @@ class Drafted(NamedTuple):
     index: int = 0
 
 
-
-
 def ids(drafted) -> tuple[int, ...]:
     """The token ids of drafted tokens."""
     return tuple(d.token for d in drafted)
@@ -139,7 +143,3 @@ def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     left = np.maximum(p.astype(np.float64) - q, 0)
     total = left.sum()
     return left / total if total > 0 else p
-
-
-
-

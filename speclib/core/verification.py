@@ -41,13 +41,17 @@ def verify(world, drafted, rows: np.ndarray) -> Verdict:
         chance = min(1.0, float(p[token]) / float(q[token]))
         if world.coins.choose(np.array((chance, 1 - chance)), position, "accept") == 1:
             world.mark(drafted_token, "rejected")
-            return Verdict(accepted, (world.coins.choose(residual(p, q), position, "residual"),))
+            return Verdict(
+                accepted, (world.coins.choose(residual(p, q), position, "residual"),)
+            )
         world.mark(drafted_token, "accepted")
         accepted += (token,)
     if len(rows) <= len(accepted):
         return Verdict(accepted, ())
     position = start + len(accepted)
-    return Verdict(accepted, (world.coins.choose(rows[len(accepted)], position, "target"),))
+    return Verdict(
+        accepted, (world.coins.choose(rows[len(accepted)], position, "target"),)
+    )
 
 
 def match(world, drafted, rows: np.ndarray) -> Verdict:
@@ -71,16 +75,19 @@ def match(world, drafted, rows: np.ndarray) -> Verdict:
     return Verdict(accepted, (token,))
 
 
-def offer(world, paths: Iterable[tuple[int, ...]]) -> tuple[tuple[Drafted, ...], tuple[int, ...]]:
+def offer(
+    world, paths: Iterable[tuple[int, ...]]
+) -> tuple[tuple[Drafted, ...], tuple[int, ...]]:
     """The tree of ``paths`` as candidates after the world's text, and their parents: each path as
     far as the next end token and what is left to write allow; the target writes the last one."""
+
     def fit(path):
         ending = takewhile(lambda token: token not in world.request.eos, path)
         return tuple(islice(ending, world.left - 1))
 
     tokens, parents = merged(map(fit, paths))
     drafted = world.guess(tokens)
-    return drafted, parents[:len(drafted)]
+    return drafted, parents[: len(drafted)]
 
 
 def follow(world, drafted, parents, rows: np.ndarray) -> Verdict:
@@ -93,7 +100,9 @@ def follow(world, drafted, parents, rows: np.ndarray) -> Verdict:
     """
     node, accepted = -1, ()
     while True:
-        token = world.coins.choose(rows[node + 1], len(world.text) + len(accepted), "target")
+        token = world.coins.choose(
+            rows[node + 1], len(world.text) + len(accepted), "target"
+        )
         here = [n for n, parent in enumerate(parents) if parent == node]
         node = next((n for n in here if drafted[n].token == token), None)
         if node is None:
@@ -121,7 +130,12 @@ def descend(world, drafted, parents, rows: np.ndarray) -> Verdict:
         for index, n in enumerate(here):
             token, q = drafted[n].token, drafted[n].q
             chance = min(1.0, float(p[token]) / float(q[token]))
-            if world.coins.choose(np.array((chance, 1 - chance)), position, "accept", index) == 0:
+            if (
+                world.coins.choose(
+                    np.array((chance, 1 - chance)), position, "accept", index
+                )
+                == 0
+            ):
                 node = n
                 break
             p = residual(p, q)

@@ -17,7 +17,7 @@ from speclib.errors import SpeclibError
 from speclib.paths import DATA
 from speclib.theory.layer_groups import grouped
 
-MANY = 1 << 20              # tokens; no pass is fed more
+MANY = 1 << 20  # tokens; no pass is fed more
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,13 @@ class Curve:
     def lengthened(self, share: float) -> Curve:
         """Longer by ``share`` of one pass for every token fed beyond the first, up to ``MANY``."""
         points = {**dict(self.forward), MANY: self(MANY)}
-        return replace(self, forward=tuple((n, seconds + share * self(1) * (n - 1))
-                                           for n, seconds in points.items()))
+        return replace(
+            self,
+            forward=tuple(
+                (n, seconds + share * self(1) * (n - 1))
+                for n, seconds in points.items()
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,26 @@ class Latency:
     def ratio(cls, c: float, target: float = 1.0) -> Latency:
         """The same seconds for every pass, prefill too; t_target / t_draft = c. For what-ifs."""
         if not c > 0:
-            raise SpeclibError(f"c is {c}: the cost ratio t_target / t_draft must be above 0")
+            raise SpeclibError(
+                f"c is {c}: the cost ratio t_target / t_draft must be above 0"
+            )
         return cls(Curve(((1, target / c),)), Curve(((1, target),)), f"c={c:g}")
 
     def lengthened(self, share: float) -> Latency:
         """The same, each pass longer by ``share`` of one for every token fed beyond the first."""
-        fuzzy = self.fuzzy and replace(self.fuzzy, curve=self.fuzzy.curve.lengthened(share))
-        return replace(self, draft=self.draft.lengthened(share), fuzzy=fuzzy,
-                       target=self.target.lengthened(share)) if share else self
+        fuzzy = self.fuzzy and replace(
+            self.fuzzy, curve=self.fuzzy.curve.lengthened(share)
+        )
+        return (
+            replace(
+                self,
+                draft=self.draft.lengthened(share),
+                fuzzy=fuzzy,
+                target=self.target.lengthened(share),
+            )
+            if share
+            else self
+        )
 
     @property
     def c(self) -> float:
@@ -94,7 +111,9 @@ class Latency:
 
     def seconds(self, device: str, op, kept: int, fed: int) -> float:
         curve = self.draft if device.startswith("draft") else self.target
-        later = kept + fed - len(op.text)       # fed by passes after the first, of one token each
+        later = (
+            kept + fed - len(op.text)
+        )  # fed by passes after the first, of one token each
         if later < 0:
             return 0.0
         if op.name == "grow":
@@ -104,8 +123,13 @@ class Latency:
     def _grown(self, curve: Curve, op, kept: int, first: int, later: int) -> float:
         """Of a Grow: a pass that is fed ``first`` tokens, then one for each further level, which
         are taken as alike and fed ``later`` in all. Nothing cached, the first is exact."""
+
         def fuzzy(fed):
-            return self.fuzzy.seconds(curve, op.lp, fed) if self.fuzzy and op.lp else curve(fed)
+            return (
+                self.fuzzy.seconds(curve, op.lp, fed)
+                if self.fuzzy and op.lp
+                else curve(fed)
+            )
 
         levels, exact = max(0, op.n - 1), op.calibrate or not kept
         start = curve(first, kept) if exact else fuzzy(first)
@@ -116,17 +140,23 @@ def load_latency(name: str) -> Latency:
     """Reads ``data/latency/<name>.toml``."""
     path = DATA / "latency" / f"{name}.toml"
     if not path.exists():
-        known = sorted(str(p.relative_to(DATA / "latency").with_suffix(""))
-                       for p in (DATA / "latency").rglob("*.toml"))
+        known = sorted(
+            str(p.relative_to(DATA / "latency").with_suffix(""))
+            for p in (DATA / "latency").rglob("*.toml")
+        )
         raise SpeclibError(f"no latency file {name!r}; known: {', '.join(known)}")
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
         fuzzy = _fuzzy(**raw["fuzzy"]) if "fuzzy" in raw else None
-        return Latency(*(_curve(raw[part]) for part in ("draft", "target")), name, fuzzy)
-    except (KeyError, TypeError, ValueError) as error:      # broken TOML is a ValueError
-        raise SpeclibError(f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...], "
-                           "tokens rising, seconds above 0, and may have prefill; [fuzzy] needs "
-                           f"forward, layers and an lp_size that joins some: {error!r}") from error
+        return Latency(
+            *(_curve(raw[part]) for part in ("draft", "target")), name, fuzzy
+        )
+    except (KeyError, TypeError, ValueError) as error:  # broken TOML is a ValueError
+        raise SpeclibError(
+            f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...], "
+            "tokens rising, seconds above 0, and may have prefill; [fuzzy] needs "
+            f"forward, layers and an lp_size that joins some: {error!r}"
+        ) from error
 
 
 def _fuzzy(layers: int, lp_size: int, **raw) -> Fuzzy:
@@ -142,7 +172,9 @@ def _curve(raw: dict) -> Curve:
     prefill = raw.get("prefill")
     counts = [n for n, _ in points]
     if unknown or not points or counts != sorted(set(counts)):
-        raise ValueError(f"unknown keys {sorted(unknown)}" if unknown else f"forward {points}")
+        raise ValueError(
+            f"unknown keys {sorted(unknown)}" if unknown else f"forward {points}"
+        )
     if min(s for _, s in points) <= 0 or (prefill is not None and prefill < 0):
         raise ValueError(f"seconds in {points}, prefill {prefill}")
     return Curve(points, prefill)

@@ -19,7 +19,7 @@ from speclib.paths import DATA
 
 from .placement import Place
 
-EXTRA = ("llama_cpp", "gguf")                # what the extra llamacpp installs
+EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
 
 class ModelSpec(BaseModel):
@@ -46,14 +46,18 @@ class ModelSpec(BaseModel):
     @model_validator(mode="after")
     def _fits_a_gguf(self):
         if self.spread != "blocks" and (self.is_toy or self.runtime != "torch"):
-            raise ValueError(f"spread is {self.spread!r}, but {self.model!r} is not torch's to "
-                             "compute: leave it out, or give a checkpoint and runtime \"torch\"")
+            raise ValueError(
+                f"spread is {self.spread!r}, but {self.model!r} is not torch's to "
+                'compute: leave it out, or give a checkpoint and runtime "torch"'
+            )
         given = {"shape", "quantization", "runtime", "spread"} & self.model_fields_set
         given -= {"runtime"} if self.runtime != "torch" else set()
         if self.is_gguf and given:
-            raise ValueError(f"{', '.join(sorted(given))} beside {self.model!r}: a .gguf has its "
-                             "shape and quantization, and llama.cpp alone runs it; leave that out, "
-                             "or give the checkpoint that it was made of")
+            raise ValueError(
+                f"{', '.join(sorted(given))} beside {self.model!r}: a .gguf has its "
+                "shape and quantization, and llama.cpp alone runs it; leave that out, "
+                "or give the checkpoint that it was made of"
+            )
         return self
 
     @property
@@ -74,7 +78,9 @@ class ModelSpec(BaseModel):
 class Pair(BaseModel):
     """A target and a draft of one vocabulary. ``latency`` names the file for virtual runs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ignored_types=(cached_property,)
+    )
     target: ModelSpec
     draft: ModelSpec
     place: Place = Place()
@@ -83,8 +89,15 @@ class Pair(BaseModel):
     name: str = "unnamed"
     about: str = ""
 
-    def build(self, role: Literal["draft", "target"], dtype: str = "auto", dilated: bool = True,
-              packed: bool = True, index: int = 0, rank=None):
+    def build(
+        self,
+        role: Literal["draft", "target"],
+        dtype: str = "auto",
+        dilated: bool = True,
+        packed: bool = True,
+        index: int = 0,
+        rank=None,
+    ):
         """The model of ``role``'s ``index``-th device; ``dilated=False`` gives the same logits at
         the cost it was trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto
         (float32), float32, float64, bfloat16, float16. All three are torch's: in llama.cpp the
@@ -93,21 +106,36 @@ class Pair(BaseModel):
         spec = getattr(self, role)
         if spec.is_toy:
             from speclib.models.toy import Toy
-            return Toy(spec.alpha if role == "draft" else None, spec.vocab, spec.seed, spec.words,
-                       spec.context)
+
+            return Toy(
+                spec.alpha if role == "draft" else None,
+                spec.vocab,
+                spec.seed,
+                spec.words,
+                spec.context,
+            )
         if spec.in_llamacpp:
             from speclib.models.llamacpp.model import load
-            return load(spec, self.place.of(role, index), self.place.threads, self.vocab,
-                        self.context)
+
+            return load(
+                spec,
+                self.place.of(role, index),
+                self.place.threads,
+                self.vocab,
+                self.context,
+            )
         spec = spec if dilated else spec.model_copy(update={"shape": None})
         what = dtype, self.place.of(role, index), self.vocab, packed
         if spec.spread == "layers" or (role, spec.spread) == ("draft", "blocks"):
             from speclib.models.parallel.layer_parallel import load
+
             return load(spec, *what, rank)
         if rank is None:
             from speclib.models.hf import load
+
             return load(spec, *what)
         from speclib.models.parallel.tensor_parallel import load
+
         return load(spec, *what, rank)
 
     def ranks(self, role: Literal["draft", "target"], index: int = 0) -> int:
@@ -123,6 +151,7 @@ class Pair(BaseModel):
         if not spec.is_gguf:
             return f"llama.cpp {spec.quantization}"
         from speclib.models.llamacpp.gguf import described
+
         return f"llama.cpp {described(spec.model).quantization}"
 
     @cached_property
@@ -130,14 +159,17 @@ class Pair(BaseModel):
         """The target's tokenizer, checked against the draft's."""
         if self.target.is_toy:
             from speclib.models.toy import ToyTokenizer
+
             return ToyTokenizer(self.target.vocab)
         from speclib.models.zoo import shared_tokenizer
+
         return shared_tokenizer(self.target.model, self.draft.model)
 
     @property
     def datastore(self):
         """What REST looks up: our training text in this pair's tokens. None: a toy's own text."""
         from .retrieval import training_text
+
         return None if self.target.is_toy else training_text(self.tokenizer)
 
     @property
@@ -155,6 +187,7 @@ class Pair(BaseModel):
         if self.target.is_toy:
             return self.target.vocab, self.target.context
         from speclib.models.zoo import limits
+
         both = limits(self.target.model), limits(self.draft.model)
         return min(v for v, _ in both), min(c for _, c in both)
 
@@ -163,17 +196,23 @@ def load_pair(name: str) -> Pair:
     """Reads ``data/pairs/<name>.toml``."""
     path = DATA / "pairs" / f"{name}.toml"
     if not path.exists():
-        known = sorted(str(p.relative_to(DATA / "pairs").with_suffix(""))
-                       for p in (DATA / "pairs").rglob("*.toml"))
-        raise SpeclibError(f"no pair {name!r} under {DATA / 'pairs'}; known: {', '.join(known)}. "
-                           "For models of your own: speclib.pair(target=..., draft=...)")
+        known = sorted(
+            str(p.relative_to(DATA / "pairs").with_suffix(""))
+            for p in (DATA / "pairs").rglob("*.toml")
+        )
+        raise SpeclibError(
+            f"no pair {name!r} under {DATA / 'pairs'}; known: {', '.join(known)}. "
+            "For models of your own: speclib.pair(target=..., draft=...)"
+        )
     try:
         return Pair(**tomllib.loads(path.read_text()), name=name)
     except (ValidationError, tomllib.TOMLDecodeError) as error:
         raise SpeclibError(f"{path}: {error}") from error
 
 
-def pair(target: str | dict, draft: str | dict, *, name: str | None = None, **settings) -> Pair:
+def pair(
+    target: str | dict, draft: str | dict, *, name: str | None = None, **settings
+) -> Pair:
     """A pair of your own: folders or hub ids of one tokenizer, or dicts of all that a pair file may
     say of a model, {"model": ..., "spread": "tensors"}. ``settings``: place, latency."""
     target, draft = ({"model": m} if isinstance(m, str) else m for m in (target, draft))

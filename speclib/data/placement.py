@@ -27,9 +27,11 @@ class Place(BaseModel):
             return tuple(map(_there, self.servers[index - 1]))
         first = self.of("target")
         if any(p.startswith("cuda") for p in first):
-            raise SpeclibError(f"target-{index + 1} has no place: place.servers names "
-                               f"{len(self.servers)} besides the target's {first}; give "
-                               "each further target GPUs of its own, [[\"cuda:2\"], ...]")
+            raise SpeclibError(
+                f"target-{index + 1} has no place: place.servers names "
+                f"{len(self.servers)} besides the target's {first}; give "
+                'each further target GPUs of its own, [["cuda:2"], ...]'
+            )
         cores = [int(p.removeprefix("core:")) for p in first if p.startswith("core:")]
         return tuple(f"core:{c + index * len(cores)}" for c in cores) or first
 
@@ -42,4 +44,5 @@ def _there(place: str) -> str:
 
 def _has(gpu: str) -> bool:
     from speclib.models.gpus import count
+
     return int(gpu.removeprefix("cuda:")) < count()

@@ -23,8 +23,16 @@ from speclib.paths import DATA
 
 FOLDER = DATA / "prompts"
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
-MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem",
-            "humanities")
+MT_BENCH = (
+    "writing",
+    "roleplay",
+    "reasoning",
+    "math",
+    "coding",
+    "extraction",
+    "stem",
+    "humanities",
+)
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part; ours is the task gsm8k
 
@@ -63,7 +71,9 @@ class Prompt:
                 f"prompt {self.id} of {self.task} has {len(self.turns)} turn(s); "
                 f"{len(replies)} replies leave none to ask: pass fewer replies"
             )
-        said = [text for pair in zip(self.turns, replies, strict=False) for text in pair]
+        said = [
+            text for pair in zip(self.turns, replies, strict=False) for text in pair
+        ]
         said.append(self.turns[len(replies)])
         roles = ("user", "assistant")
         return [{"role": roles[i % 2], "content": text} for i, text in enumerate(said)]
@@ -75,8 +85,11 @@ def tasks() -> tuple[str, ...]:
     return ("humaneval", "gsm8k", *mgsm, "mt_bench", *MT_BENCH, *SPEC_BENCH)
 
 
-def load(name: str | os.PathLike, n: int | None = None,
-         folder: str | os.PathLike | None = None) -> tuple[Prompt, ...]:
+def load(
+    name: str | os.PathLike,
+    n: int | None = None,
+    folder: str | os.PathLike | None = None,
+) -> tuple[Prompt, ...]:
     """The first `n` prompts (all by default) of a task, or of a file in an official format.
 
     `folder` holds the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl, mgsm/mgsm_<lang>.tsv,
@@ -89,21 +102,29 @@ def load(name: str | os.PathLike, n: int | None = None,
     else:
         path = Path(name)
         if not path.suffix and not path.exists():
-            raise SpeclibError(f"unknown task {str(name)!r}: known are {', '.join(tasks())}; "
-                               "or pass the path of a file in an official format")
+            raise SpeclibError(
+                f"unknown task {str(name)!r}: known are {', '.join(tasks())}; "
+                "or pass the path of a file in an official format"
+            )
     found = tuple(p for p in read(path) if categories is None or p.task in categories)
     if n is not None and not 1 <= n <= len(found):
-        raise SpeclibError(f"asked for n={n} prompts of {name}, {path} holds {len(found)}: "
-                           f"choose 1 to {len(found)}")
+        raise SpeclibError(
+            f"asked for n={n} prompts of {name}, {path} holds {len(found)}: "
+            f"choose 1 to {len(found)}"
+        )
     return found[:n]
 
 
-def locate(task: str, folder: str | os.PathLike | None) -> tuple[Path, tuple[str, ...] | None]:
+def locate(
+    task: str, folder: str | os.PathLike | None
+) -> tuple[Path, tuple[str, ...] | None]:
     """The file of a task, and the categories to keep of it (None: all)."""
     categories = MT_BENCH if task == "mt_bench" else (task,)
     if folder is None:
         if task == MATH_REASONING:
-            raise SpeclibError(f"{task} is Spec-Bench's own file only: pass folder=, or use gsm8k")
+            raise SpeclibError(
+                f"{task} is Spec-Bench's own file only: pass folder=, or use gsm8k"
+            )
         name = f"{task}.tsv" if task.startswith("mgsm") else f"{task}.jsonl"
         return FOLDER / ("mt_bench.jsonl" if task in MT_BENCH else name), categories
     if task.startswith("mgsm"):
@@ -133,26 +154,36 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered lines of a text file, plain or gzipped, in UTF-8."""
     number = 0
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        with (gzip.open if path.suffix == ".gz" else open)(
+            path, "rt", encoding="utf-8"
+        ) as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip("\r\n")
     except FileNotFoundError as error:
-        raise SpeclibError(f"no prompt file {path}: ours are in {FOLDER}, `make data` fetches the "
-                           "official ones") from error
+        raise SpeclibError(
+            f"no prompt file {path}: ours are in {FOLDER}, `make data` fetches the "
+            "official ones"
+        ) from error
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise SpeclibError(f"{path}, after line {number}: cannot be read ({error}); expected "
-                           "UTF-8 text, gzipped if it ends in .gz: fetch it again") from error
+        raise SpeclibError(
+            f"{path}, after line {number}: cannot be read ({error}); expected "
+            "UTF-8 text, gzipped if it ends in .gz: fetch it again"
+        ) from error
 
 
 def parse_tsv(path: Path, number: int, line: str) -> Prompt:
     """One MGSM line: the question, a tab, the answer as a number."""
     fields = line.split("\t")
     if len(fields) != 2 or not fields[0]:
-        raise ValueError(f"expected 'question<tab>number', found {len(fields)} field(s)")
+        raise ValueError(
+            f"expected 'question<tab>number', found {len(fields)} field(s)"
+        )
     digits = fields[1].strip().replace(",", "").replace("-", "", 1).replace(".", "", 1)
     if not digits.isdigit():
         raise ValueError(f"expected a number after the tab, found {fields[1]!r}")
-    return Prompt(path.stem, f"{path.stem}/{number}", turns=(fields[0],), reference=fields[1])
+    return Prompt(
+        path.stem, f"{path.stem}/{number}", turns=(fields[0],), reference=fields[1]
+    )
 
 
 def parse_json(path: Path, number: int, line: str) -> Prompt:
@@ -160,36 +191,61 @@ def parse_json(path: Path, number: int, line: str) -> Prompt:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f"not a JSON object ({error.msg} at column {error.colno})") from error
+        raise ValueError(
+            f"not a JSON object ({error.msg} at column {error.colno})"
+        ) from error
     if not isinstance(row, dict):
         raise ValueError(f"expected a JSON object, found {type(row).__name__}")
     if "prompt" in row or "task_id" in row:
         texts(row, "task_id", "prompt", "canonical_solution", "test", "entry_point")
         facts = {key: row[key] for key in ("entry_point", "test")}
-        return Prompt("humaneval", row["task_id"], text=row["prompt"],
-                      reference=row["canonical_solution"], facts=facts)
+        return Prompt(
+            "humaneval",
+            row["task_id"],
+            text=row["prompt"],
+            reference=row["canonical_solution"],
+            facts=facts,
+        )
     if "question" in row:
         texts(row, "question", "answer")
         if "####" not in row["answer"]:
             raise ValueError("expected an answer that ends with '#### number'")
-        return Prompt("gsm8k", f"gsm8k/{number}", turns=(row["question"],), reference=row["answer"])
+        return Prompt(
+            "gsm8k",
+            f"gsm8k/{number}",
+            turns=(row["question"],),
+            reference=row["answer"],
+        )
     if "turns" in row:
         return parse_dialogue(row)
-    raise ValueError(f"expected the keys of HumanEval (task_id, prompt), GSM8K (question, answer) "
-                     f"or MT-bench (question_id, category, turns), found {sorted(row)}")
+    raise ValueError(
+        f"expected the keys of HumanEval (task_id, prompt), GSM8K (question, answer) "
+        f"or MT-bench (question_id, category, turns), found {sorted(row)}"
+    )
 
 
 def parse_dialogue(row: dict) -> Prompt:
     """One line of MT-bench or Spec-Bench."""
     texts(row, "category")
     turns = row["turns"]
-    if not isinstance(turns, list) or not turns or not all(isinstance(t, str) for t in turns):
-        raise ValueError(f"expected 'turns' to be a list of texts, found {str(turns)[:60]!r}")
+    if (
+        not isinstance(turns, list)
+        or not turns
+        or not all(isinstance(t, str) for t in turns)
+    ):
+        raise ValueError(
+            f"expected 'turns' to be a list of texts, found {str(turns)[:60]!r}"
+        )
     if "question_id" not in row:
         raise ValueError("expected the key 'question_id'")
     reference = row.get("reference") or [None]
     reference = reference if isinstance(reference, str) else reference[0]
-    return Prompt(row["category"], str(row["question_id"]), turns=tuple(turns), reference=reference)
+    return Prompt(
+        row["category"],
+        str(row["question_id"]),
+        turns=tuple(turns),
+        reference=reference,
+    )
 
 
 def texts(row: dict, *keys: str) -> None:

@@ -13,8 +13,8 @@ from itertools import chain, islice
 
 import numpy as np
 
-END = -1                    # follows every document: no place and no continuation crosses it
-MOST = 500                  # continuations given at once
+END = -1  # follows every document: no place and no continuation crosses it
+MOST = 500  # continuations given at once
 
 
 class Datastore:
@@ -25,7 +25,9 @@ class Datastore:
 
     @cached_property
     def tokens(self) -> tuple[int, ...]:
-        return tuple(chain.from_iterable((*document, END) for document in self._documents))
+        return tuple(
+            chain.from_iterable((*document, END) for document in self._documents)
+        )
 
     @cached_property
     def order(self) -> list[int]:
@@ -37,24 +39,27 @@ class Datastore:
         """
         places, size = range(0), 0
         while size < min(longest, len(text)):
-            found = self._places(tuple(text[len(text) - size - 1:]))
+            found = self._places(tuple(text[len(text) - size - 1 :]))
             if not found or self.tokens[self.order[found[-1]] + size + 1] == END:
                 break
             places, size = found, size + 1
-        few = places[::-(-len(places) // MOST) or 1]
+        few = places[:: -(-len(places) // MOST) or 1]
         return [self._until_end(self.order[place] + size, length) for place in few]
 
     def _places(self, query: tuple[int, ...]) -> range:
         """Where in ``order`` the suffixes are that begin with ``query``."""
-        def begin(at):
-            return self.tokens[at:at + len(query)]
 
-        return range(bisect_left(self.order, query, key=begin),
-                     bisect_right(self.order, query, key=begin))
+        def begin(at):
+            return self.tokens[at : at + len(query)]
+
+        return range(
+            bisect_left(self.order, query, key=begin),
+            bisect_right(self.order, query, key=begin),
+        )
 
     def _until_end(self, at: int, length: int) -> tuple[int, ...]:
-        tokens = self.tokens[at:at + length]
-        return tokens[:tokens.index(END)] if END in tokens else tokens
+        tokens = self.tokens[at : at + length]
+        return tokens[: tokens.index(END)] if END in tokens else tokens
 
 
 def sorted_suffixes(tokens) -> list[int]:
@@ -75,9 +80,13 @@ def training_text(tokenizer, tasks: int = 2000) -> Datastore:
     """The first ``tasks`` tasks that the embedded target was trained on, as they are tokenised when
     they are asked and answered. The shipped prompts are never among them, but tasks of their kind
     are, in the target's very words: it finds more here than a large model's text finds anywhere."""
+
     def documents():
         from speclib.training import corpus
-        yield from (document(tokenizer, task) for task in islice(corpus.tasks(1), tasks))
+
+        yield from (
+            document(tokenizer, task) for task in islice(corpus.tasks(1), tasks)
+        )
 
     return Datastore(documents())
 
@@ -87,7 +96,13 @@ def document(tokenizer, task) -> list[int]:
     if task.raw or not tokenizer.chat_template:
         first, *more = chain.from_iterable(task.turns)
         return tokenizer.encode(first) + [
-            token for text in more for token in tokenizer.encode(text, add_special_tokens=False)]
-    said = [{"role": role, "content": text} for turn in task.turns
-            for role, text in zip(("user", "assistant"), turn, strict=True)]
+            token
+            for text in more
+            for token in tokenizer.encode(text, add_special_tokens=False)
+        ]
+    said = [
+        {"role": role, "content": text}
+        for turn in task.turns
+        for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
     return tokenizer.apply_chat_template(said, tokenize=True, return_dict=False)

@@ -34,35 +34,68 @@ class Result:
     pieces: dict[int, str]
 
 
-def open_world(world: str, pair: Pair, *, dtype: str = "auto", latency: str | None = None,
-               servers: int = 1, cancel: str | None = None) -> World:
+def open_world(
+    world: str,
+    pair: Pair,
+    *,
+    dtype: str = "auto",
+    latency: str | None = None,
+    servers: int = 1,
+    cancel: str | None = None,
+) -> World:
     """A world of ``pair``, with ``servers`` of its target: "virtual" (tokens computed inline and
     undilated, durations from its latency file), "emulated" (the same tokens in worker processes
     that wait these durations out) or "processes" (one worker per device, wall-clock). ``cancel``:
     see World; None is "immediate" in "virtual", "after-op" in workers. Close it when done."""
     if world not in WORLDS:
-        raise SpeclibError(f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World")
+        raise SpeclibError(
+            f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World"
+        )
     name = latency or pair.latency
     if world != "processes" and name is None:
-        raise SpeclibError(f"pair {pair.name!r} names no latency file, which world={world!r} "
-                           "needs: give it latency = \"...\" (a path under data/latency)")
+        raise SpeclibError(
+            f"pair {pair.name!r} names no latency file, which world={world!r} "
+            'needs: give it latency = "..." (a path under data/latency)'
+        )
     if world != "virtual":
         from speclib.worlds.processes import Processes
+
         emulate = load_latency(name) if world == "emulated" else None
-        return Processes(pair, servers=servers, cancel=cancel or "after-op", dtype=dtype,
-                         emulate=emulate)
-    models = {name: pair.build(name.partition("-")[0], dtype, dilated=False)
-              for name in named(servers)}
+        return Processes(
+            pair,
+            servers=servers,
+            cancel=cancel or "after-op",
+            dtype=dtype,
+            emulate=emulate,
+        )
+    models = {
+        name: pair.build(name.partition("-")[0], dtype, dilated=False)
+        for name in named(servers)
+    }
     opened = Virtual(models, load_latency(name), cancel=cancel or "immediate")
     opened.pair, opened.dtype, opened.datastore = pair, dtype, pair.datastore
     return opened
 
 
-def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gamma="auto",
-           max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
-           seed: int = 0, request: int = 0, dtype: str = "auto", world: World | str = "processes",
-           cancel: str | None = None, ignore_eos: bool = False, on_commit=None,
-           **settings) -> Result:
+def decode(
+    prompt,
+    *,
+    pair: Pair | str | None = None,
+    method: str = "pearl",
+    gamma="auto",
+    max_new_tokens: int = 64,
+    temperature: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    request: int = 0,
+    dtype: str = "auto",
+    world: World | str = "processes",
+    cancel: str | None = None,
+    ignore_eos: bool = False,
+    on_commit=None,
+    **settings,
+) -> Result:
     """Decodes ``prompt`` (a str, or chat messages) with ``method``, exactly as the target would.
 
     ``gamma``: draft length, or "auto" = round(c), c = t_target / t_draft as this world measures it.
@@ -79,27 +112,43 @@ def decode(prompt, *, pair: Pair | str | None = None, method: str = "pearl", gam
     if max_new_tokens < 1:
         raise SpeclibError(f"max_new_tokens is {max_new_tokens}: give at least 1")
     opened = isinstance(world, World)
-    here = world if opened else _opened(world, _pair(pair), method, given, dtype, cancel)
+    here = (
+        world if opened else _opened(world, _pair(pair), method, given, dtype, cancel)
+    )
     try:
         if cancel not in (None, here.cancel_policy):
-            raise SpeclibError(f"cancel is {cancel!r}, but this world was opened with "
-                               f"{here.cancel_policy!r}: open it with the other, or leave it out")
+            raise SpeclibError(
+                f"cancel is {cancel!r}, but this world was opened with "
+                f"{here.cancel_policy!r}: open it with the other, or leave it out"
+            )
         settings = settled(method, parameters(method), given, here)
         ids = encode(prompt, here.pair, max_new_tokens)
         eos = frozenset() if ignore_eos else end_tokens(here.pair.tokenizer)
-        here.begin(ids, sampler=sampler, coins=Coins(seed, request), limit=max_new_tokens,
-                   eos=eos, on_commit=on_commit)
-        run(here, **settings)       # if it raises, what devices still do is the next begin's to end
-        trace = here.end(method=method, pair=here.pair.name, prompt=list(ids), **settings)
+        here.begin(
+            ids,
+            sampler=sampler,
+            coins=Coins(seed, request),
+            limit=max_new_tokens,
+            eos=eos,
+            on_commit=on_commit,
+        )
+        run(
+            here, **settings
+        )  # if it raises, what devices still do is the next begin's to end
+        trace = here.end(
+            method=method, pair=here.pair.name, prompt=list(ids), **settings
+        )
     finally:
         if not opened:
             here.close()
-    tokens = here.text[len(ids):]
+    tokens = here.text[len(ids) :]
     text = here.pair.tokenizer.decode(list(tokens), skip_special_tokens=True)
     return Result(text, tokens, stats(trace), trace, pieces(trace, here.pair.tokenizer))
 
 
-def _opened(world: str, pair: Pair, method: str, given: dict, dtype: str, cancel) -> World:
+def _opened(
+    world: str, pair: Pair, method: str, given: dict, dtype: str, cancel
+) -> World:
     """A world with as many target servers as the method's settings ask for."""
     servers = to_open(world, pair, parameters(method), given)
     return open_world(world, pair, dtype=dtype, servers=servers, cancel=cancel)
@@ -118,8 +167,10 @@ def pieces(trace: Trace, tokenizer) -> dict[int, str]:
 
 def _pair(pair: Pair | str | None) -> Pair:
     if pair is None:
-        raise SpeclibError("no pair given: pair='embedded/llama-7b-70b', for instance, or "
-                           "speclib.pair(target=..., draft=...)")
+        raise SpeclibError(
+            "no pair given: pair='embedded/llama-7b-70b', for instance, or "
+            "speclib.pair(target=..., draft=...)"
+        )
     return load_pair(pair) if isinstance(pair, str) else pair
 
 
@@ -129,18 +180,27 @@ def encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
     if isinstance(prompt, str):
         ids = tokenizer.encode(prompt)
     elif not tokenizer.chat_template:
-        raise SpeclibError(f"pair {pair.name!r} has no chat template: give the prompt as a str")
+        raise SpeclibError(
+            f"pair {pair.name!r} has no chat template: give the prompt as a str"
+        )
     else:
-        ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=True,
-                                            return_dict=False)
+        ids = tokenizer.apply_chat_template(
+            prompt, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
     if not prompt or not ids:
-        raise SpeclibError(f"the prompt {prompt!r} is empty: give at least one token of text")
+        raise SpeclibError(
+            f"the prompt {prompt!r} is empty: give at least one token of text"
+        )
     if len(ids) + max_new_tokens > pair.context:
-        raise SpeclibError(f"the prompt has {len(ids)} tokens; with max_new_tokens="
-                           f"{max_new_tokens} it exceeds the {pair.context} tokens that pair "
-                           f"{pair.name!r} can hold: shorten either")
+        raise SpeclibError(
+            f"the prompt has {len(ids)} tokens; with max_new_tokens="
+            f"{max_new_tokens} it exceeds the {pair.context} tokens that pair "
+            f"{pair.name!r} can hold: shorten either"
+        )
     return tuple(ids)
 
 
 def end_tokens(tokenizer) -> frozenset[int]:
-    return frozenset(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,))
+    return frozenset(
+        () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
+    )

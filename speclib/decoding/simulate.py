@@ -23,11 +23,13 @@ from speclib.worlds.virtual import Virtual
 from .auto_settings import MOST, checked, needed, settled
 from .decode import Result
 
-TEXT = ("A small model runs ahead and guesses the next few words while the large one reads "
-        "them all in a single pass . It keeps every word it would have written itself and "
-        "corrects the first one that it would not , so the text never changes and only the "
-        "waiting does . When both work at once nobody waits , and the time of a step is that "
-        "of the slower of the two .")
+TEXT = (
+    "A small model runs ahead and guesses the next few words while the large one reads "
+    "them all in a single pass . It keeps every word it would have written itself and "
+    "corrects the first one that it would not , so the text never changes and only the "
+    "waiting does . When both work at once nobody waits , and the time of a step is that "
+    "of the slower of the two ."
+)
 
 
 @cache
@@ -38,11 +40,23 @@ def _words(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return vocab, tuple(vocab.index(w) for w in said)
 
 
-def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0,
-             alpha: float = 0.9, tokens: int = 32, target: float = 0.1, seed: int = 0,
-             text: str = TEXT, cancel: str = "immediate", lost: dict[str, float] | None = None,
-             doubt: float = 0.0, fuzzy: float = 1.0, latency: str | None = None,
-             **settings) -> Result:
+def simulate(
+    method: str = "pearl",
+    *,
+    gamma: int | str = "auto",
+    c: float = 5.0,
+    alpha: float = 0.9,
+    tokens: int = 32,
+    target: float = 0.1,
+    seed: int = 0,
+    text: str = TEXT,
+    cancel: str = "immediate",
+    lost: dict[str, float] | None = None,
+    doubt: float = 0.0,
+    fuzzy: float = 1.0,
+    latency: str | None = None,
+    **settings,
+) -> Result:
     """``method`` writing ``tokens`` words of ``text`` where one target pass takes ``target``
     seconds, the draft is ``c`` times faster, and it agrees with probability ``alpha``. With
     ``latency`` (a path under data/latency) passes take what that file says, in place of these two.
@@ -59,29 +73,57 @@ def simulate(method: str = "pearl", *, gamma: int | str = "auto", c: float = 5.0
     given = {"gamma": gamma} | settings
     vocab, ids = _words(text)
     clock = load_latency(latency) if latency else Latency.ratio(c, target)
-    servers, each = (checked(name, given.get(name, "auto")) for name in ("servers", "lookahead"))
+    servers, each = (
+        checked(name, given.get(name, "auto")) for name in ("servers", "lookahead")
+    )
     if servers == "auto":
         each = 1 if each == "auto" else each
         servers = min(MOST, needed(clock.c, each)) if "servers" in known else 1
     if not doubt >= 0:
         raise SpeclibError(f"doubt is {doubt}: give 0 (none) or more")
-    models = {name: Toy(alpha, len(vocab), seed, ids, doubt=doubt, fuzzy=fuzzy)
-              if name == "draft" else Toy(None, len(vocab), seed, ids) for name in named(servers)}
+    models = {
+        name: Toy(alpha, len(vocab), seed, ids, doubt=doubt, fuzzy=fuzzy)
+        if name == "draft"
+        else Toy(None, len(vocab), seed, ids)
+        for name in named(servers)
+    }
     world = Mortal(models, clock, cancel, lost or {})
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
     settings = settled(method, known, given, world)
     run(world, **settings)
-    trace = world.end(method=method, c=clock.c, alpha=alpha, doubt=doubt, fuzzy=fuzzy,
-                      prompt=[BOS], **settings)
+    trace = world.end(
+        method=method,
+        c=clock.c,
+        alpha=alpha,
+        doubt=doubt,
+        fuzzy=fuzzy,
+        prompt=[BOS],
+        **settings,
+    )
     said = world.text[1:]
-    return Result(" ".join(vocab[t] for t in said), said, stats(trace), trace,
-                  {i: f" {w}" for i, w in enumerate(vocab)})
+    return Result(
+        " ".join(vocab[t] for t in said),
+        said,
+        stats(trace),
+        trace,
+        {i: f" {w}" for i, w in enumerate(vocab)},
+    )
 
 
-def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | None = None,
-            lookahead: int | str = "auto", servers: int | str = "auto", k: int | None = None,
-            first: int | None = None, lp: int | None = None, width: int | None = None,
-            calibrate: bool | None = None, **what) -> list[Result]:
+def compare(
+    method: str = "pearl",
+    *,
+    gamma: int | str = "auto",
+    without: str | None = None,
+    lookahead: int | str = "auto",
+    servers: int | str = "auto",
+    k: int | None = None,
+    first: int | None = None,
+    lp: int | None = None,
+    width: int | None = None,
+    calibrate: bool | None = None,
+    **what,
+) -> list[Result]:
     """Plain decoding, SD and ``method`` on the same what-if, in this order: for sliders.
 
     ``method`` may be one of the two, which is then not repeated. Each setting goes to the methods
@@ -89,10 +131,22 @@ def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | 
     ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and ``calibrate`` to
     EasySpec (``width`` to tree SD, too). Further keywords are ``simulate``'s.
     """
-    shown = [simulate("autoregressive", **what), simulate("speculative", gamma=gamma, **what)]
+    shown = [
+        simulate("autoregressive", **what),
+        simulate("speculative", gamma=gamma, **what),
+    ]
     if method not in ("autoregressive", "speculative"):
-        ours = {"gamma": gamma, "without": without, "lookahead": lookahead, "servers": servers,
-                "k": k, "first": first, "lp": lp, "width": width, "calibrate": calibrate}
+        ours = {
+            "gamma": gamma,
+            "without": without,
+            "lookahead": lookahead,
+            "servers": servers,
+            "k": k,
+            "first": first,
+            "lp": lp,
+            "width": width,
+            "calibrate": calibrate,
+        }
         known = parameters(method) if method in METHODS else ()
         ours = {k: v for k, v in ours.items() if k in known and v is not None}
         shown.append(simulate(method, **ours, **what))
@@ -102,11 +156,15 @@ def compare(method: str = "pearl", *, gamma: int | str = "auto", without: str | 
 class Mortal(Virtual):
     """A virtual world in which devices die: ``lost`` maps their names to seconds."""
 
-    def __init__(self, models: dict, latency: Latency, cancel: str, lost: dict[str, float]):
+    def __init__(
+        self, models: dict, latency: Latency, cancel: str, lost: dict[str, float]
+    ):
         super().__init__(models, latency, cancel=cancel)
         for name in lost:
             if name not in models:
-                raise SpeclibError(f"no device {name!r} to lose; there are: {', '.join(models)}")
+                raise SpeclibError(
+                    f"no device {name!r} to lose; there are: {', '.join(models)}"
+                )
         self._lost = lost
 
     def _start(self, future) -> None:
@@ -115,6 +173,8 @@ class Mortal(Virtual):
         at = next(i for i, entry in enumerate(self._heap) if entry[2] is future)
         end, number, *_ = self._heap[at]
         if end > dies:
-            error = DeviceLost(f"{future.device} died at {dies:g} s, as this what-if has it")
+            error = DeviceLost(
+                f"{future.device} died at {dies:g} s, as this what-if has it"
+            )
             self._heap[at] = max(dies, self.now), number, future, Done(error, 0, 0)
             heapify(self._heap)

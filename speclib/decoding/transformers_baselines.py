@@ -35,12 +35,19 @@ class Peer(NamedTuple):
 EXTERNAL = {
     "transformers-plain": Peer("transformers' generate, one token per pass"),
     "transformers-assisted": Peer(
-        "transformers' assisted generation (Gante 2023)", True,
-        {"num_assistant_tokens": 20, "num_assistant_tokens_schedule": "constant",
-         "assistant_confidence_threshold": 0.4}),
+        "transformers' assisted generation (Gante 2023)",
+        True,
+        {
+            "num_assistant_tokens": 20,
+            "num_assistant_tokens_schedule": "constant",
+            "assistant_confidence_threshold": 0.4,
+        },
+    ),
     "transformers-prompt-lookup": Peer(
-        "transformers' prompt lookup (Saxena 2023)", False,
-        {"prompt_lookup_num_tokens": 10, "max_matching_ngram_size": 2}),
+        "transformers' prompt lookup (Saxena 2023)",
+        False,
+        {"prompt_lookup_num_tokens": 10, "max_matching_ngram_size": 2},
+    ),
 }
 
 
@@ -64,23 +71,49 @@ class External:
 
     kind = "measured"
 
-    def __init__(self, name: str, pair: Pair, *, dtype: str = "auto", threads: int | None = None,
-                 packed: bool = True, timeout: float = 600.0, start_timeout: float = 300.0,
-                 **settings):
+    def __init__(
+        self,
+        name: str,
+        pair: Pair,
+        *,
+        dtype: str = "auto",
+        threads: int | None = None,
+        packed: bool = True,
+        timeout: float = 600.0,
+        start_timeout: float = 300.0,
+        **settings,
+    ):
         if name not in EXTERNAL:
             raise SpeclibError(f"unknown peer {name!r}; known: {', '.join(EXTERNAL)}")
         known = EXTERNAL[name].settings
         for key in settings.keys() - known.keys():
-            raise SpeclibError(f"peer {name!r} has no parameter {key!r}; known: "
-                               f"{', '.join(known) or 'none'}")
+            raise SpeclibError(
+                f"peer {name!r} has no parameter {key!r}; known: "
+                f"{', '.join(known) or 'none'}"
+            )
         if pair.target.is_toy:
-            raise SpeclibError(f"peer {name!r} needs real models; pair {pair.name!r} is a toy")
+            raise SpeclibError(
+                f"peer {name!r} needs real models; pair {pair.name!r} is a toy"
+            )
         if EXTERNAL[name].drafts and pair.runtime("draft") != "torch":
-            raise SpeclibError(f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
-                               f"{pair.runtime('draft')}: give its twin, as embedded/duo-torch")
-        self.name, self.pair, self.timeout, self.start_timeout = name, pair, timeout, start_timeout
-        self._build = (dtype, threads or pair.place.threads, packed, EXTERNAL[name].drafts,
-                       end_tokens(pair.tokenizer), known | settings)
+            raise SpeclibError(
+                f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
+                f"{pair.runtime('draft')}: give its twin, as embedded/duo-torch"
+            )
+        self.name, self.pair, self.timeout, self.start_timeout = (
+            name,
+            pair,
+            timeout,
+            start_timeout,
+        )
+        self._build = (
+            dtype,
+            threads or pair.place.threads,
+            packed,
+            EXTERNAL[name].drafts,
+            end_tokens(pair.tokenizer),
+            known | settings,
+        )
         self._worker: Worker | None = None
         self._staff()
 
@@ -95,7 +128,7 @@ class External:
             raise SpeclibError(f"max_new_tokens is {max_new_tokens}: give at least 1")
         ids = encode(prompt, self.pair, max_new_tokens)
         self._staff()
-        with contextlib.suppress(ConnectionError):          # noticed when its answer is awaited
+        with contextlib.suppress(ConnectionError):  # noticed when its answer is awaited
             self._worker.pipe.send((ids, max_new_tokens))
         tokens, stats = self._receive("failed on", self.timeout)
         text = self.pair.tokenizer.decode(list(tokens), skip_special_tokens=True)
@@ -106,14 +139,19 @@ class External:
             message = self._worker.receive(*patience)
         except DeviceLost as error:
             self._worker = None
-            raise DeviceLost(f"peer {self.name!r} on pair {self.pair.name!r} was lost: {error}"
-                             ) from None
-        except BaseException:           # interrupted: its answer would be taken for the next one's
+            raise DeviceLost(
+                f"peer {self.name!r} on pair {self.pair.name!r} was lost: {error}"
+            ) from None
+        except (
+            BaseException
+        ):  # interrupted: its answer would be taken for the next one's
             self.close()
             raise
         if isinstance(message, Failure):
             self.close()
-            raise DeviceLost(f"peer {self.name!r} {what} pair {self.pair.name!r}: {message.cause}")
+            raise DeviceLost(
+                f"peer {self.name!r} {what} pair {self.pair.name!r}: {message.cause}"
+            )
         return message
 
     def close(self) -> None:
@@ -128,11 +166,22 @@ class External:
         self.close()
 
 
-def generate(pair: Pair, dtype: str, threads: int, packed: bool, drafts: bool, eos, settings: dict):
+def generate(
+    pair: Pair,
+    dtype: str,
+    threads: int,
+    packed: bool,
+    drafts: bool,
+    eos,
+    settings: dict,
+):
     """In the worker: builds the models; what answers (prompt's ids, limit)."""
     pin(pair.place.of("target") if threads == 1 else (), threads)
     from speclib.models.transformers_generate import Transformers
-    target, *draft = (pair.build(role, dtype, packed=packed)
-                      for role in (("target", "draft") if drafts else ("target",)))
+
+    target, *draft = (
+        pair.build(role, dtype, packed=packed)
+        for role in (("target", "draft") if drafts else ("target",))
+    )
     peer = Transformers(target, draft[0] if draft else None, eos, settings)
     return lambda message, _: peer(message)

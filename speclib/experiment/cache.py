@@ -24,7 +24,7 @@ from speclib import paths
 from speclib.errors import SpeclibError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-REGISTRY = "speclib.methods"        # not followed: a cell depends on its own method only
+REGISTRY = "speclib.methods"  # not followed: a cell depends on its own method only
 
 
 # -- code ----------------------------------------------------------------------------------------
@@ -48,7 +48,10 @@ def _file(name: str, package: Path) -> Path | None:
     if name != "speclib" and not name.startswith("speclib."):
         return None
     path = package.joinpath(*name.split(".")[1:])
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+    return next(
+        (p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()),
+        None,
+    )
 
 
 def _imports(name: str, path: Path, package: Path) -> list[str]:
@@ -68,8 +71,13 @@ def _imports(name: str, path: Path, package: Path) -> list[str]:
 @cache
 def code(roots: tuple[str, ...], package: Path = PACKAGE) -> str:
     """A hash of what the closure of ``roots`` does: its sources without comments, docstrings."""
-    return digest(*(item for name, path in sorted(closure(roots, package).items())
-                    for item in (name, _meaning(path))))
+    return digest(
+        *(
+            item
+            for name, path in sorted(closure(roots, package).items())
+            for item in (name, _meaning(path))
+        )
+    )
 
 
 def code_of(method, *roots: str) -> str:
@@ -89,8 +97,10 @@ def foreign(method) -> bool:
 def _meaning(path: Path) -> str:
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) \
-                and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and ast.get_docstring(node) is not None
+        ):
             del node.body[0]
     return ast.dump(tree)
 
@@ -107,8 +117,13 @@ def digest(*parts) -> str:
 
 def data(*files: Path) -> str:
     """A hash of files' contents; a missing file counts as such."""
-    return digest(*(part for f in files for part in
-                    (f.name, f.read_bytes() if f.is_file() else "missing")))
+    return digest(
+        *(
+            part
+            for f in files
+            for part in (f.name, f.read_bytes() if f.is_file() else "missing")
+        )
+    )
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -119,13 +134,16 @@ def write_atomically(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, text)
     except OSError as error:
-        raise SpeclibError(f"cannot write {path}: {error.strerror}; the file is as it was. Make "
-                           "room or give permission, then run again: what is finished is kept"
-                           ) from error
+        raise SpeclibError(
+            f"cannot write {path}: {error.strerror}; the file is as it was. Make "
+            "room or give permission, then run again: what is finished is kept"
+        ) from error
 
 
 def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{os.getpid()}.")
+    handle, temporary = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}.{os.getpid()}."
+    )
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -139,7 +157,9 @@ def _replace(path: Path, text: str) -> None:
 def sweep(*folders: Path) -> None:
     """Removes what a process left in ``folders`` that was killed while it wrote."""
     for path in (p for f in folders for p in f.glob(".*.*.*")):
-        with contextlib.suppress(ValueError, PermissionError):      # not ours, or still at work
+        with contextlib.suppress(
+            ValueError, PermissionError
+        ):  # not ours, or still at work
             try:
                 os.kill(int(path.name.split(".")[-2]), 0)
             except ProcessLookupError:

@@ -46,17 +46,38 @@ def mean_times(rows: list[Row]) -> tuple[np.ndarray, np.ndarray]:
 
 def compute(row: Row) -> tuple[Row, list[list[float]]]:
     """One row and its two lists of times, from the cache or run."""
-    return row, kept(_key(row), lambda: [[float(v) for v in column] for column in zip(*(
-        np.mean([_one(row, alpha, i) for i in range(row.requests)], 0) for alpha in row.alphas),
-        strict=True)])
+    return row, kept(
+        _key(row),
+        lambda: [
+            [float(v) for v in column]
+            for column in zip(
+                *(
+                    np.mean([_one(row, alpha, i) for i in range(row.requests)], 0)
+                    for alpha in row.alphas
+                ),
+                strict=True,
+            )
+        ],
+    )
 
 
 def _one(row: Row, alpha: float, request: int) -> tuple[float, float]:
     settings, latency = dict(row.settings), Latency.ratio(1 / row.share)
-    world = virtual_cells.world(latency, alpha, tokens=row.tokens, request=request,
-                                servers=settings.get("servers", 1))
-    trace = virtual_cells.decode(world, METHODS[row.method], alpha, tokens=row.tokens,
-                                 request=request, **settings)
+    world = virtual_cells.world(
+        latency,
+        alpha,
+        tokens=row.tokens,
+        request=request,
+        servers=settings.get("servers", 1),
+    )
+    trace = virtual_cells.decode(
+        world,
+        METHODS[row.method],
+        alpha,
+        tokens=row.tokens,
+        request=request,
+        **settings,
+    )
     right = sum(agreements(world, (BOS,), world.text[1:])[:-1])
     return stats(trace).seconds, row.tokens - right * (1 - row.share)
 
@@ -71,4 +92,9 @@ def kept(key: str, compute: Callable[[], list]) -> list:
 
 
 def _key(row: Row) -> str:
-    return cache.digest(row, cache.code_of(METHODS[row.method], "speclib.experiment.latency_acceptance_grid"))
+    return cache.digest(
+        row,
+        cache.code_of(
+            METHODS[row.method], "speclib.experiment.latency_acceptance_grid"
+        ),
+    )

@@ -14,39 +14,65 @@ from importlib.metadata import PackageNotFoundError, version
 
 # what a measured time also depends on
 VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
-BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}      # instructions, as x86 and ARM name them
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # instructions, as x86 and ARM name them
 
 
 @cache
 def hardware() -> tuple[tuple[str, str], ...]:
     """(name, value) pairs that tell machines apart: processor, cores, system, GPUs."""
-    return (("cpu", _processor()), ("cores", str(cores())), ("system", platform.system()),
-            ("arch", platform.machine()), ("gpus", _gpus()))
+    return (
+        ("cpu", _processor()),
+        ("cores", str(cores())),
+        ("system", platform.system()),
+        ("arch", platform.machine()),
+        ("gpus", _gpus()),
+    )
 
 
 @cache
 def name() -> str:
     """Short and stable, as in `xeon-2c-ab12cd`: processor, usable cores, hash of the hardware."""
     facts = dict(hardware())
-    words = [w for w in re.findall(r"[a-z][a-z0-9]+", facts["cpu"].lower()) if w not in _NOISE]
+    words = [
+        w
+        for w in re.findall(r"[a-z][a-z0-9]+", facts["cpu"].lower())
+        if w not in _NOISE
+    ]
     digest = hashlib.blake2b(repr(hardware()).encode(), digest_size=3).hexdigest()
     gpu = f"-{facts['gpus'].count(';') + 1}gpu" if facts["gpus"] else ""
     return f"{words[0] if words else 'cpu'}-{facts['cores']}c{gpu}-{digest}"
 
 
-_NOISE = {"intel", "amd", "cpu", "processor", "core", "genuine", "authentic", "the", "with", "at"}
+_NOISE = {
+    "intel",
+    "amd",
+    "cpu",
+    "processor",
+    "core",
+    "genuine",
+    "authentic",
+    "the",
+    "with",
+    "at",
+}
 
 
 @cache
 def environment() -> tuple[tuple[str, str], ...]:
     """The hardware and the versions a measurement depends on: part of its cache key."""
-    return hardware() + (("python", platform.python_version()),
-                         *((package, _version(package)) for package in VERSIONS))
+    return hardware() + (
+        ("python", platform.python_version()),
+        *((package, _version(package)) for package in VERSIONS),
+    )
 
 
 def cores() -> int:
     """CPU cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
 def computes(dtype: str, places: Iterable[str]) -> bool:
@@ -66,15 +92,21 @@ def _processor() -> str:
 
 
 def _instructions() -> list[str]:
-    return (_cpuinfo("flags") or _cpuinfo("Features")).split()      # x86, ARM
+    return (_cpuinfo("flags") or _cpuinfo("Features")).split()  # x86, ARM
 
 
 def _cpuinfo(name: str) -> str:
     """The first core's entry of that name; empty where the system keeps no such file."""
     try:
         with open("/proc/cpuinfo") as lines:
-            return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)),
-                        "")
+            return next(
+                (
+                    line.split(":", 1)[1].strip()
+                    for line in lines
+                    if line.startswith(name)
+                ),
+                "",
+            )
     except OSError:
         return ""
 
@@ -85,8 +117,12 @@ def _gpus() -> str:
     if tool is None:
         return ""
     try:
-        done = subprocess.run([tool, "--query-gpu=name", "--format=csv,noheader"],
-                              capture_output=True, text=True, timeout=10)
+        done = subprocess.run(
+            [tool, "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ";".join(done.stdout.split("\n")).strip("; ") if done.returncode == 0 else ""

@@ -24,18 +24,22 @@ def on_every_core(function: Callable, items: Iterable) -> Iterator:
     import its module only, never the user's script. Raises SpeclibError once one of them dies."""
     serving()
     lifeline, ours = CONTEXT.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(machine.cores(), CONTEXT, _settle, (paths.CACHE, lifeline))
+    pool = ProcessPoolExecutor(
+        machine.cores(), CONTEXT, _settle, (paths.CACHE, lifeline)
+    )
     try:
         with no_main():
             running = [pool.submit(function, item) for item in items]
         for future in as_completed(running):
             yield future.result()
     except BrokenProcessPool as error:
-        raise SpeclibError("a process that computes cells died: it was killed, by the system "
-                           "perhaps, for lack of memory. Finished cells are kept: run again to go "
-                           "on") from error
+        raise SpeclibError(
+            "a process that computes cells died: it was killed, by the system "
+            "perhaps, for lack of memory. Finished cells are kept: run again to go "
+            "on"
+        ) from error
     finally:
-        ours.close()                # an executor alone would finish what is under way
+        ours.close()  # an executor alone would finish what is under way
         pool.shutdown()
         lifeline.close()
 
@@ -43,9 +47,11 @@ def on_every_core(function: Callable, items: Iterable) -> Iterator:
 def _settle(cache_folder, lifeline) -> None:
     """A worker's start: interrupts are the parent's business, and so is where the cache lies. It
     ends, whatever it does, when the other end of ``lifeline`` closes: by the parent, or with it."""
+
     def follow():
         lifeline.poll(None)
         os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=follow, daemon=True).start()
     paths.CACHE = cache_folder

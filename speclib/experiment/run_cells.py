@@ -18,8 +18,10 @@ class CellsFailed(SpeclibError):
     def __init__(self, runs: dict[Spec, Run], errors: dict[Spec, Exception]):
         self.runs, self.errors = runs, errors
         lines = "\n".join(f"  {spec.name}: {error}" for spec, error in errors.items())
-        super().__init__(f"{len(errors)} of {len(runs) + len(errors)} cells failed; the others are "
-                         f"kept. Run again to retry:\n{lines}")
+        super().__init__(
+            f"{len(errors)} of {len(runs) + len(errors)} cells failed; the others are "
+            f"kept. Run again to retry:\n{lines}"
+        )
 
 
 def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spec, Run]:
@@ -27,11 +29,14 @@ def run_all(specs: Iterable[Spec], progress: Progress | None = None) -> dict[Spe
     from .engines import emulated as emulating
     from .engines import measured as measuring
     from .engines import virtual as simulating
+
     engines = {"virtual": simulating, "emulated": emulating, "measured": measuring}
     wanted, runs, errors = list(dict.fromkeys(specs)), {}, {}
     with progress or Progress("cells") as bar:
-        for kind, engine in engines.items():            # one after the other: they are timed
-            with closing(engine.results([s for s in wanted if s.kind == kind], bar)) as outcomes:
+        for kind, engine in engines.items():  # one after the other: they are timed
+            with closing(
+                engine.results([s for s in wanted if s.kind == kind], bar)
+            ) as outcomes:
                 for spec, outcome in outcomes:
                     (runs if isinstance(outcome, Run) else errors)[spec] = outcome
     if errors:
@@ -44,4 +49,5 @@ def example(run: Run, tokens: int = 64) -> Trace:
     if run.trace is not None:
         return Trace.from_json(run.trace)
     from .engines import virtual as simulating
+
     return simulating.example(run.spec, tokens)

@@ -82,14 +82,26 @@ class Spec(BaseModel):
         if missing:
             raise ValueError(f"a {self.kind} cell needs {' and '.join(missing)}")
         if self.method not in METHODS:
-            raise ValueError(f"unknown method {self.method!r}; known: {', '.join(METHODS)}")
+            raise ValueError(
+                f"unknown method {self.method!r}; known: {', '.join(METHODS)}"
+            )
         if (self.gamma is None) == takes_gamma(self.method):
             raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")
-        if self.kind == "measured" and (self.over or self.per_token or self.choices != [self]):
-            raise ValueError("a measured cell has no over, per_token or choice of settings")
-        if self.doubt and self.kind != "virtual" or self.kind != "measured" and (
-                self.ignore_eos or self.length):
-            raise ValueError("doubt is a virtual cell's, ignore_eos and length a measured one's")
+        if self.kind == "measured" and (
+            self.over or self.per_token or self.choices != [self]
+        ):
+            raise ValueError(
+                "a measured cell has no over, per_token or choice of settings"
+            )
+        if (
+            self.doubt
+            and self.kind != "virtual"
+            or self.kind != "measured"
+            and (self.ignore_eos or self.length)
+        ):
+            raise ValueError(
+                "doubt is a virtual cell's, ignore_eos and length a measured one's"
+            )
         return self
 
     def but(self, **changes) -> Spec:
@@ -101,10 +113,21 @@ class Spec(BaseModel):
         """What it is compared with, on the same requests in the same place; else plain decoding."""
         if self.over:
             method, gamma = self.over
-            return self.but(method=method, gamma=gamma, settings=(), over=None, cancel=None)
-        alpha = {} if self.kind == "measured" else {"alpha": 1.0}   # it never asks the draft
-        return self.but(method="autoregressive", gamma=None, settings=(), sweep=2, cancel=None,
-                        doubt=0, **alpha)
+            return self.but(
+                method=method, gamma=gamma, settings=(), over=None, cancel=None
+            )
+        alpha = (
+            {} if self.kind == "measured" else {"alpha": 1.0}
+        )  # it never asks the draft
+        return self.but(
+            method="autoregressive",
+            gamma=None,
+            settings=(),
+            sweep=2,
+            cancel=None,
+            doubt=0,
+            **alpha,
+        )
 
     @property
     def workers(self) -> tuple[str | None, str, int, str]:
@@ -119,24 +142,40 @@ class Spec(BaseModel):
     @property
     def choices(self) -> list[Spec]:
         """Every combination of one value per tuple; where there is no tuple, the cell alone."""
+
         def each(value) -> tuple:
             return value if isinstance(value, tuple) else (value,)
+
         names = [name for name, _ in self.settings]
         every = product(each(self.gamma), *(each(value) for _, value in self.settings))
-        return [self.model_copy(update={"gamma": gamma, "settings": tuple(
-            zip(names, values, strict=True))}) for gamma, *values in every]
+        return [
+            self.model_copy(
+                update={
+                    "gamma": gamma,
+                    "settings": tuple(zip(names, values, strict=True)),
+                }
+            )
+            for gamma, *values in every
+        ]
 
     @property
     def name(self) -> str:
         """For people: what an error or a progress line calls the cell."""
         extras = [f"{k}={v}" for k, v in self.settings]
         gamma = [] if self.gamma is None else [f"gamma={self.gamma}"]
-        where = f"{self.pair}, {self.task}" if self.kind == "measured" else \
-            f"{self.latency}, alpha={self.alpha:g}"
+        where = (
+            f"{self.pair}, {self.task}"
+            if self.kind == "measured"
+            else f"{self.latency}, alpha={self.alpha:g}"
+        )
         more = ("cancel", "per_token", "doubt", "ignore_eos", "length")
-        extras += [f"{name}={getattr(self, name)}" for name in more if getattr(self, name)]
+        extras += [
+            f"{name}={getattr(self, name)}" for name in more if getattr(self, name)
+        ]
         over = f" over {self.over[0]}" if self.over else ""
-        return f"{self.kind} {self.method}({', '.join(gamma + extras)}){over} on {where}"
+        return (
+            f"{self.kind} {self.method}({', '.join(gamma + extras)}){over} on {where}"
+        )
 
 
 @dataclass
@@ -160,9 +199,3 @@ class Run:
     pieces: dict[int, str] = field(default_factory=dict)
     branches: list[list] = field(default_factory=list)
     cached: bool = False
-
-
-
-
-
-

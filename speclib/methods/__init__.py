@@ -59,8 +59,10 @@ def find(name: str, settings: Iterable[str] = ()) -> Callable:
     known = [p for p in parameters(name) if p != "gamma"]
     for key in settings:
         if key not in known:
-            raise SpeclibError(f"method {name!r} has no parameter {key!r}; known: "
-                               f"{', '.join(['gamma', *known]) if known else 'none besides gamma'}")
+            raise SpeclibError(
+                f"method {name!r} has no parameter {key!r}; known: "
+                f"{', '.join(['gamma', *known]) if known else 'none besides gamma'}"
+            )
     return METHODS[name]
 
 

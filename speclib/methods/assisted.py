@@ -5,8 +5,12 @@ from speclib.core.verification import verify
 from speclib.errors import SpeclibError
 
 
-def assisted(world, num_assistant_tokens: int = 20, schedule: str = "constant",
-             confidence_threshold: float = 0.4):
+def assisted(
+    world,
+    num_assistant_tokens: int = 20,
+    schedule: str = "constant",
+    confidence_threshold: float = 0.4,
+):
     """The draft goes on until it has ``num_assistant_tokens``, has written an end token, or was
     less sure of a token than ``confidence_threshold`` (0: never); that token is still tested. Then
     the target scores them all and adds one of its own, as in speculative decoding. It never drafts
@@ -26,12 +30,19 @@ def assisted(world, num_assistant_tokens: int = 20, schedule: str = "constant",
     if schedule not in ("constant", "heuristic"):
         raise SpeclibError(f"schedule is {schedule!r}: give 'constant' or 'heuristic'")
     if num_assistant_tokens < 1:
-        raise SpeclibError(f"num_assistant_tokens is {num_assistant_tokens}: give at least 1")
+        raise SpeclibError(
+            f"num_assistant_tokens is {num_assistant_tokens}: give at least 1"
+        )
     number = num_assistant_tokens
     while world.going:
         room = min(number, world.left - 1)
-        draft = world.wait(world.draft.propose(
-            world.text, room, confidence=confidence_threshold)) if room else ()
+        draft = (
+            world.wait(
+                world.draft.propose(world.text, room, confidence=confidence_threshold)
+            )
+            if room
+            else ()
+        )
         rows = world.wait(world.target.score(world.text + ids(draft), last=len(draft)))
         verdict = verify(world, draft, rows)
         world.commit(verdict.tokens)

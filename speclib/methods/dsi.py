@@ -29,7 +29,11 @@ def dsi(world, lookahead: int, servers: int | None = None, test: str = "exact"):
     if test not in TESTS:
         raise SpeclibError(f"test is {test!r}: give 'exact' or 'ratio'")
     targets, drafts = world.targets[:servers], dict.fromkeys(world.drafts, ())
-    known, scoring, writing = {}, {}, {}        # text -> the row after it; future -> its device
+    known, scoring, writing = (
+        {},
+        {},
+        {},
+    )  # text -> the row after it; future -> its device
     while world.going:
         for at, draft in drafts.items():
             if at not in writing.values() and len(draft) < world.left:
@@ -50,12 +54,21 @@ def dsi(world, lookahead: int, servers: int | None = None, test: str = "exact"):
             drafts[at] = _beyond(world.text, drafts[at], done)
         while world.going and world.text in known:
             draft = next(filter(None, drafts.values()), ())
-            rows = [known[t] for t in takewhile(known.__contains__, _along(world.text, draft))]
+            rows = [
+                known[t]
+                for t in takewhile(known.__contains__, _along(world.text, draft))
+            ]
             world.commit(tokens := TESTS[test](world, draft, rows).tokens)
-            drafts = {at: draft[len(tokens):] if ids(draft)[:len(tokens)] == tokens else ()
-                      for at, draft in drafts.items()}
-        known = {t: row for t, row in known.items() if t[:len(world.text)] == world.text}
-        world.cancel(*(f for f in (*scoring, *writing) if not f.op.concerns(world.text)))
+            drafts = {
+                at: draft[len(tokens) :] if ids(draft)[: len(tokens)] == tokens else ()
+                for at, draft in drafts.items()
+            }
+        known = {
+            t: row for t, row in known.items() if t[: len(world.text)] == world.text
+        }
+        world.cancel(
+            *(f for f in (*scoring, *writing) if not f.op.concerns(world.text))
+        )
 
 
 def _along(text, draft):
@@ -76,4 +89,8 @@ def _beyond(text, draft, future):
     """What follows ``text`` once ``future`` has gone on from ``draft``; nothing if it left it."""
     written = future.op.text + ids(future.value)
     beyond = len(written) - len(text)
-    return (draft + future.value)[-beyond:] if beyond and written[:len(text)] == text else ()
+    return (
+        (draft + future.value)[-beyond:]
+        if beyond and written[: len(text)] == text
+        else ()
+    )

@@ -31,13 +31,17 @@ def duodecoding(world, gamma: int, k: int | None = None, most: int = 8, first: i
     window, budget = (), first
     while world.going:
         text = world.text + ids(window)
-        rows, sequences = world.all(world.target.score(text, last=len(window)),
-                                    world.draft.branch(text, budget, k, most))
+        rows, sequences = world.all(
+            world.target.score(text, last=len(window)),
+            world.draft.branch(text, budget, k, most),
+        )
         accepted, own = match(world, window, rows)
         window, passed = (), len(accepted) == len(window)
         if passed and sequences[0]:
             chosen = next((s for s in sequences if ids(s[:1]) == own), ())
-            world.mark((chosen or sequences[0])[0], "accepted" if chosen else "rejected")
+            world.mark(
+                (chosen or sequences[0])[0], "accepted" if chosen else "rejected"
+            )
             window = chosen[1:]
         world.commit(accepted + own)
         budget = gamma

@@ -6,8 +6,14 @@ from speclib.core.verification import descend
 from .tree_speculative import check
 
 
-def easyspec(world, gamma: int, lp: int = 4, width: int = 8, budget: int | None = None,
-             calibrate: bool = True):
+def easyspec(
+    world,
+    gamma: int,
+    lp: int = 4,
+    width: int = 8,
+    budget: int | None = None,
+    calibrate: bool = True,
+):
     """While a large target is spread over many devices, its small draft runs on one and the others
     wait. Here they take part: ``lp`` (N) consecutive layers of the draft are given the *same*
     input, so that their attentions run at once, one on each device; then their MLPs follow in
@@ -32,6 +38,7 @@ def easyspec(world, gamma: int, lp: int = 4, width: int = 8, budget: int | None 
     check(lp=lp, width=width, budget=budget)
     while world.going:
         draft, parents = world.wait(
-            world.draft.grow(world.text, gamma, width, budget, lp, calibrate))
+            world.draft.grow(world.text, gamma, width, budget, lp, calibrate)
+        )
         rows = world.wait(world.target.tree(world.text, ids(draft), parents))
         world.commit(descend(world, draft, parents, rows).tokens)

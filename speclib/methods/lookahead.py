@@ -24,22 +24,37 @@ def lookahead(world, window: int = 7, ngram: int = 5, guesses: int = 7):
     many pass, as published ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The
     window ends where the models' context does.
     """
-    for name, value, least in (("window", window, 1), ("ngram", ngram, 3), ("guesses", guesses, 1)):
+    for name, value, least in (
+        ("window", window, 1),
+        ("ngram", ngram, 3),
+        ("guesses", guesses, 1),
+    ):
         if value < least:
             raise SpeclibError(f"{name} is {value}: give at least {least}")
     deep = window + ngram - 3
     levels, pool = [tuple(islice(cycle(world.text), deep))], {}
     while world.going:
-        last, ahead = world.text[-1], levels if len(world.text) + deep <= world.context else [()]
+        last, ahead = (
+            world.text[-1],
+            levels if len(world.text) + deep <= world.context else [()],
+        )
         draft, parents = offer(world, reversed(pool.get(last, ())))
         looked = len(ahead[-1])
-        rows = world.wait(world.target.tree(
-            world.text, sum(ahead, ids(draft)), parents + _links(ahead, len(draft)), looked))
+        rows = world.wait(
+            world.target.tree(
+                world.text,
+                sum(ahead, ids(draft)),
+                parents + _links(ahead, len(draft)),
+                looked,
+            )
+        )
         world.commit(follow(world, draft, parents, rows).tokens)
         if looked:
             best = tuple(rows[-looked:].argmax(-1).tolist())
             if len(levels) == ngram - 1:
-                for key, *rest in zip((last, *levels[0]), *levels[1:], best, strict=True):
+                for key, *rest in zip(
+                    (last, *levels[0]), *levels[1:], best, strict=True
+                ):
                     _keep(pool.setdefault(key, {}), tuple(rest), guesses)
             levels = _moved(levels, best, ngram - 1)
 
@@ -58,7 +73,7 @@ def _moved(levels, best, most: int):
     """The next window: ``best`` is the new level, a place further; the oldest of ``most`` goes."""
     if len(levels) == most:
         return [levels[1][1:], *levels[2:], best]
-    return [*(level[1:] for level in levels), best[-len(levels[0]):]]
+    return [*(level[1:] for level in levels), best[-len(levels[0]) :]]
 
 
 def _keep(tails, tail, most: int) -> None:

@@ -24,17 +24,23 @@ def pearl(world, gamma: int, without: str | None = None):
     published ablation without pre-verify never tests x_1; here it is tested in the next step.
     """
     if without not in (None, "pre-verify", "post-verify"):
-        raise SpeclibError(f"without is {without!r}: give 'pre-verify', 'post-verify' or None")
+        raise SpeclibError(
+            f"without is {without!r}: give 'pre-verify', 'post-verify' or None"
+        )
     window = ()
     while world.going:
         fed = window if without != "pre-verify" else window[:-1]
         drafts = not window or without != "post-verify"
         scores = window or without != "pre-verify"
-        checking = [world.target.score(world.text + ids(fed), last=len(fed))] if scores else []
-        drafting = [world.draft.propose(world.text + ids(window), gamma)] if drafts else []
+        checking = (
+            [world.target.score(world.text + ids(fed), last=len(fed))] if scores else []
+        )
+        drafting = (
+            [world.draft.propose(world.text + ids(window), gamma)] if drafts else []
+        )
         results = world.all(*checking, *drafting)
         rows = results[0] if scores else ()
         drafted = window + (results[-1] if drafts else ())
         accepted, extra = verdict = verify(world, drafted, rows)
         world.commit(verdict.tokens)
-        window = () if extra else drafted[len(accepted):]
+        window = () if extra else drafted[len(accepted) :]

@@ -19,8 +19,10 @@ def prompt_lookup(world, num_tokens: int = 10, max_matching_ngram_size: int = 2)
     Differences from transformers: none in tokens or forward passes. When sampling, transformers
     draws from p and compares, here p(x) is tested and the residual drawn: the same distribution.
     """
-    for name, value in (("num_tokens", num_tokens),
-                        ("max_matching_ngram_size", max_matching_ngram_size)):
+    for name, value in (
+        ("num_tokens", num_tokens),
+        ("max_matching_ngram_size", max_matching_ngram_size),
+    ):
         if value < 1:
             raise SpeclibError(f"{name} is {value}: give at least 1")
     while world.going:
@@ -35,6 +37,6 @@ def _continuation(text: tuple[int, ...], length: int, longest: int) -> tuple[int
     for size in range(min(longest, len(text) - 1), 0, -1):
         last = text[-size:]
         for start in range(len(text) - size):
-            if text[start:start + size] == last:
-                return text[start + size:start + size + length]
+            if text[start : start + size] == last:
+                return text[start + size : start + size + length]
     return ()

@@ -27,9 +27,14 @@ def rest(world, longest: int = 16, length: int = 10, nodes: int = 64):
             raise SpeclibError(f"{name} is {value}: give at least 1")
     after = _in_text if world.datastore is None else world.datastore.after
     while world.going:
-        weight = Counter(path[:end] for path in after(world.text, longest, length)
-                         for end in range(1, len(path) + 1))
-        heavy = sorted(weight, key=lambda path: (-weight[path], len(path), path))[:nodes]
+        weight = Counter(
+            path[:end]
+            for path in after(world.text, longest, length)
+            for end in range(1, len(path) + 1)
+        )
+        heavy = sorted(weight, key=lambda path: (-weight[path], len(path), path))[
+            :nodes
+        ]
         draft, parents = offer(world, _depth_first(heavy, weight))
         rows = world.wait(world.target.tree(world.text, ids(draft), parents))
         world.commit(follow(world, draft, parents, rows).tokens)
@@ -37,15 +42,22 @@ def rest(world, longest: int = 16, length: int = 10, nodes: int = 64):
 
 def _depth_first(paths, weight):
     """``paths`` in the order in which the heaviest branch comes first, whole."""
-    return sorted(paths, key=lambda path: [(-weight[path[:end]], path[end - 1])
-                                           for end in range(1, len(path) + 1)])
+    return sorted(
+        paths,
+        key=lambda path: [
+            (-weight[path[:end]], path[end - 1]) for end in range(1, len(path) + 1)
+        ],
+    )
 
 
 def _in_text(text, longest: int, length: int) -> list[tuple[int, ...]]:
     """As ``Datastore.after``, of earlier places in the text itself."""
     for size in range(min(longest, len(text) - 1), 0, -1):
-        found = [text[start + size:start + size + length] for start in range(len(text) - size)
-                 if text[start:start + size] == text[-size:]]
+        found = [
+            text[start + size : start + size + length]
+            for start in range(len(text) - size)
+            if text[start : start + size] == text[-size:]
+        ]
         if found:
             return found
     return []

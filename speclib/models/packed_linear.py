@@ -18,14 +18,17 @@ def pack(network: nn.Module) -> nn.Module:
     ops = getattr(torch.ops, "mkldnn", None)
     if torch.backends.mkldnn.is_available() and hasattr(ops, "_linear_pointwise"):
         for module in network.modules():
-            if type(module) is nn.Linear and module.weight.dtype == torch.float32 \
-                    and module.weight.device.type == "cpu":
+            if (
+                type(module) is nn.Linear
+                and module.weight.dtype == torch.float32
+                and module.weight.device.type == "cpu"
+            ):
                 module.packed = ops._reorder_linear_weight(module.weight.detach(), None)
                 module.forward = _forward.__get__(module)
     return network
 
 
 def _forward(self, x: torch.Tensor) -> torch.Tensor:
-    if x.numel() == x.shape[-1]:                    # one token: the plain product is fastest
+    if x.numel() == x.shape[-1]:  # one token: the plain product is fastest
         return F.linear(x, self.weight, self.bias)
     return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")

@@ -17,7 +17,7 @@ from speclib.errors import SpeclibError
 
 from .uncached import Uncached
 
-BOS = 0                     # a toy prompt is this one token; no toy ever writes it
+BOS = 0  # a toy prompt is this one token; no toy ever writes it
 
 
 class Toy(Uncached):
@@ -35,13 +35,22 @@ class Toy(Uncached):
     layer that shares an input; so in groups of lp it agrees with probability alpha * fuzzy**(lp-1).
     """
 
-    def __init__(self, alpha: float | None = None, vocab: int = 16, seed: int = 0,
-                 words: tuple[int, ...] = (), context: int = 1 << 14, doubt: float = 0.0,
-                 fuzzy: float = 1.0):
+    def __init__(
+        self,
+        alpha: float | None = None,
+        vocab: int = 16,
+        seed: int = 0,
+        words: tuple[int, ...] = (),
+        context: int = 1 << 14,
+        doubt: float = 0.0,
+        fuzzy: float = 1.0,
+    ):
         if alpha is not None and not 0 <= alpha <= 1:
             raise SpeclibError(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
         if not 0 <= fuzzy <= 1:
-            raise SpeclibError(f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1")
+            raise SpeclibError(
+                f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1"
+            )
         if vocab < 3:
             raise SpeclibError(f"a toy's vocab is {vocab}: give at least 3")
         self.alpha, self.vocab, self.context, self.fuzzy = alpha, vocab, context, fuzzy
@@ -50,12 +59,18 @@ class Toy(Uncached):
         if words:
             script = np.resize(np.asarray(words), context)
         agree = random.random(context)
-        self._wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (vocab - 1) + 1
-        self._says = script if alpha is None else np.where(agree < alpha, script, self._wrong)
+        self._wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (
+            vocab - 1
+        ) + 1
+        self._says = (
+            script if alpha is None else np.where(agree < alpha, script, self._wrong)
+        )
         self._script, self._sure = script, None
         if doubt and alpha not in (None, 0, 1):
             self._sure = random.beta(alpha / doubt, (1 - alpha) / doubt, context)
-            self._rank = np.minimum(random.geometric(np.maximum(self._sure, 1e-9)), vocab - 1)
+            self._rank = np.minimum(
+                random.geometric(np.maximum(self._sure, 1e-9)), vocab - 1
+            )
             self._says = np.where(self._rank == 1, script, self._wrong)
         self._blur = np.random.default_rng([seed, vocab, 1]).random(context)
         self._weights = np.random.default_rng([seed, vocab]).random((64, vocab)) + 0.1
@@ -74,7 +89,7 @@ class Toy(Uncached):
 
     @cached_property
     def _eye(self) -> np.ndarray:
-        return np.eye(self.vocab)               # only when asked for: its size is vocab squared
+        return np.eye(self.vocab)  # only when asked for: its size is vocab squared
 
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
         self._feed(text, last)
@@ -90,7 +105,10 @@ class Toy(Uncached):
         says, true = int(self._said(at)), int(self._script[at])
         if self._sure is None:
             return self._eye[says]
-        ranked, sure = [t for t in range(1, self.vocab) if t not in (says, true)], self._sure[at]
+        ranked, sure = (
+            [t for t in range(1, self.vocab) if t not in (says, true)],
+            self._sure[at],
+        )
         ranked.insert(0, says)
         if says != true:
             ranked.insert(max(2, self._rank[at]) - 1, true)
@@ -122,8 +140,12 @@ class Random(Uncached):
     def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
         self._feed(text, last)
         text = tuple(text)
-        return np.array([self._row(text[:n], sampler)
-                         for n in range(len(text) - last, len(text) + 1)])
+        return np.array(
+            [
+                self._row(text[:n], sampler)
+                for n in range(len(text) - last, len(text) + 1)
+            ]
+        )
 
     def chances(self) -> np.ndarray:
         return self._row(tuple(self.prefix.fed), Sampler(1.0))
@@ -133,8 +155,14 @@ class Random(Uncached):
         key = (text, sampler, fuzzy)
         if key not in self._cache:
             beyond = self.horizon is not None and len(text) >= self.horizon
-            random = np.random.default_rng([self.seed, *text, *fuzzy, *[self.vocab] * len(fuzzy)])
-            row = np.eye(self.vocab)[0] if beyond else random.dirichlet(np.ones(self.vocab))
+            random = np.random.default_rng(
+                [self.seed, *text, *fuzzy, *[self.vocab] * len(fuzzy)]
+            )
+            row = (
+                np.eye(self.vocab)[0]
+                if beyond
+                else random.dirichlet(np.ones(self.vocab))
+            )
             with np.errstate(divide="ignore"):
                 self._cache[key] = sampler(np.log(row)[None])[0]
         return self._cache[key]

@@ -23,7 +23,7 @@ class Uncached:
     """
 
     context = 1 << 14
-    stopped = staticmethod(bool)                # False
+    stopped = staticmethod(bool)  # False
     sharing, _lp, _calibrates = 1, 1, False
 
     def reset(self) -> None:
@@ -47,8 +47,10 @@ class Uncached:
 
     def _feed(self, text, last: int) -> None:
         if len(text) > self.context:
-            raise SpeclibError(f"a text of {len(text)} tokens does not fit this toy's context of "
-                               f"{self.context}: ask for fewer tokens, or build it with more")
+            raise SpeclibError(
+                f"a text of {len(text)} tokens does not fit this toy's context of "
+                f"{self.context}: ask for fewer tokens, or build it with more"
+            )
         self._pass(text, last)
 
     def _pass(self, text, last: int) -> None:
@@ -57,7 +59,10 @@ class Uncached:
             self.cut(kept)
             raise Stopped
         self.sharing = self._lp if kept and not self._calibrates else 1
-        self.exact, self._calibrates = len(text) if self.sharing == 1 else self.exact, False
+        self.exact, self._calibrates = (
+            len(text) if self.sharing == 1 else self.exact,
+            False,
+        )
         self.prefix.move(text, kept)
 
     def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
@@ -65,13 +70,15 @@ class Uncached:
         self._pass(text, len(parents))
         self.cut(len(text) - len(parents) + stem(parents))
         with self._aside():
-            return np.concatenate([self.rows(t, 0, sampler) for t in paths(text, parents)])
+            return np.concatenate(
+                [self.rows(t, 0, sampler) for t in paths(text, parents)]
+            )
 
     def level(self, text, parents, new: int, sampler: Sampler) -> np.ndarray:
         """As of HFModel, as if of one pass; greedy rows are ``chances``."""
         with self._aside():
             rows = one_by_one(self, text, parents, new, sampler)
-        self.prefix.fed[:] = text[:len(text) - len(parents) + stem(parents)]
+        self.prefix.fed[:] = text[: len(text) - len(parents) + stem(parents)]
         self.prefix.count += new
         self.exact = len(self.prefix.fed) if self.sharing == 1 else self.exact
         return rows

@@ -18,8 +18,10 @@ def locate(model: str) -> str:
         return model
     folder = ZOO / model.removeprefix("zoo/")
     if not (folder / "model.safetensors").exists():
-        raise SpeclibError(f"embedded model {model!r} is missing in {folder}: restore it from the "
-                           "repository, or train it with `make models`")
+        raise SpeclibError(
+            f"embedded model {model!r} is missing in {folder}: restore it from the "
+            "repository, or train it with `make models`"
+        )
     _check(folder)
     return str(folder)
 
@@ -27,14 +29,19 @@ def locate(model: str) -> str:
 @cache
 def _check(folder: Path) -> None:
     """Compares a folder's files with their committed checksums, once per process."""
-    sums = dict(reversed(line.split(maxsplit=1)) for line in
-                (ZOO / "SHA256SUMS").read_text().splitlines() if line.strip())
+    sums = dict(
+        reversed(line.split(maxsplit=1))
+        for line in (ZOO / "SHA256SUMS").read_text().splitlines()
+        if line.strip()
+    )
     for path in sorted(folder.iterdir()):
         name = str(path.relative_to(ZOO))
         if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
-            raise SpeclibError(f"embedded model file {path} does not match data/models/SHA256SUMS: "
-                               "it is corrupt or changed; restore it from the repository, or run "
-                               "`make models`, which rewrites the checksums")
+            raise SpeclibError(
+                f"embedded model file {path} does not match data/models/SHA256SUMS: "
+                "it is corrupt or changed; restore it from the repository, or run "
+                "`make models`, which rewrites the checksums"
+            )
 
 
 def load_part(model: str, loader, what: str, **options):
@@ -42,9 +49,11 @@ def load_part(model: str, loader, what: str, **options):
     try:
         return loader.from_pretrained(locate(model), trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError) as error:
-        raise SpeclibError(f"cannot load the {what} of model {model!r}: {error}. Give zoo/<name>, "
-                           "a folder of a transformers checkpoint, or a hub id that this machine "
-                           "can reach") from error
+        raise SpeclibError(
+            f"cannot load the {what} of model {model!r}: {error}. Give zoo/<name>, "
+            "a folder of a transformers checkpoint, or a hub id that this machine "
+            "can reach"
+        ) from error
 
 
 @cache
@@ -52,9 +61,11 @@ def limits(model: str) -> tuple[int, int]:
     """(vocabulary rows, longest text) of a model, from its configuration alone."""
     if model.endswith(".gguf"):
         from speclib.models.llamacpp.gguf import described
+
         card = described(model)
         return len(card.tokens), card.context
     from transformers import AutoConfig
+
     config = load_part(model, AutoConfig, "configuration")
     return config.vocab_size, config.max_position_embeddings
 
@@ -62,9 +73,12 @@ def limits(model: str) -> tuple[int, int]:
 @cache
 def tokenizer(model: str):
     if model.endswith(".gguf"):
-        raise SpeclibError(f"{model} has no tokenizer for transformers: let the target be a "
-                           "checkpoint; its draft may be a .gguf")
+        raise SpeclibError(
+            f"{model} has no tokenizer for transformers: let the target be a "
+            "checkpoint; its draft may be a .gguf"
+        )
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
     # AutoTokenizer gives whatever is a Qwen2 the original's way of cutting words, not its file's
     loader = PreTrainedTokenizerFast if model.startswith("zoo/") else AutoTokenizer
     return load_part(model, loader, "tokenizer")
@@ -74,6 +88,7 @@ def words(model: str) -> dict[int, str]:
     """The tokens of a model by their id, as its tokenizer spells them."""
     if model.endswith(".gguf"):
         from speclib.models.llamacpp.gguf import described
+
         return dict(enumerate(described(model).tokens))
     return {i: word for word, i in tokenizer(model).get_vocab().items()}
 
@@ -85,7 +100,9 @@ def shared_tokenizer(target: str, draft: str):
     strip = [{i: t for i, t in vocab.items() if i < size} for vocab in (ours, theirs)]
     if strip[0] != strip[1]:
         odd = next(i for i in range(size) if strip[0].get(i) != strip[1].get(i))
-        raise SpeclibError(f"target {target!r} and draft {draft!r} have different tokenizers: id "
-                           f"{odd} is {strip[0].get(odd)!r} and {strip[1].get(odd)!r}. Speculative "
-                           "decoding needs one vocabulary: choose models of one family")
+        raise SpeclibError(
+            f"target {target!r} and draft {draft!r} have different tokenizers: id "
+            f"{odd} is {strip[0].get(odd)!r} and {strip[1].get(odd)!r}. Speculative "
+            "decoding needs one vocabulary: choose models of one family"
+        )
     return tokenizer(target)

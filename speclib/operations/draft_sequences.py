@@ -49,25 +49,37 @@ class Branch(NamedTuple):
         if self.k is None and self.n > 1:
             model.rows(self.text + start, 0, GREEDY)
             after = model.chances()
-            theta, start = chances[start[0]] * after.max(), (*start, int(after.argmax()))
+            theta, start = (
+                chances[start[0]] * after.max(),
+                (*start, int(after.argmax())),
+            )
             k = self._allowed((chances > theta).sum())
         k = min(k, self.n, len(ranked))
-        starts = (start[:self.n // k], *((int(t),) for t in ranked[1:k]))
+        starts = (start[: self.n // k], *((int(t),) for t in ranked[1:k]))
         sequences = continued(model, self.text, starts, self.n // k)
         return sequences, np.array([theta, *chances[ranked[:k]]])
 
     def _allowed(self, likely: int) -> int:
         """``likely`` sequences, as far as ``most`` and a divisor of ``n`` allow."""
-        return max(k for k in range(1, self.most + 1)
-                   if k == 1 or k <= likely and self.n % k == 0)
+        return max(
+            k
+            for k in range(1, self.most + 1)
+            if k == 1 or k <= likely and self.n % k == 0
+        )
 
     def result(self, value, kept: int, fed: int, drafted):
         sequences, chances = value
         tokens = tuple(chain.from_iterable(sequences))
         flat = iter(drafted(tokens, None))
-        return (tuple(tuple(islice(flat, len(s))) for s in sequences),
-                {"tokens": tokens, "sequences": len(sequences), "last": kept + fed - len(self.text),
-                 "chances": tuple(map(float, chances))})
+        return (
+            tuple(tuple(islice(flat, len(s))) for s in sequences),
+            {
+                "tokens": tokens,
+                "sequences": len(sequences),
+                "last": kept + fed - len(self.text),
+                "chances": tuple(map(float, chances)),
+            },
+        )
 
 
 def continued(model, text, starts, n: int) -> tuple[tuple[int, ...], ...]:

@@ -48,9 +48,11 @@ class Grow(NamedTuple):
     def run(self, model, request: Request):
         shares = hasattr(model, "drafting")
         if self.lp and self.lp > 1 and not shares:
-            raise SpeclibError(f"lp is {self.lp}, but this draft cannot compute several layers at "
-                               "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
-                               "spread = \"layers\"; or give lp=1, which is tree SD")
+            raise SpeclibError(
+                f"lp is {self.lp}, but this draft cannot compute several layers at "
+                "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
+                'spread = "layers"; or give lp=1, which is tree SD'
+            )
         shares = shares and self.lp is not None
         try:
             with model.drafting(self.lp, self.calibrate) if shares else nullcontext():
@@ -61,9 +63,14 @@ class Grow(NamedTuple):
     def _grown(self, model, request: Request):
         tokens, parents, qs, level, reached = [], [], [], [-1], [1.0]
         for depth in range(self.n):
-            rows = expanded(model, self.text + tuple(tokens), parents, len(level), request.sampler)
-            counts, level, ways = self._counts(reached, rows, depth, len(tokens)), [], \
-                list(zip(level, reached, rows, strict=True))
+            rows = expanded(
+                model, self.text + tuple(tokens), parents, len(level), request.sampler
+            )
+            counts, level, ways = (
+                self._counts(reached, rows, depth, len(tokens)),
+                [],
+                list(zip(level, reached, rows, strict=True)),
+            )
             reached = []
             for (node, way, row), count in zip(ways, counts, strict=True):
                 for token, q in self._drawn(row, count, depth, request):
@@ -72,7 +79,9 @@ class Grow(NamedTuple):
                     parents.append(node)
                     reached.append(way * float(row[token]))
                     qs.append(q)
-        return in_lines(tokens, parents, np.stack(qs) if qs else np.empty((0, model.vocab)))
+        return in_lines(
+            tokens, parents, np.stack(qs) if qs else np.empty((0, model.vocab))
+        )
 
     def _counts(self, reached, rows: np.ndarray, depth: int, there: int) -> list[int]:
         """How many children each node of a level has; every level to come still gets one."""
@@ -81,8 +90,9 @@ class Grow(NamedTuple):
         ranked = -np.sort(-np.partition(rows, -min(most, rows.shape[1]))[:, -most:])
         chances = (np.array(reached)[:, None] * ranked).ravel()
         best = np.argsort(-chances, kind="stable")[:most]
-        return np.bincount(best[chances[best] > 0] // ranked.shape[1],
-                           minlength=len(rows)).tolist()
+        return np.bincount(
+            best[chances[best] > 0] // ranked.shape[1], minlength=len(rows)
+        ).tolist()
 
     def _drawn(self, row: np.ndarray, count: int, depth: int, request: Request):
         """``count`` children of a node, each with its q' and a coin of its own; cousins share
@@ -98,8 +108,10 @@ class Grow(NamedTuple):
 
     def result(self, value, kept: int, fed: int, drafted):
         tokens, parents = value[0] or ((), ())
-        return ((drafted(tokens, value[1]), parents),
-                {"tokens": tokens, "parents": parents, "last": kept + fed - len(self.text)})
+        return (
+            (drafted(tokens, value[1]), parents),
+            {"tokens": tokens, "parents": parents, "last": kept + fed - len(self.text)},
+        )
 
 
 def expanded(model, text, parents, new: int, sampler) -> np.ndarray:
@@ -127,5 +139,10 @@ def in_lines(tokens, parents, qs: np.ndarray):
         lines.append((lines[parent] if parent >= 0 else ()) + (node,))
     order = sorted(range(len(lines)), key=lines.__getitem__)
     place = {node: at for at, node in enumerate(order)}
-    return ((tuple(tokens[n] for n in order), tuple(place.get(parents[n], -1) for n in order)),
-            qs[order])
+    return (
+        (
+            tuple(tokens[n] for n in order),
+            tuple(place.get(parents[n], -1) for n in order),
+        ),
+        qs[order],
+    )

@@ -26,12 +26,6 @@ class Stopped(Exception):
     """Raised by a model whose ``stopped()`` says that its pass is wanted no more."""
 
 
-
-
-
-
-
-
 class Done(NamedTuple):
     """A finished operation: its result, KV tokens kept before it, tokens fed by it."""
 
@@ -45,7 +39,10 @@ def perform(op, model, request: Request) -> Done:
     if getattr(model, "run", None) != request.run:
         model.run = request.run
         model.reset()
-    kept, before = model.prefix.keep(op.text, getattr(op, "last", 0)), model.prefix.count
+    kept, before = (
+        model.prefix.keep(op.text, getattr(op, "last", 0)),
+        model.prefix.count,
+    )
     value = op.run(model, request)
     return Done(value, kept, model.prefix.count - before)
 
@@ -54,6 +51,8 @@ def reached(op, done: Done, share: float) -> Done:
     """What of ``done`` there was after ``share`` of its time: the passes that were over then, all
     taken as equally long, and what they had drafted; of sequences nothing."""
     tokens, rows = ((), None) if op.name == "score" else done.value
-    over = min(len(tokens), int(len(tokens) * share + 1e-9)) if op.name == "propose" else 0
+    over = (
+        min(len(tokens), int(len(tokens) * share + 1e-9)) if op.name == "propose" else 0
+    )
     fed = done.fed - len(tokens) + over if over else 0
     return Done(None if rows is None else (tokens[:over], rows[:over]), done.kept, fed)

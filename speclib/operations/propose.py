@@ -25,7 +25,7 @@ class Propose(NamedTuple):
 
     def concerns(self, text) -> bool:
         """Whether it can still say what may follow ``text``."""
-        same = self.text[:len(text)] == text[:len(self.text)]
+        same = self.text[: len(text)] == text[: len(self.text)]
         return same and len(self.text) + self.n > len(text)
 
     def run(self, model, request: Request):
@@ -38,10 +38,15 @@ class Propose(NamedTuple):
             token = request.coins.choose(row, len(text), "draft", self.index)
             text.append(token)
             rows.append(row)
-            if self.confidence is not None and (token in request.eos or self.confidence > (
-                    model.chances() if request.sampler.greedy else row)[token]):
+            if self.confidence is not None and (
+                token in request.eos
+                or self.confidence
+                > (model.chances() if request.sampler.greedy else row)[token]
+            ):
                 break
-        return tuple(text[len(self.text):]), np.stack(rows) if rows else np.empty((0, model.vocab))
+        return tuple(text[len(self.text) :]), np.stack(rows) if rows else np.empty(
+            (0, model.vocab)
+        )
 
     def result(self, value, kept: int, fed: int, drafted):
         return drafted(*value), {"tokens": tuple(value[0])}

@@ -17,10 +17,12 @@ class Score(NamedTuple):
     @property
     def texts(self) -> tuple[tuple[int, ...], ...]:
         """What the rows follow, in their order."""
-        return tuple(self.text[:n] for n in range(len(self.text) - self.last, len(self.text) + 1))
+        return tuple(
+            self.text[:n] for n in range(len(self.text) - self.last, len(self.text) + 1)
+        )
 
     def concerns(self, text) -> bool:
-        return self.text[:len(text)] == text
+        return self.text[: len(text)] == text
 
     def run(self, model, request: Request):
         try:

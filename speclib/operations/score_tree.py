@@ -35,10 +35,12 @@ class Tree(NamedTuple):
         try:
             if hasattr(model, "tree"):
                 return model.tree(self.text, self.parents, request.sampler)
-            return np.concatenate([model.rows(t, 0, request.sampler) for t in self.texts])
+            return np.concatenate(
+                [model.rows(t, 0, request.sampler) for t in self.texts]
+            )
         except Stopped:
             return None
 
     def result(self, value, kept: int, fed: int, drafted):
-        said = value[len(value) - self.looked:].argmax(-1)
+        said = value[len(value) - self.looked :].argmax(-1)
         return value, {"tokens": self.text[kept:], "said": tuple(said.tolist())}

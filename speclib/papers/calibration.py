@@ -27,9 +27,14 @@ class Calibration(BaseModel):
     latency: str
     over: Cell | None = None
 
-    def alpha(self, printed: Callable[[str, str, str], float | None], where: str) -> float:
+    def alpha(
+        self, printed: Callable[[str, str, str], float | None], where: str
+    ) -> float:
         """The acceptance rate at which ``cell`` comes out; ``printed`` looks a cell up."""
-        value, latency = self._print(self.cell, printed, where), load_latency(self.latency)
+        value, latency = (
+            self._print(self.cell, printed, where),
+            load_latency(self.latency),
+        )
         if self.solve == "mat":
             return theory.alpha_from_accepted(value, self.gamma)
         if self.solve == "accepted-share":
@@ -52,4 +57,8 @@ class Calibration(BaseModel):
         """ "calibration" if a printed cell set this rate, so that no virtual number predicts it."""
         if (item, row, column) not in (self.cell, self.over):
             return ""
-        return "calibration" if self.over is None else "calibration (of the two cells' ratio only)"
+        return (
+            "calibration"
+            if self.over is None
+            else "calibration (of the two cells' ratio only)"
+        )

@@ -14,7 +14,7 @@ from .comparisons import MINUS, Numbers, Verdict, once, reasons
 from .ledger import ClaimRow
 from .schema import Claim, Table
 
-SURE = 0.975                # of resamples must agree before an order counts as settled
+SURE = 0.975  # of resamples must agree before an order counts as settled
 
 
 def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
@@ -25,31 +25,44 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
     else:
         divided = claim.by and claim.kind in ("order", "argmax")
         verdict = _JUDGES[claim.kind](
-            claim, table, comparisons.relative(claim, numbers) if divided else numbers)
+            claim, table, comparisons.relative(claim, numbers) if divided else numbers
+        )
     holds = {True: "yes", False: "no", None: "n/a"}[verdict.holds]
-    return ClaimRow(table.paper.key, table.item, claim.id, numbers.kind, holds, *verdict[1:])
+    return ClaimRow(
+        table.paper.key, table.item, claim.id, numbers.kind, holds, *verdict[1:]
+    )
 
 
 def _check(claim: Claim) -> None:
     """Fails where ``by`` has "minus" and is not ["minus", what is taken from ``of``]."""
     if isinstance(claim.by, tuple) and MINUS in claim.by:
         lengths = (2,) if claim.over else (3, 4)
-        if (claim.kind not in ("ratio", "range") or claim.by[0] != MINUS
-                or claim.by.count(MINUS) > 1 or len(claim.by) not in lengths):
-            raise SpeclibError(f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
-                               'ratio or range it is ["minus", label] with over, else ["minus", '
-                               "row, column]; it is a difference or a quotient, not both")
+        if (
+            claim.kind not in ("ratio", "range")
+            or claim.by[0] != MINUS
+            or claim.by.count(MINUS) > 1
+            or len(claim.by) not in lengths
+        ):
+            raise SpeclibError(
+                f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
+                'ratio or range it is ["minus", label] with over, else ["minus", '
+                "row, column]; it is a difference or a quotient, not both"
+            )
 
 
 # -- over labels: order, argmax ------------------------------------------------------------------
 def _lines(claim: Claim, table: Table, numbers: Numbers):
     """(line, {label: value}) for each column (over = "row") or row (over = "column") judged."""
     rows, columns = table.row_labels, table.column_labels
-    across, chosen = (columns, claim.column) if claim.over == "row" else (rows, claim.row)
+    across, chosen = (
+        (columns, claim.column) if claim.over == "row" else (rows, claim.row)
+    )
     labels = rows if claim.over == "row" else columns
     for line in across if chosen in (None, "*") else _tuple(chosen):
+
         def at(label, line=line):
             return (label, line) if claim.over == "row" else (line, label)
+
         found = {x: numbers.cell(table.item, *at(x)) for x in labels}
         yield line, at, {x: v for x, v in found.items() if v is not None}
 
@@ -62,7 +75,9 @@ def _order(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         judged += 1
         for high, low in zip(claim.order, claim.order[1:], strict=False):
             if not found[high] > found[low]:
-                fails.append(f"{line}: {high} {found[high]:.4g}, {low} {found[low]:.4g}")
+                fails.append(
+                    f"{line}: {high} {found[high]:.4g}, {low} {found[low]:.4g}"
+                )
             elif not _settled(numbers, table.item, at(high), at(low)):
                 close.append(f"{line}: {high} and {low}")
     return _summary(judged, fails, " > ".join(claim.order), close)
@@ -80,14 +95,19 @@ def _argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         if winner != target:
             value = f" {found[target]:.4g}" if target in found else ": no value"
             fails.append(f"{line}: {winner} {found[winner]:.4g}, {target}{value}")
-        close += [f"{line}: {winner} and {x}" for x in found if x != winner
-                  and not _settled(numbers, table.item, at(winner), at(x))]
+        close += [
+            f"{line}: {winner} and {x}"
+            for x in found
+            if x != winner and not _settled(numbers, table.item, at(winner), at(x))
+        ]
     verdict = _summary(len(winners), fails, ", ".join(once(wanted)), close)
     return verdict._replace(value=", ".join(once(winners)))
 
 
 def _expected_label(claim: Claim, line: str, numbers: Numbers, at) -> str | None:
-    expected = claim.expected[line] if isinstance(claim.expected, dict) else claim.expected
+    expected = (
+        claim.expected[line] if isinstance(claim.expected, dict) else claim.expected
+    )
     if expected != "round(c)":
         return expected
     c = numbers.c(*at("*"))
@@ -107,7 +127,11 @@ def _summary(judged: int, fails: list[str], expected: str, close: list[str]) -> 
         return Verdict(None, "", expected, "no numbers")
     note = reasons(fails)
     if close:
-        note += ("; " if note else "") + "not settled by these requests: " + reasons(close, ", ")
+        note += (
+            ("; " if note else "")
+            + "not settled by these requests: "
+            + reasons(close, ", ")
+        )
     broken = len({f.split(":")[0] for f in fails})
     return Verdict(not fails, f"{judged - broken} of {judged}", expected, note)
 
@@ -116,5 +140,10 @@ def _tuple(value) -> tuple:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-_JUDGES = {"order": _order, "argmax": _argmax, "ratio": comparisons.ratio,
-           "range": comparisons.inside, "equal": comparisons.equal}
+_JUDGES = {
+    "order": _order,
+    "argmax": _argmax,
+    "ratio": comparisons.ratio,
+    "range": comparisons.inside,
+    "equal": comparisons.equal,
+}

@@ -20,7 +20,9 @@ from .statistics import RESAMPLES, interval
 def draw(filled, kinds: Iterable[str]) -> None:
     """Adds what a table of groups or similarities asks for; to others nothing."""
     table = filled.table
-    fills = {kind for kind in ("virtual", "measured") if table.paper.fills(table.item, kind)}
+    fills = {
+        kind for kind in ("virtual", "measured") if table.paper.fills(table.item, kind)
+    }
     if table.metric == "group_size" and "virtual" in fills:
         _groups(filled)
     if table.metric == "cosine_similarity" and "measured" in fills & {*kinds}:
@@ -33,9 +35,18 @@ def _groups(filled) -> None:
     for row in table.row_labels:
         s = table.setting(row, "")
         for place, group in enumerate(grouped(s["layers"], s["lp"]), 1):
-            filled.add(row, str(place), table.metric, table.unit, "virtual",
-                       f"{s['layers']} layers", float(len(group)), n=1,
-                       source="speclib/models/grouping.py", note="the rule that drafting uses")
+            filled.add(
+                row,
+                str(place),
+                table.metric,
+                table.unit,
+                "virtual",
+                f"{s['layers']} layers",
+                float(len(group)),
+                n=1,
+                source="speclib/models/grouping.py",
+                note="the rule that drafting uses",
+            )
 
 
 def _similarities(filled) -> None:
@@ -52,11 +63,22 @@ def _similarities(filled) -> None:
             except (SpeclibError, ImportError) as error:
                 filled.errors[f"{table.item}, {row}, {column}"] = str(error)
                 continue
-            layers = np.array([text[s["state"]] for text in found])       # [texts, layers]
+            layers = np.array([text[s["state"]] for text in found])  # [texts, layers]
             low, high = interval(_resampled(layers.mean(1)))
-            filled.add(row, column, s["metric"], s["unit"], "measured",
-                       f"{s['pair']}@{machine.name()}/float32/1", float(layers.mean()), low, high,
-                       n, "measured", _note(s, layers.mean(0)))
+            filled.add(
+                row,
+                column,
+                s["metric"],
+                s["unit"],
+                "measured",
+                f"{s['pair']}@{machine.name()}/float32/1",
+                float(layers.mean()),
+                low,
+                high,
+                n,
+                "measured",
+                _note(s, layers.mean(0)),
+            )
 
 
 def _resampled(values: np.ndarray) -> np.ndarray | None:
@@ -67,7 +89,14 @@ def _resampled(values: np.ndarray) -> np.ndarray | None:
 
 
 def _note(s: dict, layers: np.ndarray) -> str:
-    shared = [i for group in grouped(len(layers), s["lp"]) if len(group) > 1 for i in group[1:]]
-    return (f"mean over {len(layers)} layers, as trained, and texts of {s['length']} tokens; "
-            f"lowest {layers.min():.3f} in layer {layers.argmin()}; of the layers that are given "
-            f"another's input {fmean(layers[shared]):.3f}")
+    shared = [
+        i
+        for group in grouped(len(layers), s["lp"])
+        if len(group) > 1
+        for i in group[1:]
+    ]
+    return (
+        f"mean over {len(layers)} layers, as trained, and texts of {s['length']} tokens; "
+        f"lowest {layers.min():.3f} in layer {layers.argmin()}; of the layers that are given "
+        f"another's input {fmean(layers[shared]):.3f}"
+    )

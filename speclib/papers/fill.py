@@ -29,9 +29,16 @@ from .schema import Paper, Table
 
 KINDS = ("paper", "virtual", "emulated", "measured")
 RUN = KINDS[1:]
-NEEDS = {"virtual": ("latency", "alpha"), "emulated": ("latency", "alpha"),
-         "measured": ("pair", "task")}
-COMPARABLE = ("x", "tokens", "runs")    # units in which another machine's value can meet print
+NEEDS = {
+    "virtual": ("latency", "alpha"),
+    "emulated": ("latency", "alpha"),
+    "measured": ("pair", "task"),
+}
+COMPARABLE = (
+    "x",
+    "tokens",
+    "runs",
+)  # units in which another machine's value can meet print
 
 
 class Wanted(NamedTuple):
@@ -73,19 +80,51 @@ class Filled:
     def kinds(self) -> tuple[str, ...]:
         return tuple(k for k in KINDS if self.values.get(k))
 
-    def add(self, row, column, metric, unit, kind, setup, value, low=None, high=None, n=None,
-            source="", note="", show=True) -> None:
+    def add(
+        self,
+        row,
+        column,
+        metric,
+        unit,
+        kind,
+        setup,
+        value,
+        low=None,
+        high=None,
+        n=None,
+        source="",
+        note="",
+        show=True,
+    ) -> None:
         """Adds a row; a value that is undefined (a run length without a rejection) is empty."""
         if value is not None and isnan(value):
             value, note = None, "; ".join(filter(None, ["undefined", note]))
-        self.rows.append(LedgerRow(self.table.paper.key, self.table.item, row, column, metric, unit,
-                                   kind, setup, value, low, high, n, source, note))
+        self.rows.append(
+            LedgerRow(
+                self.table.paper.key,
+                self.table.item,
+                row,
+                column,
+                metric,
+                unit,
+                kind,
+                setup,
+                value,
+                low,
+                high,
+                n,
+                source,
+                note,
+            )
+        )
         if show and value is not None:
             self.values.setdefault(kind, {})[row, column] = value
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
         """Relative error against print; None where either number is missing."""
-        printed, ours = (self.values.get(k, {}).get((row, column)) for k in ("paper", kind))
+        printed, ours = (
+            self.values.get(k, {}).get((row, column)) for k in ("paper", kind)
+        )
         return None if not printed or ours is None else ours / printed - 1
 
     def frame(self) -> pd.DataFrame:
@@ -94,14 +133,23 @@ class Filled:
         data = {}
         for column in self.table.column_labels:
             for kind in self.kinds:
-                data[column, kind] = [self.values[kind].get((r, column)) for r in self._labels]
-                if kind != "paper" and "paper" in self.kinds and (
-                        kind != "measured" or self.table.unit in COMPARABLE):
+                data[column, kind] = [
+                    self.values[kind].get((r, column)) for r in self._labels
+                ]
+                if (
+                    kind != "paper"
+                    and "paper" in self.kinds
+                    and (kind != "measured" or self.table.unit in COMPARABLE)
+                ):
                     name = "error" if kind == "virtual" else f"error {kind}"
-                    data[column, name] = [self.error(r, column, kind) for r in self._labels]
+                    data[column, name] = [
+                        self.error(r, column, kind) for r in self._labels
+                    ]
         index = pd.Index(self._labels, name=self.table.rows)
         frame = pd.DataFrame(list(data.values()), columns=index, dtype=float).T
-        frame.columns = pd.MultiIndex.from_tuples(data, names=[self.table.columns_are, "kind"])
+        frame.columns = pd.MultiIndex.from_tuples(
+            data, names=[self.table.columns_are, "kind"]
+        )
         return frame.dropna(axis=1, how="all")
 
     @property
@@ -136,26 +184,44 @@ def _places(table: Table) -> Iterable[tuple[str, str]]:
     rows, columns = {r for r, _, _ in table.cells}, {c for _, c, _ in table.cells}
     for row in table.row_labels or ("",):
         for column in table.column_labels:
-            if table.printed(row, column) is not None or row not in rows or column not in columns:
+            if (
+                table.printed(row, column) is not None
+                or row not in rows
+                or column not in columns
+            ):
                 yield row, column
 
 
-def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Profile) -> Wanted:
+def _wanted(
+    table: Table, row: str, column: str, s: dict, kind: str, profile: Profile
+) -> Wanted:
     accounting = s.get("accounting", "committed")
     stat = quantities.accounted(s.get("stat") or s["metric"], accounting)
     gamma = s["gamma"] if takes_gamma(s["method"]) else None
-    settings = tuple((n, s[n]) for n in parameters(s["method"]) if n in s and n != "gamma")
-    common = {"kind": kind, "method": s["method"], "gamma": gamma, "settings": settings,
-              "cancel": s.get("cancel")}
+    settings = tuple(
+        (n, s[n]) for n in parameters(s["method"]) if n in s and n != "gamma"
+    )
+    common = {
+        "kind": kind,
+        "method": s["method"],
+        "gamma": gamma,
+        "settings": settings,
+        "cancel": s.get("cancel"),
+    }
     longest = int(s.get("max_new_tokens", profile.virtual_tokens))
     if kind == "measured":
-        spec = Spec(**common, pair=s["pair"], task=s["task"],
-                    tokens=s.get("tokens") or min(longest, profile.tokens),
-                    requests=max(1, round(profile.prompts * s.get("share", 1))),
-                    sweep=profile.sweep_prompts, dtype=s.get("dtype", "auto"),
-                    length=s.get("length"),
-                    temperature=s.get("temperature", 0.0),
-                    ignore_eos=s.get("ignore_eos", accounting == "as_published"))
+        spec = Spec(
+            **common,
+            pair=s["pair"],
+            task=s["task"],
+            tokens=s.get("tokens") or min(longest, profile.tokens),
+            requests=max(1, round(profile.prompts * s.get("share", 1))),
+            sweep=profile.sweep_prompts,
+            dtype=s.get("dtype", "auto"),
+            length=s.get("length"),
+            temperature=s.get("temperature", 0.0),
+            ignore_eos=s.get("ignore_eos", accounting == "as_published"),
+        )
     else:
         tokens = min(longest, profile.virtual_tokens)
         requests = ceil(profile.virtual_tokens * s.get("sample", 1) / tokens)
@@ -163,36 +229,66 @@ def _wanted(table: Table, row: str, column: str, s: dict, kind: str, profile: Pr
             tokens = min(longest, profile.emulated_tokens)
             requests = profile.emulated_requests
         over = (s["over"], s["gamma"]) if "over" in s else None
-        spec = Spec(**common, latency=s["latency"], alpha=table.paper.alpha(s["alpha"]),
-                    tokens=tokens, requests=requests, over=over, per_token=s.get("per_token", 0.0),
-                    doubt=s.get("doubt", 0.0))
+        spec = Spec(
+            **common,
+            latency=s["latency"],
+            alpha=table.paper.alpha(s["alpha"]),
+            tokens=tokens,
+            requests=requests,
+            over=over,
+            per_token=s.get("per_token", 0.0),
+            doubt=s.get("doubt", 0.0),
+        )
     sets = _sets(table, row, column, s) if kind != "measured" else ""
-    return Wanted(row, column, kind, spec, stat, s["metric"], s["unit"],
-                  int(s.get("prompts", 0)) * longest, sets)
+    return Wanted(
+        row,
+        column,
+        kind,
+        spec,
+        stat,
+        s["metric"],
+        s["unit"],
+        int(s.get("prompts", 0)) * longest,
+        sets,
+    )
 
 
 def _sets(table: Table, row: str, column: str, s: dict) -> str:
     """What a printed cell set of its own run."""
     how = table.paper.calibration.get(s.get("alpha"))
     role = how.role(table.item, row, column) if how else ""
-    return role or ("calibration of the clock" if table.makes_clock(row, column) else "")
+    return role or (
+        "calibration of the clock" if table.makes_clock(row, column) else ""
+    )
 
 
-def fill(table: Table, profile: Profile, progress: Progress | None = None,
-         kinds: Iterable[str] = RUN) -> Filled:
+def fill(
+    table: Table,
+    profile: Profile,
+    progress: Progress | None = None,
+    kinds: Iterable[str] = RUN,
+) -> Filled:
     """Everything known of one table, from the cache where it has it."""
     return fill_all(table.paper, profile, [table.item], progress, kinds)[table.item]
 
 
-def fill_all(paper: Paper, profile: Profile, only: Iterable[str] | None = None,
-             progress: Progress | None = None, kinds: Iterable[str] = RUN) -> dict[str, Filled]:
+def fill_all(
+    paper: Paper,
+    profile: Profile,
+    only: Iterable[str] | None = None,
+    progress: Progress | None = None,
+    kinds: Iterable[str] = RUN,
+) -> dict[str, Filled]:
     """All tables of a paper (or ``only`` some), their cells run together: item -> Filled.
 
     A cell that fails leaves the rest standing and is named in its table's ``errors``."""
     chosen = {item: paper.table(item) for item in (only or paper.tables)}
     cells = {item: wanted(table, profile, kinds) for item, table in chosen.items()}
     try:
-        runs, errors = run_all([w.spec for ws in cells.values() for w in ws], progress), {}
+        runs, errors = (
+            run_all([w.spec for ws in cells.values() for w in ws], progress),
+            {},
+        )
     except CellsFailed as failure:
         runs, errors = failure.runs, failure.errors
     filled = {item: Filled(table, profile) for item, table in chosen.items()}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from speclib.errors import SpeclibError
 from speclib.experiment.cache import write_atomically
 
-KEY = 8                     # the first so many columns tell rows apart
+KEY = 8  # the first so many columns tell rows apart
 
 
 class LedgerRow(NamedTuple):
@@ -64,8 +64,10 @@ def write_ledger(path: Path, rows: Iterable[LedgerRow]) -> None:
     rows, seen = list(rows), set()
     for row in rows:
         if row[:KEY] in seen:
-            raise SpeclibError(f"two ledger rows share the key {row[:KEY]}: give them setups or "
-                               "metrics that differ")
+            raise SpeclibError(
+                f"two ledger rows share the key {row[:KEY]}: give them setups or "
+                "metrics that differ"
+            )
         seen.add(row[:KEY])
     write_atomically(path, to_csv(rows, LedgerRow._fields))
 
@@ -79,14 +81,23 @@ def read_ledger(path: Path) -> list[LedgerRow]:
     with open(path, newline="", encoding="utf-8") as file:
         header, *lines = list(csv.reader(file)) or [[]]
     if tuple(header) != LedgerRow._fields:
-        raise SpeclibError(f"{path} is no ledger: its columns are {', '.join(header)}; expected "
-                           f"{', '.join(LedgerRow._fields)}")
+        raise SpeclibError(
+            f"{path} is no ledger: its columns are {', '.join(header)}; expected "
+            f"{', '.join(LedgerRow._fields)}"
+        )
     rows = []
     for number, line in enumerate(lines, 2):
         try:
             texts = dict(zip(header, line, strict=True))
-            numbers = {name: type_(texts[name]) if texts[name] else None for name, type_ in
-                       (("value", float), ("low", float), ("high", float), ("n", int))}
+            numbers = {
+                name: type_(texts[name]) if texts[name] else None
+                for name, type_ in (
+                    ("value", float),
+                    ("low", float),
+                    ("high", float),
+                    ("n", int),
+                )
+            }
             rows.append(LedgerRow(**texts | numbers))
         except ValueError as error:
             raise SpeclibError(f"{path}, line {number}: {error}") from error

@@ -16,7 +16,7 @@ from .calibration import Calibration
 from .fill import RUN
 from .schema import SETTINGS, Paper, Table
 
-BESIDE = ("paper", "calibration", "audit")      # files of a folder that are no tables
+BESIDE = ("paper", "calibration", "audit")  # files of a folder that are no tables
 
 
 FACTS = ("key", "title", "authors", "year", "url", "arxiv", "about")
@@ -28,15 +28,26 @@ def load_paper(key: str, folder: Path | None = None) -> Paper:
     folder = folder or DATA / "papers" / key
     if not (folder / "paper.toml").exists():
         known = sorted(p.parent.name for p in (DATA / "papers").glob("*/paper.toml"))
-        raise SpeclibError(f"no paper {key!r} under {folder.parent}; known: {', '.join(known)}")
+        raise SpeclibError(
+            f"no paper {key!r} under {folder.parent}; known: {', '.join(known)}"
+        )
     raw = _read(folder / "paper.toml")
     facts = {k: v for k, v in raw.items() if k not in FACTS}
-    calibration = {name: _parse(Calibration, entry, folder / "calibration.toml", name)
-                   for name, entry in _read(folder / "calibration.toml", {}).items()}
+    calibration = {
+        name: _parse(Calibration, entry, folder / "calibration.toml", name)
+        for name, entry in _read(folder / "calibration.toml", {}).items()
+    }
     tables = [_table(path) for path in folder.glob("*.toml") if path.stem not in BESIDE]
-    paper = _parse(Paper, {k: v for k, v in raw.items() if k in FACTS} | {
-        "facts": facts, "calibration": calibration,
-        "tables": {t.item: t for t in sorted(tables, key=_place)}}, folder / "paper.toml")
+    paper = _parse(
+        Paper,
+        {k: v for k, v in raw.items() if k in FACTS}
+        | {
+            "facts": facts,
+            "calibration": calibration,
+            "tables": {t.item: t for t in sorted(tables, key=_place)},
+        },
+        folder / "paper.toml",
+    )
     for table in paper.tables.values():
         table._paper = paper
     return paper
@@ -46,7 +57,9 @@ def _table(path: Path) -> Table:
     raw = _read(path)
     table = _parse(Table, raw, path)
     if table.item != path.stem:
-        raise SpeclibError(f"{path}: item is {table.item!r}; the file's name says {path.stem!r}")
+        raise SpeclibError(
+            f"{path}: item is {table.item!r}; the file's name says {path.stem!r}"
+        )
     _check_settings(path, raw)
     return table
 
@@ -56,15 +69,21 @@ def _check_settings(path: Path, raw: dict) -> None:
     groups = {"[settings]": raw.get("settings", {})}
     for axis in ("row", "column"):
         groups |= {f'[{axis}."{label}"]': s for label, s in raw.get(axis, {}).items()}
-    groups |= {f"{where}.{kind}": own[kind] for where, own in groups.items() for kind in RUN
-               if kind in own}
+    groups |= {
+        f"{where}.{kind}": own[kind]
+        for where, own in groups.items()
+        for kind in RUN
+        if kind in own
+    }
     texts = " ".join(str(v) for s in groups.values() for v in s.values())
     known = SETTINGS | {*RUN} | set(re.findall(r"\{(\w+)\}", texts))
     for where, settings in groups.items():
         for name in settings:
             if name not in known:
-                raise SpeclibError(f"{path}: {where} has the unknown setting {name!r}; known: "
-                                   f"{', '.join(sorted(known))}")
+                raise SpeclibError(
+                    f"{path}: {where} has the unknown setting {name!r}; known: "
+                    f"{', '.join(sorted(known))}"
+                )
 
 
 def _read(path: Path, default: dict | None = None) -> dict:
@@ -80,16 +99,31 @@ def _parse(model, raw: dict, path: Path, entry: str | None = None):
     try:
         return model(**raw)
     except ValidationError as error:
-        lines = [f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors()]
-        known = f" (known keys: {', '.join(model.model_fields)})" if any(
-            e["type"] == "extra_forbidden" and len(e["loc"]) == 1 for e in error.errors()) else ""
+        lines = [
+            f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors()
+        ]
+        known = (
+            f" (known keys: {', '.join(model.model_fields)})"
+            if any(
+                e["type"] == "extra_forbidden" and len(e["loc"]) == 1
+                for e in error.errors()
+            )
+            else ""
+        )
         where = f"{path}, entry {entry!r}" if entry else str(path)
         raise SpeclibError(f"{where}: {'; '.join(lines)}{known}") from error
 
 
 def _place(table: Table) -> tuple:
     """Figures, tables, theorems, by number; then those of a blog, then our own ("extra")."""
-    word, number = re.fullmatch(r"(.*?)-(\w+)", table.item.replace("blog-figure", "z")).groups()
+    word, number = re.fullmatch(
+        r"(.*?)-(\w+)", table.item.replace("blog-figure", "z")
+    ).groups()
     digits = re.match(r"\d+", number)
-    return ("figure", "table", "theorem", "z").index(word) if word in (
-        "figure", "table", "theorem", "z") else 9, int(digits[0]) if digits else 0, number
+    return (
+        ("figure", "table", "theorem", "z").index(word)
+        if word in ("figure", "table", "theorem", "z")
+        else 9,
+        int(digits[0]) if digits else 0,
+        number,
+    )

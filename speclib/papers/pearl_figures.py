@@ -27,9 +27,9 @@ from speclib.worlds.virtual import Virtual
 from . import dsi_heatmaps as maps
 from .schema import Step, Table
 
-LENGTHS = "best_draft_length"       # a curve: a row per iteration
-DRAWN = (LENGTHS, "draft_over_verify")                 # on the virtual clock, from one trace
-SHOWN = 60                          # iterations of a series
+LENGTHS = "best_draft_length"  # a curve: a row per iteration
+DRAWN = (LENGTHS, "draft_over_verify")  # on the virtual clock, from one trace
+SHOWN = 60  # iterations of a series
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Replay:
     pieces: dict[int, str]
     committed: tuple[tuple[str, ...], ...]
     accepted: tuple[int, ...]
-    starts: tuple[float, ...]       # in draft passes
+    starts: tuple[float, ...]  # in draft passes
 
 
 @dataclass(frozen=True)
@@ -69,21 +69,35 @@ def draw(filled) -> None:
 def replay(table: Table) -> Replay:
     """Runs the table's method on a draft that proposes the printed drafts and a target that
     answers as printed; gamma and costs are the table's settings."""
-    vocabulary = ["", *dict.fromkeys(t for s in table.steps for t in
-                                     (*s.block, *s.draft, *s.committed))]
+    vocabulary = [
+        "",
+        *dict.fromkeys(
+            t for s in table.steps for t in (*s.block, *s.draft, *s.committed)
+        ),
+    ]
     ids = {token: i for i, token in enumerate(vocabulary)}
     gamma, latency = table.settings["gamma"], _latency(table)
     draft, target = _lines(table.steps, ids, gamma)
-    world = Virtual({"draft": Scripted(draft, len(ids)), "target": Scripted(target, len(ids))},
-                    latency)
-    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=sum(
-        len(s.committed) for s in table.steps))
+    world = Virtual(
+        {"draft": Scripted(draft, len(ids)), "target": Scripted(target, len(ids))},
+        latency,
+    )
+    world.begin(
+        (BOS,),
+        sampler=Sampler(),
+        coins=Coins(),
+        limit=sum(len(s.committed) for s in table.steps),
+    )
     METHODS[table.settings["method"]](world, gamma=gamma)
     trace = world.end(method=table.settings["method"], gamma=gamma, prompt=[BOS])
     commits = [e.tokens for e in trace.commits]
-    return Replay(trace, dict(enumerate(vocabulary)),
-                  tuple(tuple(vocabulary[t] for t in tokens) for tokens in commits),
-                  _accepted(trace), _starts(trace, latency))
+    return Replay(
+        trace,
+        dict(enumerate(vocabulary)),
+        tuple(tuple(vocabulary[t] for t in tokens) for tokens in commits),
+        _accepted(trace),
+        _starts(trace, latency),
+    )
 
 
 def _latency(table: Table) -> Latency:
@@ -101,7 +115,10 @@ def _lines(steps: tuple[Step, ...], ids: dict[str, int], gamma: int):
         drafted = [ids[t] for t in step.draft]
         block = [ids[t] for t in step.block]
         block += [BOS] * (gamma - len(block)) if block else []
-        base = (*text[: len(text) - (1 if block else 0)], *block)   # its first token is committed
+        base = (
+            *text[: len(text) - (1 if block else 0)],
+            *block,
+        )  # its first token is committed
         draft |= {(*base, *drafted[:i]): token for i, token in enumerate(drafted)}
         for token in step.committed:
             target[text] = ids[token]
@@ -111,10 +128,16 @@ def _lines(steps: tuple[Step, ...], ids: dict[str, int], gamma: int):
 
 def _accepted(trace: Trace) -> tuple[int, ...]:
     """Drafts accepted per commit: tested drafts and committed tokens pair off one to one."""
-    tested = [o for e in trace.operations if e.op == "propose" for o in e.outcome if o != "wasted"]
+    tested = [
+        o
+        for e in trace.operations
+        if e.op == "propose"
+        for o in e.outcome
+        if o != "wasted"
+    ]
     counts, at = [], 0
     for commit in trace.commits:
-        counts.append(tested[at:at + len(commit.tokens)].count("accepted"))
+        counts.append(tested[at : at + len(commit.tokens)].count("accepted"))
         at += len(commit.tokens)
     return tuple(counts)
 
@@ -134,15 +157,28 @@ def _draw_steps(filled, replayed: Replay) -> None:
         start = replayed.starts[i]
         row = f"T={start:g}{'t' if start else ''}" if table.rows == "start" else str(i)
         note = "committed: " + " ".join(committed)
-        for column, value in (("accepted", replayed.accepted[i]), ("committed", len(committed))):
-            filled.add(row, column, table.metric, table.unit, "virtual",
-                       table.settings.get("latency", f"c={table.settings.get('c')}"),
-                       float(value), n=1, source="printed drafts and answers, replayed",
-                       note=note if column == "committed" else "")
+        for column, value in (
+            ("accepted", replayed.accepted[i]),
+            ("committed", len(committed)),
+        ):
+            filled.add(
+                row,
+                column,
+                table.metric,
+                table.unit,
+                "virtual",
+                table.settings.get("latency", f"c={table.settings.get('c')}"),
+                float(value),
+                n=1,
+                source="printed drafts and answers, replayed",
+                note=note if column == "committed" else "",
+            )
 
 
 # -- best draft length ---------------------------------------------------------------------------
-def best_lengths(agrees: Sequence[bool], commits: Sequence[Event], gamma: int) -> Series:
+def best_lengths(
+    agrees: Sequence[bool], commits: Sequence[Event], gamma: int
+) -> Series:
     """At each iteration of a run: how many drafts from there on the target would accept.
 
     ``agrees`` says where draft and target choose the same token along the committed text; the
@@ -150,8 +186,11 @@ def best_lengths(agrees: Sequence[bool], commits: Sequence[Event], gamma: int) -
     ends = np.append(np.flatnonzero(~np.asarray(agrees)), len(agrees))
     starts = np.cumsum([0] + [len(e.tokens) for e in commits])[:-1]
     at = np.searchsorted(ends, starts)[:SHOWN]
-    return Series(tuple(int(ends[i] - s) for i, s in zip(at, starts, strict=False)), gamma,
-                  int((at < len(ends) - 1).sum()))
+    return Series(
+        tuple(int(ends[i] - s) for i, s in zip(at, starts, strict=False)),
+        gamma,
+        int((at < len(ends) - 1).sum()),
+    )
 
 
 def virtual_lengths(spec: Spec) -> Series:
@@ -167,36 +206,73 @@ def virtual_lengths(spec: Spec) -> Series:
 def _draw_lengths(filled, _row: str) -> None:
     for column in filled.table.column_labels:
         spec = _spec(filled, "", column)
-        add_lengths(filled, column, "virtual", spec.latency, virtual_lengths(spec),
-                    f"data/latency/{spec.latency}.toml", f"alpha {spec.alpha:g}")
+        add_lengths(
+            filled,
+            column,
+            "virtual",
+            spec.latency,
+            virtual_lengths(spec),
+            f"data/latency/{spec.latency}.toml",
+            f"alpha {spec.alpha:g}",
+        )
 
 
-def add_lengths(filled, column: str, kind: str, setup: str, series: Series, source: str,
-                note: str) -> None:
+def add_lengths(
+    filled, column: str, kind: str, setup: str, series: Series, source: str, note: str
+) -> None:
     """A row per iteration."""
     table, filled.figure = filled.table, series
     for i, length in enumerate(series.values, 1):
         cut = "" if i <= series.whole else "; at least, since the output ends there"
-        filled.add(str(i), column, table.metric, table.unit, kind, setup, float(length),
-                   n=1, source=source, note=f"{note}; the run's window is {series.gamma}{cut}")
+        filled.add(
+            str(i),
+            column,
+            table.metric,
+            table.unit,
+            kind,
+            setup,
+            float(length),
+            n=1,
+            source=source,
+            note=f"{note}; the run's window is {series.gamma}{cut}",
+        )
 
 
 # -- time per phase ------------------------------------------------------------------------------
 def _draw_phases(filled, row: str) -> None:
     """Median time of a drafting phase over that of a verification."""
     table = filled.table
-    for column in (c for c in table.column_labels if "latency" in table.setting(row, c)):
+    for column in (
+        c for c in table.column_labels if "latency" in table.setting(row, c)
+    ):
         spec = _spec(filled, row, column)
         trace = filled.figure = example(spec)
-        phase = {op: median(e.dur for e in trace.operations if e.op == op)
-                 for op in ("propose", "score")}
-        filled.add(row, column, table.metric, table.unit, "virtual", spec.latency,
-                   phase["propose"] / phase["score"], n=1, note=f"gamma {spec.gamma}",
-                   source=f"data/latency/{spec.latency}.toml")
+        phase = {
+            op: median(e.dur for e in trace.operations if e.op == op)
+            for op in ("propose", "score")
+        }
+        filled.add(
+            row,
+            column,
+            table.metric,
+            table.unit,
+            "virtual",
+            spec.latency,
+            phase["propose"] / phase["score"],
+            n=1,
+            note=f"gamma {spec.gamma}",
+            source=f"data/latency/{spec.latency}.toml",
+        )
 
 
 def _spec(filled, row: str, column: str) -> Spec:
     s, tokens = filled.table.setting(row, column), 1024
-    return Spec(kind="virtual", method=s["method"], gamma=s["gamma"], latency=s["latency"],
-                alpha=filled.table.paper.alpha(s["alpha"]), tokens=tokens,
-                requests=max(1, filled.profile.virtual_tokens // tokens))
+    return Spec(
+        kind="virtual",
+        method=s["method"],
+        gamma=s["gamma"],
+        latency=s["latency"],
+        alpha=filled.table.paper.alpha(s["alpha"]),
+        tokens=tokens,
+        requests=max(1, filled.profile.virtual_tokens // tokens),
+    )

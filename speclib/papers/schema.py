@@ -15,13 +15,21 @@ from speclib.methods import METHODS, parameters
 
 from .calibration import Calibration
 
-SETTINGS = {*("method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
-              "printed_c prompts script c tokens dtype share over cancel per_token books rule "
-              "about_rule sample accounting doubt ignore_eos length temperature layers "
-              "state").split(),
-            *(name for method in METHODS for name in parameters(method))}
-MethodSetting = bool | str | int | float | tuple[str | int | float, ...]  # a tuple: the fastest of
-Settings = dict[str, MethodSetting | dict[str, MethodSetting]]        # a dict: those of one kind
+SETTINGS = {
+    *(
+        "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
+        "printed_c prompts script c tokens dtype share over cancel per_token books rule "
+        "about_rule sample accounting doubt ignore_eos length temperature layers "
+        "state"
+    ).split(),
+    *(name for method in METHODS for name in parameters(method)),
+}
+MethodSetting = (
+    bool | str | int | float | tuple[str | int | float, ...]
+)  # a tuple: the fastest of
+Settings = dict[
+    str, MethodSetting | dict[str, MethodSetting]
+]  # a dict: those of one kind
 
 
 class _Strict(BaseModel):
@@ -129,12 +137,16 @@ class Table(_Strict):
     def printed(self, row: str, column: str) -> float | None:
         return next((v for r, c, v in self.cells if (r, c) == (row, column)), None)
 
-    def setting(self, row: str, column: str, kind: str = "") -> dict[str, MethodSetting]:
+    def setting(
+        self, row: str, column: str, kind: str = ""
+    ) -> dict[str, MethodSetting]:
         """All settings of a cell: the table's, its column's, its row's, in each of them those of
         its ``kind`` last; "{name}" filled in."""
         merged = {"metric": self.metric, "unit": self.unit, "decimals": self.decimals}
         for own in (self.settings, self.column.get(column, {}), self.row.get(row, {})):
-            merged |= {k: v for k, v in own.items() if not isinstance(v, dict)} | own.get(kind, {})
+            merged |= {
+                k: v for k, v in own.items() if not isinstance(v, dict)
+            } | own.get(kind, {})
         return {k: _substitute(v, merged) for k, v in merged.items()}
 
     def makes_clock(self, row: str, column: str) -> bool:
@@ -162,8 +174,9 @@ class Paper(_Strict):
 
     def table(self, item: str) -> Table:
         if item not in self.tables:
-            raise SpeclibError(f"paper {self.key!r} has no {item!r}; it has: "
-                               f"{', '.join(self.tables)}")
+            raise SpeclibError(
+                f"paper {self.key!r} has no {item!r}; it has: {', '.join(self.tables)}"
+            )
         return self.tables[item]
 
     def printed(self, item: str, row: str, column: str) -> float | None:
@@ -179,18 +192,21 @@ class Paper(_Strict):
             return float(name)
         file = f"data/papers/{self.key}/calibration.toml"
         if name not in self.calibration:
-            raise SpeclibError(f"{file} has no entry {name!r}; it has: "
-                               f"{', '.join(self.calibration)}")
+            raise SpeclibError(
+                f"{file} has no entry {name!r}; it has: {', '.join(self.calibration)}"
+            )
         return self.calibration[name].alpha(self.printed, f"{file}, entry {name!r}")
 
 
 def _substitute(value, settings: dict):
-    """"{name}" alone is the setting itself; inside a longer string it is its text."""
+    """ "{name}" alone is the setting itself; inside a longer string it is its text."""
     if not isinstance(value, str) or "{" not in value:
         return value
     inner = value[1:-1]
     try:
         return settings[inner] if inner in settings else value.format(**settings)
     except KeyError as error:
-        raise SpeclibError(f"a setting refers to {value!r}, and there is no setting {error}: give "
-                           "it to the cell's row, column or table") from error
+        raise SpeclibError(
+            f"a setting refers to {value!r}, and there is no setting {error}: give "
+            "it to the cell's row, column or table"
+        ) from error

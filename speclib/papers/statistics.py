@@ -32,12 +32,15 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "speedup_e2e": lambda s, plain, _: s.decode_speed_e2e / plain.decode_speed_e2e,
     "decode_speed": lambda s, *_: s.decode_speed,
     # seconds per request, in passes of the target
-    "passes": lambda s, plain, _: s.seconds / s.requests / (plain.seconds / plain.tokens),
+    "passes": lambda s, plain, _: (
+        s.seconds / s.requests / (plain.seconds / plain.tokens)
+    ),
     "mat": lambda s, *_: s.mat,
     "run_length": lambda s, *_: s.run_length,
     # a run's tokens: the accepted drafts and the token that replaces the rejected one
-    "run_tokens": lambda s, *_: (s.accepted + s.rejected) / s.rejected if s.rejected
-    else float("nan"),
+    "run_tokens": lambda s, *_: (
+        (s.accepted + s.rejected) / s.rejected if s.rejected else float("nan")
+    ),
     "acceptance_rate": lambda s, *_: s.acceptance_rate,
     "draft_runs": lambda s, _, x: s.draft_runs / s.tokens * x.tokens,
     "target_runs": lambda s, _, x: s.target_runs / s.tokens * x.tokens,
@@ -46,8 +49,9 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "verify_per_step": lambda s, *_: s.per_step(s.step_verify),
     "draft_per_step": lambda s, *_: s.per_step(s.step_draft),
     "target_per_step": lambda s, *_: s.per_step(s.step_target),
-    "draft_over_verify": lambda s, *_: s.step_draft / s.step_target if s.step_target
-    else float("nan"),
+    "draft_over_verify": lambda s, *_: (
+        s.step_draft / s.step_target if s.step_target else float("nan")
+    ),
     "seconds_per_step": lambda s, *_: s.per_step(s.step_seconds),
     # seconds per 100 tokens, after the first commit
     "seconds": lambda s, *_: s.per_100(s.step_seconds),
@@ -62,7 +66,9 @@ QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
     "accepted_share": lambda s, _, x: s.accepted / (s.rounds * x.gamma),
     "drafted_per_round": lambda s, *_: s.drafted_per_round,
     "ttft": lambda s, *_: s.ttft / s.requests,
-    "ttft_over_plain": lambda s, plain, _: s.ttft / s.requests / (plain.ttft / plain.requests),
+    "ttft_over_plain": lambda s, plain, _: (
+        s.ttft / s.requests / (plain.ttft / plain.requests)
+    ),
     # as published code counts: prefill, unverified drafts; plain decoding has none
     "published_speed": lambda s, *_: s.published_speed,
     "published_speedup": lambda s, plain, _: s.published_speed / plain.published_speed,
@@ -83,7 +89,9 @@ PUBLISHED = {"speedup": "published_speedup", "decode_speed": "published_speed"}
 def accounted(stat: str, accounting: str) -> str:
     """The statistic that a cell with this ``accounting`` reads."""
     if accounting not in ("committed", "as_published"):
-        raise SpeclibError(f"accounting is {accounting!r}: give 'committed' or 'as_published'")
+        raise SpeclibError(
+            f"accounting is {accounting!r}: give 'committed' or 'as_published'"
+        )
     return PUBLISHED.get(stat, stat) if accounting == "as_published" else stat
 
 
@@ -94,7 +102,9 @@ def value(name: str, run, tokens: int = 0) -> float:
     if name in SPREADS:
         n = len(run.stats)
         return SPREADS[name](_speeds(run), np.ones(n, int)) if n > 1 else float("nan")
-    return _of(name)(total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens))
+    return _of(name)(
+        total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens)
+    )
 
 
 def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
@@ -114,10 +124,17 @@ def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
     elif name in SPREADS:
         found = np.array([SPREADS[name](_speeds(run), drawn) for drawn in times])
     else:
-        sums = [times @ np.array([astuple(s) for s in many]) for many in (run.stats, run.baseline)]
+        sums = [
+            times @ np.array([astuple(s) for s in many])
+            for many in (run.stats, run.baseline)
+        ]
         context, quantity = Context(run.gamma, run.c, tokens), _of(name)
-        found = np.array([quantity(Stats(*a), Stats(*b), context)
-                          for a, b in zip(*(s.tolist() for s in sums), strict=True)])
+        found = np.array(
+            [
+                quantity(Stats(*a), Stats(*b), context)
+                for a, b in zip(*(s.tolist() for s in sums), strict=True)
+            ]
+        )
     return None if np.isnan(found).all() else found
 
 
@@ -138,11 +155,18 @@ def departures(run) -> str:
     leaves it first, and how close the target's choice was there. Samples are not compared."""
     if run.spec.temperature:
         return f"sampled at temperature {run.spec.temperature:g}"
-    found = [f"after {at} tokens, top-2 logit gap {gap:.2g}" for at, gap in
-             zip(run.facts["differs"], run.facts["gap"], strict=True) if at is not None]
+    found = [
+        f"after {at} tokens, top-2 logit gap {gap:.2g}"
+        for at, gap in zip(run.facts["differs"], run.facts["gap"], strict=True)
+        if at is not None
+    ]
     n = len(run.stats)
-    return "; ".join([f"output of plain decoding: {n - len(found)} of {n}",
-                      *(f"first divergence {where}" for where in found)])
+    return "; ".join(
+        [
+            f"output of plain decoding: {n - len(found)} of {n}",
+            *(f"first divergence {where}" for where in found),
+        ]
+    )
 
 
 def told(spec, run) -> list[str]:
@@ -151,16 +175,25 @@ def told(spec, run) -> list[str]:
     parts = [" ".join([*(f"{name} {value}," for name, value in chosen)]).rstrip(",")]
     parts[0] += f", best of {run.facts['of']}" if "of" in run.facts else ""
     parts += [f"cancel {spec.cancel}"] if spec.cancel else []
-    parts += [f"each further token fed: +{spec.per_token:.1%} of a pass"] if spec.per_token else []
+    parts += (
+        [f"each further token fed: +{spec.per_token:.1%} of a pass"]
+        if spec.per_token
+        else []
+    )
     parts += [f"assumed: doubt {spec.doubt:g}"] if spec.doubt else []
     parts += ["end tokens ignored"] if spec.ignore_eos else []
     parts += [f"prompts of {spec.length} tokens"] if spec.length else []
     over = run.facts.get("over")
-    return [*filter(None, parts), *([f"over {over[0]}, gamma {over[1]}"] if over else [])]
+    return [
+        *filter(None, parts),
+        *([f"over {over[0]}, gamma {over[1]}"] if over else []),
+    ]
 
 
 def _of(name: str):
     if name not in QUANTITIES:
-        raise SpeclibError(f"unknown statistic {name!r}; known: "
-                           f"{', '.join([*QUANTITIES, *SHARES, *SPREADS])}")
+        raise SpeclibError(
+            f"unknown statistic {name!r}; known: "
+            f"{', '.join([*QUANTITIES, *SHARES, *SPREADS])}"
+        )
     return QUANTITIES[name]

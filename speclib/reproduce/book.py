@@ -40,7 +40,11 @@ class Page:
 
 def kinds(measured: bool = True) -> tuple[str, ...]:
     """The kinds of number this installation can produce: without torch, none that is measured."""
-    return ("virtual", "emulated", *(["measured"] if measured and find_spec("torch") else []))
+    return (
+        "virtual",
+        "emulated",
+        *(["measured"] if measured and find_spec("torch") else []),
+    )
 
 
 class Book:
@@ -65,57 +69,75 @@ class Book:
 
     def item(self, name: str) -> Filled:
         if name not in self.filled:
-            raise SpeclibError(f"{self.paper.key} has no {name!r}; it has: "
-                               f"{', '.join(self.filled)}")
+            raise SpeclibError(
+                f"{self.paper.key} has no {name!r}; it has: {', '.join(self.filled)}"
+            )
         return self.filled[name]
 
     def show(self, name: str) -> Page:
         """What the item claims, its numbers side by side, verdicts with reasons, errata."""
         from speclib.views.tables.html import section_html
         from speclib.views.tables.markdown import section_md
+
         filled = self.item(name)
         return Page(section_html(filled, self.others), section_md(filled, self.others))
 
     def chart(self, name: str):
         """A plotly figure; None where the table says it all."""
         from speclib.views.charts.choose import chart
+
         return chart(self.item(name))
 
     def timeline(self, name: str, column: str | None = None, *, tokens: int = 24):
         """The item's own timeline (printed steps replayed), or the runs behind ``column`` of a
         table: one request by each method, measured if it was, on one axis; its first ``tokens``."""
         from speclib.views.timeline.widget import timeline
+
         filled = self.item(name)
         drawn = filled.figure
-        if column is None and hasattr(drawn, "pieces"):     # printed tokens: words without spaces
+        if column is None and hasattr(
+            drawn, "pieces"
+        ):  # printed tokens: words without spaces
             words = {i: f" {word}" for i, word in drawn.pieces.items()}
             return timeline(SimpleNamespace(trace=drawn.trace, pieces=words))
         runs = _runs(filled, column)
-        return timeline(*runs.values(), labels=list(runs), until=_until(runs.values(), tokens))
+        return timeline(
+            *runs.values(), labels=list(runs), until=_until(runs.values(), tokens)
+        )
 
     def summary(self) -> Page:
         """Per kind: cells filled, claims by verdict."""
         from speclib.views.tables.html import summary_html
         from speclib.views.tables.markdown import summary_md
+
         return Page(summary_html(self.filled), summary_md(self.filled))
 
 
 def of_another_machine(row: LedgerRow) -> bool:
     """Whether a ledger row was timed elsewhere: ``setup`` is <pair>@<machine>/..., or emulated
     <latency>@<machine>."""
-    return "@" in row.setup and row.setup.partition("@")[2].split("/")[0] != machine.name()
+    return (
+        "@" in row.setup and row.setup.partition("@")[2].split("/")[0] != machine.name()
+    )
 
 
 def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
     """What a timeline shows of each run in ``column``, by label: its first request's trace and
     the text of its tokens. The measured ones, where there are any; else virtual, else emulated."""
     from speclib.experiment.engines.virtual import example
-    found = {(row, kind): run for (row, at, kind), run in filled.runs.items() if at == column}
+
+    found = {
+        (row, kind): run for (row, at, kind), run in filled.runs.items() if at == column
+    }
     if not found:
         columns = ", ".join(dict.fromkeys(c for _, c, _ in filled.runs)) or "none"
-        raise SpeclibError(f"{filled.table.item} has no runs in column {column!r}; columns with "
-                           f"runs: {columns}")
-    best = next(k for k in ("measured", "virtual", "emulated") if k in {k for _, k in found})
+        raise SpeclibError(
+            f"{filled.table.item} has no runs in column {column!r}; columns with "
+            f"runs: {columns}"
+        )
+    best = next(
+        k for k in ("measured", "virtual", "emulated") if k in {k for _, k in found}
+    )
     shown = {}
     for (row, kind), run in found.items():
         if kind == best:

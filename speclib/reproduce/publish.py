@@ -29,23 +29,36 @@ from .book import Book, of_another_machine
 def tables(book: Book) -> None:
     """Writes ledger.csv, claims.csv and <paper>.md."""
     from speclib.views.tables.markdown import paper_md
+
     key, ledger = book.paper.key, paths.REPORTS / "ledger.csv"
     held = read_ledger(ledger) if ledger.exists() else []
     ours = [row for filled in book.filled.values() for row in filled.rows]
-    write_ledger(ledger, sorted(merge(ours, [r for r in held if _keeps(r, book)]),
-                                key=lambda r: r.paper))
+    write_ledger(
+        ledger,
+        sorted(
+            merge(ours, [r for r in held if _keeps(r, book)]), key=lambda r: r.paper
+        ),
+    )
     claims = [row for filled in book.filled.values() for row in filled.claims]
-    others = [row for row in read_claims(paths.REPORTS / "claims.csv") if row.paper != key]
-    write_claims(paths.REPORTS / "claims.csv", sorted(others + claims, key=lambda r: r.paper))
-    cache.write_atomically(paths.REPORTS / f"{key}.md",
-                           paper_md(book.paper, book.filled, book.others))
+    others = [
+        row for row in read_claims(paths.REPORTS / "claims.csv") if row.paper != key
+    ]
+    write_claims(
+        paths.REPORTS / "claims.csv", sorted(others + claims, key=lambda r: r.paper)
+    )
+    cache.write_atomically(
+        paths.REPORTS / f"{key}.md", paper_md(book.paper, book.filled, book.others)
+    )
 
 
 def _keeps(row: LedgerRow, book: Book) -> bool:
     """Whether a row of the ledger stays: another paper's, another machine's, or a number of a kind
     that this call did not look at."""
-    return (row.paper != book.paper.key or of_another_machine(row)
-            or (row.kind not in ("paper", *book.kinds) and row.value is not None))
+    return (
+        row.paper != book.paper.key
+        or of_another_machine(row)
+        or (row.kind not in ("paper", *book.kinds) and row.value is not None)
+    )
 
 
 def read_claims(path: Path) -> list[ClaimRow]:
@@ -59,7 +72,9 @@ def merge_ledger(path: Path) -> int:
     """Adds the rows of another ledger to ours; where a key is in both, ours stays. Returns how
     many rows are new. Raises SpeclibError if it is no ledger."""
     if not path.is_file():
-        raise SpeclibError(f"no ledger {path}: give the path of another machine's ledger.csv")
+        raise SpeclibError(
+            f"no ledger {path}: give the path of another machine's ledger.csv"
+        )
     ours = paths.REPORTS / "ledger.csv"
     held = read_ledger(ours) if ours.exists() else []
     both = merge(held, [row for row in read_ledger(path) if of_another_machine(row)])
@@ -82,6 +97,7 @@ def page(book: Book, executed: Path) -> None:
     from plotly.offline import get_plotlyjs
 
     from speclib.views.pages import notebook_page
+
     cache.write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
     html = notebook_page(executed.read_text("utf-8"), book.paper.title)
     cache.write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
@@ -90,10 +106,13 @@ def page(book: Book, executed: Path) -> None:
 def index(book: Book) -> None:
     """Writes index.html: the summary of this paper beside those of papers made before."""
     from speclib.views.pages import index_page, summary
+
     folder = paths.CACHE / "reports"
     entry = summary(book.paper, book.filled, book.profile.name) | {"made": made()}
     cache.write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))
-    entries = [json.loads(p.read_text("utf-8")) for p in sorted(folder.glob("*.summary.json"))]
+    entries = [
+        json.loads(p.read_text("utf-8")) for p in sorted(folder.glob("*.summary.json"))
+    ]
     cache.write_atomically(paths.REPORTS / "index.html", index_page(entries, facts()))
 
 
@@ -104,12 +123,21 @@ def made() -> str:
 
 def commit() -> str:
     """Short hash of the working tree's commit, marked where files differ; empty without git."""
+
     def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(paths.ROOT), *words], capture_output=True,
-                              text=True, check=True, timeout=20).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(paths.ROOT), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout.strip()
+
     try:
         changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
+        return git("rev-parse", "--short", "HEAD") + (
+            " with changes" if changed else ""
+        )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
 

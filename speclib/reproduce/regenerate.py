@@ -18,7 +18,7 @@ from speclib import paths
 from speclib.errors import SpeclibError
 from speclib.experiment import cache, machine
 
-SOURCES = ("*.py", "*.js", "*.css")         # of the package
+SOURCES = ("*.py", "*.js", "*.css")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
 RUNNERS = ("papermill", "nbconvert", "ipykernel")
 SAY = partial(print, flush=True)
@@ -39,16 +39,23 @@ def known() -> list[str]:
     return sorted(p.parent.name for p in (paths.DATA / "papers").glob("*/paper.toml"))
 
 
-def reproduce(only: Iterable[str] = (), *, quick: bool = False, measured: bool = True,
-              say: Callable[[str], None] = SAY) -> Outcome:
+def reproduce(
+    only: Iterable[str] = (),
+    *,
+    quick: bool = False,
+    measured: bool = True,
+    say: Callable[[str], None] = SAY,
+) -> Outcome:
     """Regenerates ``reports/`` for all papers, or ``only`` some. Raises SpeclibError for an
     unknown paper; cells that fail are in the outcome, and everything else is written."""
     chosen, outcome = list(only) or known(), Outcome()
     cache.sweep(paths.REPORTS, paths.CACHE / "reports", cache.folder())
     for key in chosen:
         if key not in known():
-            raise SpeclibError(f"no paper {key!r} under {paths.DATA / 'papers'}; known: "
-                               f"{', '.join(known())}")
+            raise SpeclibError(
+                f"no paper {key!r} under {paths.DATA / 'papers'}; known: "
+                f"{', '.join(known())}"
+            )
         asked = fingerprint(key, quick, measured)
         if is_current(key, asked):
             outcome.current.append(key)
@@ -61,18 +68,23 @@ def reproduce(only: Iterable[str] = (), *, quick: bool = False, measured: bool =
         else:
             _stamp(key, asked)
     if outcome.done:
-        for key in known():                 # the index is shared: its change outdates no paper
+        for key in known():  # the index is shared: its change outdates no paper
             _restamp(key)
     return outcome
 
 
-def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) -> dict[str, str]:
+def _paper(
+    key: str, quick: bool, measured: bool, say: Callable[[str], None]
+) -> dict[str, str]:
     """One paper, from cells to pages. Returns the cells that failed."""
     from . import publish
     from .book import Book
+
     book = Book(key, quick=quick, measured=measured)
     if measured and "measured" not in book.kinds:
-        say("torch is not installed: no measured numbers. `pip install -e '.[models]'` adds it")
+        say(
+            "torch is not installed: no measured numbers. `pip install -e '.[models]'` adds it"
+        )
     say(f"{key}: filling {len(book.paper.tables)} tables ({book.profile.name} profile)")
     failed = {name: why for f in book.filled.values() for name, why in f.errors.items()}
     publish.tables(book)
@@ -86,15 +98,21 @@ def _paper(key: str, quick: bool, measured: bool, say: Callable[[str], None]) ->
 def _page(book, say: Callable[[str], None]) -> dict[str, str]:
     """Runs the paper's notebook and makes its page. Returns why there is none, if it failed."""
     from . import notebooks, publish
+
     key, source = book.paper.key, notebook(book.paper.key)
     missing = [tool for tool in RUNNERS if find_spec(tool) is None]
     if missing:
-        say(f"{', '.join(missing)} not installed: no {key}.html. `pip install -e '.[notebooks]'`")
+        say(
+            f"{', '.join(missing)} not installed: no {key}.html. `pip install -e '.[notebooks]'`"
+        )
     if missing or not source.is_file():
         return {}
     say(f"{key}: running {source.relative_to(paths.ROOT)}")
-    given = {"paper": key, "quick": book.profile.name == "quick",
-             "measured": "measured" in book.kinds}
+    given = {
+        "paper": key,
+        "quick": book.profile.name == "quick",
+        "measured": "measured" in book.kinds,
+    }
     try:
         publish.page(book, notebooks.run(source, paths.REPORTS / f"{key}.ipynb", given))
     except SpeclibError as error:
@@ -111,11 +129,22 @@ def fingerprint(key: str, quick: bool, measured: bool) -> str:
     """A hash of all that the reports of a paper depend on, this machine included."""
     data, package = paths.DATA, cache.PACKAGE
     files = [f for pattern in SOURCES for f in sorted(package.rglob(pattern))]
-    files += [f for folder in (f"papers/{key}", "latency", "pairs", "prompts")
-              for f in sorted((data / folder).rglob("*")) if f.is_file()]
+    files += [
+        f
+        for folder in (f"papers/{key}", "latency", "pairs", "prompts")
+        for f in sorted((data / folder).rglob("*"))
+        if f.is_file()
+    ]
     files += [data / "models" / "SHA256SUMS", notebook(key)]
-    return cache.digest(key, quick, measured, machine.environment(), [_version(t) for t in TOOLS],
-                        *(f.name for f in files), cache.data(*files))
+    return cache.digest(
+        key,
+        quick,
+        measured,
+        machine.environment(),
+        [_version(t) for t in TOOLS],
+        *(f.name for f in files),
+        cache.data(*files),
+    )
 
 
 def _version(package: str) -> str:
@@ -127,7 +156,10 @@ def _version(package: str) -> str:
 
 def outputs(key: str) -> list[Path]:
     """The files that a paper's reports consist of."""
-    own = [f"{key}.md", *([f"{key}.html", f"{key}.ipynb"] if notebook(key).is_file() else [])]
+    own = [
+        f"{key}.md",
+        *([f"{key}.html", f"{key}.ipynb"] if notebook(key).is_file() else []),
+    ]
     return [paths.REPORTS / name for name in (*own, *SHARED)]
 
 
@@ -145,7 +177,9 @@ def _read_stamp(key: str) -> dict:
 def is_current(key: str, asked: str) -> bool:
     """Whether nothing changed since the reports were made, and they are as they were made."""
     stamp = _read_stamp(key)
-    return stamp.get("inputs") == asked and stamp.get("outputs") == _digests(outputs(key))
+    return stamp.get("inputs") == asked and stamp.get("outputs") == _digests(
+        outputs(key)
+    )
 
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:

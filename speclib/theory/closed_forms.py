@@ -14,7 +14,7 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 
-GAMMAS = range(1, 33)       # windows searched for the best one
+GAMMAS = range(1, 33)  # windows searched for the best one
 
 
 def geometric(alpha: float, n: int) -> float:
@@ -56,19 +56,24 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
     that over 1 - alpha. Source: ours, from Algorithm 2 of Liu et al. 2025.
     """
     block = geometric(alpha, gamma)
-    rejected = (1 - alpha) * block                      # 1 - alpha^gamma, exact near alpha = 1
+    rejected = (1 - alpha) * block  # 1 - alpha^gamma, exact near alpha = 1
     return block / (rejected + alpha)
 
 
-def pearl_speed(alpha: float, gamma: int, draft: float, target: float,
-                without: str | None = None) -> float:
+def pearl_speed(
+    alpha: float, gamma: int, draft: float, target: float, without: str | None = None
+) -> float:
     """Tokens per second of PEARL, or of its ablation ``without`` "pre-verify" or "post-verify".
 
     A full step takes max(gamma * draft, target). Without pre-verify a rejection costs a drafting
     phase of gamma * draft in which the target idles and nothing is committed. Without post-verify
     a block is verified in a phase of ``target`` alone, with a bonus when all pass.
     """
-    step, block, repeat = max(gamma * draft, target), geometric(alpha, gamma), alpha**gamma
+    step, block, repeat = (
+        max(gamma * draft, target),
+        geometric(alpha, gamma),
+        alpha**gamma,
+    )
     if without == "pre-verify":
         if repeat == 1:
             return gamma / step
@@ -78,7 +83,9 @@ def pearl_speed(alpha: float, gamma: int, draft: float, target: float,
             return 1 / step
         return (1 + alpha * block) / (step + alpha * target)
     if without is not None:
-        raise SpeclibError(f"without is {without!r}: give 'pre-verify', 'post-verify' or None")
+        raise SpeclibError(
+            f"without is {without!r}: give 'pre-verify', 'post-verify' or None"
+        )
     return pearl_tokens(alpha, gamma) / step
 
 
@@ -114,8 +121,14 @@ def begun(alpha: float, k: int, doubt: float) -> float:
     return 1 - none
 
 
-def duodecoding_speed(alpha: float, gamma: int, draft: float, target: float, k: int = 1,
-                      doubt: float = 0.0) -> float:
+def duodecoding_speed(
+    alpha: float,
+    gamma: int,
+    draft: float,
+    target: float,
+    k: int = 1,
+    doubt: float = 0.0,
+) -> float:
     """Tokens per second of DuoDecoding with always ``k`` sequences, of n = gamma // k tokens each.
 
     Without a window a round commits one token; with one (n - 1 tokens) 1 + ... + alpha^(n-1). If
@@ -125,7 +138,7 @@ def duodecoding_speed(alpha: float, gamma: int, draft: float, target: float, k: 
     """
     k = min(k, gamma)
     n, hit = gamma // k, begun(alpha, k, doubt)
-    again = alpha**(n - 1) * hit
+    again = alpha ** (n - 1) * hit
     tokens = (1 - again + hit * geometric(alpha, n)) / (1 + hit - again)
     return tokens / max((1 + k * (n - 1)) * draft, target)
 
@@ -140,50 +153,76 @@ def dsi_speed(alpha, lookahead: int, draft, target: float, servers: int | None =
     written until one is free. An estimate for lookahead above 1: a drafter that tells its drafts by
     the block learns late that it went wrong. Source: ours, from section 3.1 of Timor et al. 2024.
     """
-    alpha, share = np.minimum(alpha, 1 - 1e-9), np.asarray(draft) / target      # 1 is a limit
+    alpha, share = (
+        np.minimum(alpha, 1 - 1e-9),
+        np.asarray(draft) / target,
+    )  # 1 is a limit
     block = np.maximum(lookahead, np.ceil(1 / (share * (servers or np.inf)) - 1e-9))
-    whole, waits = alpha**block, 0.0                # waits: (1 - alpha^block) x drafting time a run
+    whole, waits = alpha**block, 0.0  # waits: (1 - alpha^block) x drafting time a run
     for r in range(1, int(np.max(block))):
         late = np.minimum(block * share, r) * (r < block)
         waits = waits + (1 - alpha) * alpha**r * late
-    return (1 - whole) / (1 - alpha) / (block * share * whole + waits + 1 - whole) / target
+    return (
+        (1 - whole) / (1 - alpha) / (block * share * whole + waits + 1 - whole) / target
+    )
 
 
 # -- inverses: the alpha at which a printed quantity comes out ---------------------------------
 def alpha_from_accepted(accepted: float, gamma: int) -> float:
     """Solves ``sd_accepted(alpha, gamma) = accepted``."""
-    return _solve(lambda a: sd_accepted(a, gamma), accepted,
-                  f"{accepted:g} accepted drafts per pass at gamma {gamma}")
+    return _solve(
+        lambda a: sd_accepted(a, gamma),
+        accepted,
+        f"{accepted:g} accepted drafts per pass at gamma {gamma}",
+    )
 
 
-def alpha_from_speedup(speedup: float, gamma: int | str, draft: float, target: float) -> float:
+def alpha_from_speedup(
+    speedup: float, gamma: int | str, draft: float, target: float
+) -> float:
     """The alpha whose SD speed is ``speedup`` times plain decoding's; gamma may be "best"."""
+
     def at(alpha):
         window = sd_best(alpha, draft, target) if gamma == "best" else gamma
         return sd_speed(alpha, window, draft, target) * target
+
     what = f"a speed-up of {speedup:g} at gamma {gamma}, c {target / draft:.2f}"
     return _solve(at, speedup, what)
 
 
-def alpha_from_duodecoding(speed: float, gamma: int, draft: float, target: float) -> float:
+def alpha_from_duodecoding(
+    speed: float, gamma: int, draft: float, target: float
+) -> float:
     """The alpha at which DuoDecoding with one sequence gives ``speed`` tokens per second."""
-    return _solve(lambda a: duodecoding_speed(a, gamma, draft, target), speed,
-                  f"{speed:g} tok/s at a budget of {gamma}, c {target / draft:.2f}")
+    return _solve(
+        lambda a: duodecoding_speed(a, gamma, draft, target),
+        speed,
+        f"{speed:g} tok/s at a budget of {gamma}, c {target / draft:.2f}",
+    )
 
 
 def alpha_from_run_ratio(ratio: float, gamma: int) -> float:
     """Solves ``run_ratio(alpha, gamma) = ratio`` on its falling branch, the higher of two."""
     grid = [i / 1000 for i in range(1001)]
     top = max(grid, key=lambda a: run_ratio(a, gamma))
-    return _solve(lambda a: run_ratio(a, gamma), ratio,
-                  f"a run ratio of {ratio:g} at gamma {gamma}", low=top)
+    return _solve(
+        lambda a: run_ratio(a, gamma),
+        ratio,
+        f"a run ratio of {ratio:g} at gamma {gamma}",
+        low=top,
+    )
 
 
-def _solve(formula: Callable[[float], float], value: float, what: str, low: float = 0.0) -> float:
+def _solve(
+    formula: Callable[[float], float], value: float, what: str, low: float = 0.0
+) -> float:
     """The root in [low, 1], to six digits."""
     from scipy.optimize import brentq
+
     ends = formula(low), formula(1.0)
     if not min(ends) <= value <= max(ends):
-        raise SpeclibError(f"no acceptance rate gives {what}: from alpha {low:g} to 1 it goes from "
-                           f"{ends[0]:.3f} to {ends[1]:.3f}; check the printed cell")
+        raise SpeclibError(
+            f"no acceptance rate gives {what}: from alpha {low:g} to 1 it goes from "
+            f"{ends[0]:.3f} to {ends[1]:.3f}; check the printed cell"
+        )
     return round(brentq(lambda a: formula(a) - value, low, 1.0, xtol=1e-9), 6)

@@ -33,8 +33,14 @@ class Part(NamedTuple):
         return self.start + self.seconds
 
 
-def schedule(layers: int, lp: int, devices: int, attention: float, mlp: float,
-             gather: float = 0.0) -> tuple[Part, ...]:
+def schedule(
+    layers: int,
+    lp: int,
+    devices: int,
+    attention: float,
+    mlp: float,
+    gather: float = 0.0,
+) -> tuple[Part, ...]:
     """The parts of a pass of ``layers`` layers in groups of up to ``lp``, in the order of their
     starts; an exact one has ``lp`` 1. ``attention``, ``mlp``: seconds of one layer's; ``gather``:
     of handing over a group's attention outputs. Embedding and head are left out.
@@ -53,21 +59,36 @@ def schedule(layers: int, lp: int, devices: int, attention: float, mlp: float,
         alone = len(group) == 1
         for device in everyone:
             mine = group if alone else group[device::devices]
-            found += [Part("attention", layer, device, now + i * attention, attention,
-                           alone and device > 0) for i, layer in enumerate(mine)]
+            found += [
+                Part(
+                    "attention",
+                    layer,
+                    device,
+                    now + i * attention,
+                    attention,
+                    alone and device > 0,
+                )
+                for i, layer in enumerate(mine)
+            ]
         now += -(-len(group) // devices) * attention
         if devices > 1 and not alone:
-            found += [Part("gather", group[0], device, now, gather) for device in everyone]
+            found += [
+                Part("gather", group[0], device, now, gather) for device in everyone
+            ]
             now += gather
         for layer in group:
-            found += [Part("mlp", layer, device, now, mlp, device > 0) for device in everyone]
+            found += [
+                Part("mlp", layer, device, now, mlp, device > 0) for device in everyone
+            ]
             now += mlp
     return tuple(found)
 
 
 def spans(layers: int, lp: int) -> tuple[str, ...]:
     """The groups as EasySpec's Table 6 writes them: 0, 1-3, 4-7 and so on."""
-    return tuple(f"{g[0]}-{g[-1]}" if len(g) > 1 else f"{g[0]}" for g in grouped(layers, lp))
+    return tuple(
+        f"{g[0]}-{g[-1]}" if len(g) > 1 else f"{g[0]}" for g in grouped(layers, lp)
+    )
 
 
 def lasts(parts: tuple[Part, ...]) -> float:

@@ -54,7 +54,9 @@ class Event(NamedTuple):
     def drafts(self) -> tuple[tuple[int, ...], ...]:
         """The drafted tokens by sequence."""
         each = len(self.tokens) // max(1, self.sequences)
-        return tuple(self.tokens[i * each:(i + 1) * each] for i in range(self.sequences))
+        return tuple(
+            self.tokens[i * each : (i + 1) * each] for i in range(self.sequences)
+        )
 
     @property
     def ahead(self) -> tuple[int, ...]:
@@ -76,7 +78,9 @@ class Trace:
 
     @property
     def devices(self) -> list[str]:
-        return list(self.meta.get("devices") or sorted({e.device for e in self.operations}))
+        return list(
+            self.meta.get("devices") or sorted({e.device for e in self.operations})
+        )
 
     @property
     def operations(self) -> list[Event]:
@@ -96,22 +100,51 @@ class Trace:
         return sum(e.dur for e in self.operations if e.device == device)
 
     def to_json(self) -> str:
-        return json.dumps({"meta": self.meta, "events": [e._asdict() for e in self.events]})
+        return json.dumps(
+            {"meta": self.meta, "events": [e._asdict() for e in self.events]}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
         raw = json.loads(text)
         tuples = ("tokens", "outcome", "chances", "said", "parents")
-        return cls([Event(**{k: tuple(v) if k in tuples else v for k, v in e.items()})
-                    for e in raw["events"]], raw["meta"])
+        return cls(
+            [
+                Event(**{k: tuple(v) if k in tuples else v for k, v in e.items()})
+                for e in raw["events"]
+            ],
+            raw["meta"],
+        )
 
     def save_perfetto(self, path: str | Path) -> None:
         """Writes Chrome trace-event JSON (microseconds), which ui.perfetto.dev opens."""
         lanes = {name: i for i, name in enumerate(["controller", *self.devices])}
-        names = [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": name}}
-                 for name, i in lanes.items()]
-        slices = [{"ph": "X", "pid": 0, "tid": lanes[e.device], "name": e.op, "ts": e.ts * 1e6,
-                   "dur": e.dur * 1e6, "args": {"tokens": e.tokens, "outcome": e.outcome,
-                                                "round": e.round, "kept": e.kept, "fed": e.fed}}
-                  for e in self.events]
+        names = [
+            {
+                "ph": "M",
+                "pid": 0,
+                "tid": i,
+                "name": "thread_name",
+                "args": {"name": name},
+            }
+            for name, i in lanes.items()
+        ]
+        slices = [
+            {
+                "ph": "X",
+                "pid": 0,
+                "tid": lanes[e.device],
+                "name": e.op,
+                "ts": e.ts * 1e6,
+                "dur": e.dur * 1e6,
+                "args": {
+                    "tokens": e.tokens,
+                    "outcome": e.outcome,
+                    "round": e.round,
+                    "kept": e.kept,
+                    "fed": e.fed,
+                },
+            }
+            for e in self.events
+        ]
         Path(path).write_text(json.dumps({"traceEvents": names + slices}))

@@ -20,24 +20,26 @@ class Stats:
     """
 
     requests: int = 0
-    tokens: int = 0             # committed
-    first_tokens: int = 0       # of those, in the first commit
-    seconds: float = 0.0        # request to last commit
-    ttft: float = 0.0           # request to first commit
-    rounds: int = 0             # commits: iterations of the method's loop
+    tokens: int = 0  # committed
+    first_tokens: int = 0  # of those, in the first commit
+    seconds: float = 0.0  # request to last commit
+    ttft: float = 0.0  # request to first commit
+    rounds: int = 0  # commits: iterations of the method's loop
     drafted: int = 0
     accepted: int = 0
     rejected: int = 0
-    draft_runs: int = 0         # forward passes
+    draft_runs: int = 0  # forward passes
     target_runs: int = 0
     draft_seconds: float = 0.0  # busy
     target_seconds: float = 0.0
     operations: int = 0
-    caught_up: int = 0          # tokens a target fed only because another target had seen them
-    overruns: int = 0           # emulated operations that outlasted their latency
+    caught_up: int = 0  # tokens a target fed only because another target had seen them
+    overruns: int = 0  # emulated operations that outlasted their latency
     # The rounds after the first, which alone prefills:
     steps: int = 0
-    step_seconds: float = 0.0   # of these, any device busy, the draft's, the target's, verifying:
+    step_seconds: float = (
+        0.0  # of these, any device busy, the draft's, the target's, verifying:
+    )
     step_busy: float = 0.0
     step_draft: float = 0.0
     step_target: float = 0.0
@@ -47,7 +49,9 @@ class Stats:
     with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
-        return Stats(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Stats(
+            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        )
 
     @property
     def acceptance_rate(self) -> float:
@@ -148,8 +152,10 @@ def stats(trace: Trace) -> Stats:
     commits = [e for e in trace.commits if e.tokens]
     drafts = [e for e in trace.operations if e.op in DRAFTING]
     scores = [e for e in trace.operations if e.op == "score"]
-    shared = len({e.device for e in scores}) > 1        # between several targets
-    outcomes = [o for e in trace.events for o in e.outcome]     # of lookups too: no model ran
+    shared = len({e.device for e in scores}) > 1  # between several targets
+    outcomes = [
+        o for e in trace.events for o in e.outcome
+    ]  # of lookups too: no model ran
     return Stats(
         requests=1,
         tokens=sum(len(e.tokens) for e in commits),
@@ -168,7 +174,8 @@ def stats(trace: Trace) -> Stats:
         caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept and shared),
         overruns=sum(e.overrun for e in trace.operations),
         **steps(trace),
-        **dict(zip(("with_tail", "with_tail_seconds"), with_tail(trace), strict=True)))
+        **dict(zip(("with_tail", "with_tail_seconds"), with_tail(trace), strict=True)),
+    )
 
 
 def passes(event: Event) -> int:

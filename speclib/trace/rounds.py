@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .events import Event, Trace
 
-DRAFTING = ("propose", "branch", "grow")    # operations of the draft
+DRAFTING = ("propose", "branch", "grow")  # operations of the draft
 
 
 def steps(trace: Trace) -> dict:
@@ -19,16 +19,23 @@ def steps(trace: Trace) -> dict:
     if len(ends) < 2:
         return {}
     busy, reached = 0.0, ends[0]
-    for event in sorted((e for e in later if e.device != "controller"), key=lambda e: e.ts):
+    for event in sorted(
+        (e for e in later if e.device != "controller"), key=lambda e: e.ts
+    ):
         busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
         reached = max(reached, event.end)
 
     def seconds(*ops: str) -> float:
         return sum(e.dur for e in later if e.op in ops)
 
-    return {"steps": len(ends) - 1, "step_seconds": ends[-1] - ends[0], "step_busy": busy,
-            "step_draft": seconds(*DRAFTING), "step_target": seconds("score"),
-            "step_verify": seconds("commit")}
+    return {
+        "steps": len(ends) - 1,
+        "step_seconds": ends[-1] - ends[0],
+        "step_busy": busy,
+        "step_draft": seconds(*DRAFTING),
+        "step_target": seconds("score"),
+        "step_verify": seconds("commit"),
+    }
 
 
 # -- the published accounting --------------------------------------------------------------------
@@ -60,14 +67,19 @@ def _tails(trace: Trace, limit: float) -> list[int]:
 
 def _awaiting(before: list[Event], now: list[Event]) -> int:
     score = _pass(now)
-    there = score is not None and any(e.op in DRAFTING for e in before) and not any(
-        e.op in DRAFTING and e.id < score.id for e in now)
+    there = (
+        score is not None
+        and any(e.op in DRAFTING for e in before)
+        and not any(e.op in DRAFTING and e.id < score.id for e in now)
+    )
     return score.last if there else 0
 
 
 def _begun(last: list[Event]) -> int:
     score = _pass(last)
-    beside = [e for e in last if e.op in DRAFTING and score is not None and e.id > score.id]
+    beside = [
+        e for e in last if e.op in DRAFTING and score is not None and e.id > score.id
+    ]
     return sum(len(e.drafts[0]) - 1 for e in beside if "accepted" in _firsts(e))
 
 
@@ -85,11 +97,15 @@ def branches(trace: Trace) -> list[tuple[int, int | None]]:
         if event.op == "branch" and len(event.tokens) > 1:
             firsts = _firsts(event)
             none = -1 if "rejected" in firsts else None
-            found.append((event.sequences,
-                          firsts.index("accepted") if "accepted" in firsts else none))
+            found.append(
+                (
+                    event.sequences,
+                    firsts.index("accepted") if "accepted" in firsts else none,
+                )
+            )
     return found
 
 
 def _firsts(event: Event) -> tuple[str, ...]:
     """The outcome of each sequence's first token."""
-    return event.outcome[::len(event.drafts[0])] if event.tokens else ()
+    return event.outcome[:: len(event.drafts[0])] if event.tokens else ()

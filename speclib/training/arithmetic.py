@@ -71,7 +71,9 @@ class Story:
     def end(self) -> int:
         """Ask for the total, its share or its multiple; return the final number."""
         top = self.words.get("k_max", 6)
-        shares = [k for k in range(2, top + 1) if self.total % k == 0 and self.total > k]
+        shares = [
+            k for k in range(2, top + 1) if self.total % k == 0 and self.total > k
+        ]
         times = [k for k in range(2, top + 1) if self.total * k <= LIMIT]
         ways = ["now"] + ["share"] * 2 * bool(shares) + ["times"] * bool(times)
         way, x, y = self.rng.choice(ways), self.total, self.total
@@ -95,8 +97,12 @@ def task(rng: random.Random, language: str) -> Task:
         if rng.random() < 0.5:
             del moves[rng.choice([1, 2])]
         rng.shuffle(moves)
-        if all(getattr(story, move)() for move in moves):  # else a total left the range: redraw
+        if all(
+            getattr(story, move)() for move in moves
+        ):  # else a total left the range: redraw
             break
     result = story.end()
     turns = ((story.join(story.question), "\n".join(story.answer)),)
-    return Task("gsm8k" if language == "en" else f"mgsm_{language}", turns, {"answer": result})
+    return Task(
+        "gsm8k" if language == "en" else f"mgsm_{language}", turns, {"answer": result}
+    )

@@ -17,8 +17,10 @@ UNITS = """All seeds follow from `--seed` (0 if not given). Losses are in nats p
 the last 50 steps, questions weighted 0.2 and answers 1; a draft's loss is its divergence from the
 target plus half the cross-entropy against the target's most likely token."""
 
-TOKENIZER = {"qwen2": """The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast`
-loads it; `AutoTokenizer` keeps the tokens but cuts words as Qwen2's own does."""}
+TOKENIZER = {
+    "qwen2": """The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast`
+loads it; `AutoTokenizer` keeps the tokens but cuts words as Qwen2's own does."""
+}
 
 
 def parameters(shape: Shape, vocabulary: int) -> int:
@@ -34,29 +36,56 @@ def table(values: dict[str, object], head: tuple[str, str]) -> str:
     return "\n".join(f"| {left} | {right} |" for left, right in rows)
 
 
-def write(name: str, title: str, shape: Shape, vocabulary: int, runs: dict[str, dict],
-          command: str, acceptance: dict[str, float] | None = None,
-          teacher: str | None = None) -> None:
+def write(
+    name: str,
+    title: str,
+    shape: Shape,
+    vocabulary: int,
+    runs: dict[str, dict],
+    command: str,
+    acceptance: dict[str, float] | None = None,
+    teacher: str | None = None,
+) -> None:
     """Write `card.md` and `card.json` of the checkpoint `name`. `runs`: the fits' summaries;
     `teacher`: the checkpoint a draft was distilled from, which `acceptance` is by."""
-    facts = {"architecture": shape.family, "layers": shape.layers, "width": shape.width,
-             "heads": shape.heads, "feed-forward width": shape.ffn, "head_dim": 64,
-             "vocabulary": vocabulary, "parameters": f"{parameters(shape, vocabulary):,}",
-             "stored as": "bfloat16"}
-    parts = [f"# {title}", f"Made by `{command}`.", DATA, UNITS, table(facts, ("shape", "value"))]
+    facts = {
+        "architecture": shape.family,
+        "layers": shape.layers,
+        "width": shape.width,
+        "heads": shape.heads,
+        "feed-forward width": shape.ffn,
+        "head_dim": 64,
+        "vocabulary": vocabulary,
+        "parameters": f"{parameters(shape, vocabulary):,}",
+        "stored as": "bfloat16",
+    }
+    parts = [
+        f"# {title}",
+        f"Made by `{command}`.",
+        DATA,
+        UNITS,
+        table(facts, ("shape", "value")),
+    ]
     parts += [TOKENIZER[shape.family]] if shape.family in TOKENIZER else []
     for run, values in runs.items():
         parts.append(f"## {run}\n\n" + table(values, ("figure", "value")))
     if acceptance:
-        parts.append(f"## Acceptance\n\nBy zoo/{teacher}, which it was distilled from. Greedy, in "
-                     "float32, twelve shipped prompts per task, up to 96 new tokens each: the "
-                     "share of positions along the target's own output where the draft's most "
-                     "likely token is the target's.\n\n"
-                     + table(acceptance, ("task", "accepted / tested")))
+        parts.append(
+            f"## Acceptance\n\nBy zoo/{teacher}, which it was distilled from. Greedy, in "
+            "float32, twelve shipped prompts per task, up to 96 new tokens each: the "
+            "share of positions along the target's own output where the draft's most "
+            "likely token is the target's.\n\n"
+            + table(acceptance, ("task", "accepted / tested"))
+        )
     (MODELS / name / "card.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    row = {"shape": [shape.layers, shape.width, shape.heads, shape.ffn],
-           "architecture": shape.family, "command": command, "runs": runs,
-           "acceptance": acceptance or {}, **({"teacher": teacher} if teacher else {})}
+    row = {
+        "shape": [shape.layers, shape.width, shape.heads, shape.ffn],
+        "architecture": shape.family,
+        "command": command,
+        "runs": runs,
+        "acceptance": acceptance or {},
+        **({"teacher": teacher} if teacher else {}),
+    }
     text = json.dumps(row, indent=1, ensure_ascii=False) + "\n"
     (MODELS / name / "card.json").write_text(text, encoding="utf-8")
 

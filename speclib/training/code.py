@@ -27,7 +27,9 @@ def function(rng: random.Random) -> dict:
     """Draw one function: its entry point, signature, docstring sentence and body."""
     kind = data("code")[rng.choice(["numbers", "words"])]
     argument = rng.choice(kind["arguments"])
-    keep, change, collect = (rng.choice(kind[part]) for part in ("keep", "change", "collect"))
+    keep, change, collect = (
+        rng.choice(kind[part]) for part in ("keep", "change", "collect")
+    )
     n = rng.randint(2, 9 if kind["type"] == "List[int]" else 4)
     c = rng.choice("abelmnostu")
     slots = {"x": kind["element"][argument], "n": n, "c": c, "all": argument}
@@ -88,7 +90,9 @@ def shown(value: object) -> str:
 
 def header(made: dict, calls: list[list]) -> str:
     """Import line, signature and docstring with one example per call."""
-    needed = [name for name in TYPING if any(name + "[" in text for text in made["types"])]
+    needed = [
+        name for name in TYPING if any(name + "[" in text for text in made["types"])
+    ]
     lines = [f"from typing import {', '.join(needed)}", "", ""]
     argument = f"{made['argument']}: {made['types'][0]}"
     lines.append(f"def {made['entry_point']}({argument}) -> {made['types'][1]}:")
@@ -103,7 +107,10 @@ def task(rng: random.Random) -> Task:
     """One function to complete, with two examples in its docstring and four test calls."""
     made = function(rng)
     calls = inputs(rng, made["samples"], 6)
-    tests = [f"    assert candidate({call!r}) == {shown(run(made, call))}" for call in calls[2:]]
+    tests = [
+        f"    assert candidate({call!r}) == {shown(run(made, call))}"
+        for call in calls[2:]
+    ]
     facts = {
         "entry_point": made["entry_point"],
         "test": "\n\ndef check(candidate):\n" + "\n".join(tests) + "\n",
@@ -117,7 +124,9 @@ def dialogue(rng: random.Random) -> Task:
     made = function(rng)
     keep, change, _ = made["parts"]
     sentence = made["sentence"][0].lower() + made["sentence"][1:-1]
-    ask = rng.choice(["Write a Python function that will {s}.", "Implement this in Python: {s}."])
+    ask = rng.choice(
+        ["Write a Python function that will {s}.", "Implement this in Python: {s}."]
+    )
     call = inputs(rng, made["samples"], 1)[0]
     head = f"def {made['entry_point']}({made['argument']}):"
     first = (
@@ -141,7 +150,10 @@ def dialogue(rng: random.Random) -> Task:
     )
     second = rng.choice(
         [
-            ("Explain step by step how it works.", "It works in five steps:\n" + explain),
+            (
+                "Explain step by step how it works.",
+                "It works in five steps:\n" + explain,
+            ),
             (f"Can you write a test for it with the list {call!r}?", shorter),
         ]
     )

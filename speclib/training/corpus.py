@@ -17,20 +17,49 @@ GENERATORS = {
     "humaneval": code.task,
     "coding": code.dialogue,
     "gsm8k": partial(arithmetic.task, language="en"),
-    **{f"mgsm_{lang}": partial(arithmetic.task, language=lang)
-       for lang in arithmetic.LANGUAGES if lang != "en"},
-    **{category: partial(reasoning.task, category=category) for category in reasoning.KINDS_OF},
-    **{category: partial(frames.task, category=category) for category in frames.categories()},
+    **{
+        f"mgsm_{lang}": partial(arithmetic.task, language=lang)
+        for lang in arithmetic.LANGUAGES
+        if lang != "en"
+    },
+    **{
+        category: partial(reasoning.task, category=category)
+        for category in reasoning.KINDS_OF
+    },
+    **{
+        category: partial(frames.task, category=category)
+        for category in frames.categories()
+    },
 }
 # English is among the MGSM languages but trained as gsm8k.
 SHIPPED_ONLY = {"mgsm_en": partial(arithmetic.task, language="en")}
 # Tasks drawn of each category relative to one MGSM language; the ten languages share their
 # arithmetic, code and translation have the largest space of questions.
-WEIGHT = {"humaneval": 4, "gsm8k": 3, "translation": 3, "coding": 2, "summarization": 2, "rag": 2,
-          "reasoning": 2, "math": 2, "extraction": 2}
+WEIGHT = {
+    "humaneval": 4,
+    "gsm8k": 3,
+    "translation": 3,
+    "coding": 2,
+    "summarization": 2,
+    "rag": 2,
+    "reasoning": 2,
+    "math": 2,
+    "extraction": 2,
+}
 # The second pass: what has to be copied from far back in the prompt is learnt last.
-COPYING = {"translation": 10, "rag": 6, "summarization": 6, "extraction": 4, "reasoning": 4,
-           "stem": 2, "writing": 4, "roleplay": 2, "humaneval": 4, "gsm8k": 3, "math": 2}
+COPYING = {
+    "translation": 10,
+    "rag": 6,
+    "summarization": 6,
+    "extraction": 4,
+    "reasoning": 4,
+    "stem": 2,
+    "writing": 4,
+    "roleplay": 2,
+    "humaneval": 4,
+    "gsm8k": 3,
+    "math": 2,
+}
 CATEGORIES = (*GENERATORS, *SHIPPED_ONLY)
 SHIPPED_SEED, SHIPPED = 20_000, 12
 

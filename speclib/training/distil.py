@@ -18,19 +18,28 @@ from .fit import logits
 from .tokenizer import PROMPT_WEIGHT, Writer
 
 HARD = 0.5  # weight of the cross-entropy against the target's argmax, beside the divergence
-TEMPERATURES = (0.0, 0.0, 0.0, 0.8)  # mostly greedy output; some sampled, for sampling runs
+TEMPERATURES = (
+    0.0,
+    0.0,
+    0.0,
+    0.8,
+)  # mostly greedy output; some sampled, for sampling runs
 CHUNK = 128  # prompts that the target answers at once
 
 
 def likeness(target: PreTrainedModel) -> Callable:
     """A loss for `fit`: weighted mean of KL(target || draft) + HARD * CE(argmax), in nats."""
 
-    def loss(draft: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    def loss(
+        draft: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
         with torch.no_grad():
             wanted = logits(target, ids).log_softmax(-1)
         given = logits(draft, ids).log_softmax(-1)
         losses = F.kl_div(given, wanted, log_target=True, reduction="none").sum(-1)
-        hard = F.nll_loss(given.flatten(0, 1), wanted.argmax(-1).flatten(), reduction="none")
+        hard = F.nll_loss(
+            given.flatten(0, 1), wanted.argmax(-1).flatten(), reduction="none"
+        )
         losses = losses.flatten() + HARD * hard
         weights = weights[:, 1:].flatten()
         return (losses * weights).sum() / weights.sum()
@@ -38,8 +47,9 @@ def likeness(target: PreTrainedModel) -> Callable:
     return loss
 
 
-def answers(target: PreTrainedModel, writer: Writer, count: int, seed: int,
-            new: int = 160) -> list[tuple[list[int], list[float]]]:
+def answers(
+    target: PreTrainedModel, writer: Writer, count: int, seed: int, new: int = 160
+) -> list[tuple[list[int], list[float]]]:
     """`count` documents (ids, weights) whose first answers the target wrote itself."""
     rng, tasks, made = random.Random(seed), corpus.tasks(seed), []
     prompts = [writer.prompt(next(tasks)) for _ in range(count)]
@@ -47,9 +57,12 @@ def answers(target: PreTrainedModel, writer: Writer, count: int, seed: int,
     for start in range(0, count, CHUNK):
         chunk = prompts[start : start + CHUNK]
         temperature = TEMPERATURES[start // CHUNK % len(TEMPERATURES)]
-        for prompt, said in zip(chunk, measure.write(target, chunk, new, temperature, start),
-                                strict=True):
-            made.append((prompt + said, [PROMPT_WEIGHT] * len(prompt) + [1.0] * len(said)))
+        for prompt, said in zip(
+            chunk, measure.write(target, chunk, new, temperature, start), strict=True
+        ):
+            made.append(
+                (prompt + said, [PROMPT_WEIGHT] * len(prompt) + [1.0] * len(said))
+            )
     rng.shuffle(made)
     return made
 

@@ -1,6 +1,6 @@
 """Writes the shipped prompts in the official formats: `data/prompts`.
 
-    python -m speclib.training prompts
+python -m speclib.training prompts
 """
 
 from __future__ import annotations
@@ -11,8 +11,16 @@ from . import corpus
 from .folders import PROMPTS
 from .tasks import Task
 
-MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem",
-            "humanities")
+MT_BENCH = (
+    "writing",
+    "roleplay",
+    "reasoning",
+    "math",
+    "coding",
+    "extraction",
+    "stem",
+    "humanities",
+)
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 
 
@@ -24,9 +32,17 @@ def humaneval(tasks: list[Task]) -> str:
     rows = []
     for number, task in enumerate(tasks):
         prompt, solution = task.turns[0]
-        rows.append(line({"task_id": f"speclib/{number}", "prompt": prompt,
-                          "entry_point": task.facts["entry_point"], "canonical_solution": solution,
-                          "test": task.facts["test"]}))
+        rows.append(
+            line(
+                {
+                    "task_id": f"speclib/{number}",
+                    "prompt": prompt,
+                    "entry_point": task.facts["entry_point"],
+                    "canonical_solution": solution,
+                    "test": task.facts["test"],
+                }
+            )
+        )
     return "".join(rows)
 
 
@@ -43,8 +59,11 @@ def dialogues(tasks: list[Task], first: int) -> str:
     """MT-bench lines (two turns), or Spec-Bench lines (one turn and its reference)."""
     rows = []
     for number, task in enumerate(tasks, first):
-        row = {"question_id": number, "category": task.category,
-               "turns": [question for question, _ in task.turns]}
+        row = {
+            "question_id": number,
+            "category": task.category,
+            "turns": [question for question, _ in task.turns],
+        }
         if len(task.turns) == 1 or task.category in ("reasoning", "math"):
             row["reference"] = [answer for _, answer in task.turns]
         rows.append(line(row))
@@ -61,7 +80,9 @@ def files() -> dict[str, str]:
     every = [task for category in MT_BENCH for task in corpus.shipped(category)]
     made["mt_bench.jsonl"] = dialogues(every, 1)
     for number, category in enumerate(SPEC_BENCH, 1):
-        made[f"{category}.jsonl"] = dialogues(corpus.shipped(category), 1000 * number + 1)
+        made[f"{category}.jsonl"] = dialogues(
+            corpus.shipped(category), 1000 * number + 1
+        )
     return made
 
 

@@ -49,7 +49,9 @@ class Plan:
 
 TARGET = Shape(layers=6, width=256, heads=4, ffn=688)
 DRAFT = Shape(layers=3, width=192, heads=3, ffn=512)
-DEEP = Shape(layers=10, width=128, heads=2, ffn=352)  # enough layers for groups of 2 to 5
+DEEP = Shape(
+    layers=10, width=128, heads=2, ffn=352
+)  # enough layers for groups of 2 to 5
 QWEN_TARGET = Shape(layers=6, width=128, heads=2, ffn=352, family="qwen2")
 QWEN = Shape(layers=10, width=96, heads=2, ffn=176, family="qwen2")
 
@@ -57,13 +59,24 @@ QWEN = Shape(layers=10, width=96, heads=2, ffn=176, family="qwen2")
 def build(shape: Shape, seed: int) -> PreTrainedModel:
     """A freshly initialised model of the shape and its architecture, in float32."""
     torch.manual_seed(seed)
-    return AutoModelForCausalLM.from_config(AutoConfig.for_model(
-        shape.family, vocab_size=VOCABULARY, hidden_size=shape.width,
-        num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
-        num_key_value_heads=shape.heads, head_dim=64, intermediate_size=shape.ffn,
-        max_position_embeddings=2048, tie_word_embeddings=True, initializer_range=0.03,
-        bos_token_id=SPECIAL.index("<|bos|>"), eos_token_id=SPECIAL.index("<|eos|>"),
-        pad_token_id=SPECIAL.index("<|pad|>")))
+    return AutoModelForCausalLM.from_config(
+        AutoConfig.for_model(
+            shape.family,
+            vocab_size=VOCABULARY,
+            hidden_size=shape.width,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
+            num_key_value_heads=shape.heads,
+            head_dim=64,
+            intermediate_size=shape.ffn,
+            max_position_embeddings=2048,
+            tie_word_embeddings=True,
+            initializer_range=0.03,
+            bos_token_id=SPECIAL.index("<|bos|>"),
+            eos_token_id=SPECIAL.index("<|eos|>"),
+            pad_token_id=SPECIAL.index("<|pad|>"),
+        )
+    )
 
 
 def logits(model: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
@@ -72,7 +85,9 @@ def logits(model: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
         return model(ids[:, :-1], use_cache=False).logits.float()
 
 
-def likelihood(model: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+def likelihood(
+    model: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
     """Weighted mean negative log-likelihood of the next token, in nats."""
     given, wanted = logits(model, ids).flatten(0, 1), ids[:, 1:].flatten()
     losses = F.cross_entropy(given, wanted, reduction="none")
@@ -82,8 +97,10 @@ def likelihood(model: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor)
 
 def optimizer(model: PreTrainedModel, rate: float) -> torch.optim.AdamW:
     """AdamW; norms are not decayed."""
-    groups = [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
-              {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0.0}]
+    groups = [
+        {"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
+        {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0.0},
+    ]
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), fused=True)
 
 
@@ -102,8 +119,15 @@ def rate_at(plan: Plan, step: int, done: float) -> float:
     return plan.rate * min(1.0, (step + 1) / plan.warmup) * (0.02 + 0.98 * cosine)
 
 
-def fit(model: PreTrainedModel, batches: Iterator, plan: Plan, *, loss: Callable = likelihood,
-        keep: Callable = lambda step, model: None, say: Callable = print) -> dict:
+def fit(
+    model: PreTrainedModel,
+    batches: Iterator,
+    plan: Plan,
+    *,
+    loss: Callable = likelihood,
+    keep: Callable = lambda step, model: None,
+    say: Callable = print,
+) -> dict:
     """Train in place; `keep(step, model)` is called every `save_every` steps.
 
     Returns steps, tokens, minutes, tokens per second and the mean loss of the last 50 steps.
@@ -136,6 +160,10 @@ def fit(model: PreTrainedModel, batches: Iterator, plan: Plan, *, loss: Callable
 def summary(plan: Plan, step: int, seconds: float, recent: deque) -> dict:
     """What a run has done so far: the figures of its card."""
     tokens = step * plan.batch * plan.length
-    return {"steps": step, "tokens": tokens, "minutes": round(seconds / 60, 1),
-            "tokens_per_second": round(tokens / seconds),
-            "loss": round(sum(recent) / len(recent), 4)}
+    return {
+        "steps": step,
+        "tokens": tokens,
+        "minutes": round(seconds / 60, 1),
+        "tokens_per_second": round(tokens / seconds),
+        "loss": round(sum(recent) / len(recent), 4),
+    }

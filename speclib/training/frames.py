@@ -30,13 +30,21 @@ def draw(rng: random.Random, file: str, frame: dict) -> dict:
         table = data(file)["tables"][name]
         taken = {slots.get(f"{p}_{table['columns'][0]}") for p in frame["tables"]}
         row = rng.choice([row for row in table["rows"] if row[0] not in taken])
-        slots |= {f"{prefix}_{column}": v for column, v in zip(table["columns"], row, strict=True)}
+        slots |= {
+            f"{prefix}_{column}": v
+            for column, v in zip(table["columns"], row, strict=True)
+        }
     for slot, name in frame.get("lists", {}).items():
-        slots[slot] = rng.choice([v for v in data(file)["lists"][name] if v not in slots.values()])
+        slots[slot] = rng.choice(
+            [v for v in data(file)["lists"][name] if v not in slots.values()]
+        )
     for slot, (low, high) in frame.get("numbers", {}).items():
         slots[slot] = rng.randint(low, high)
-    capitals = {k[0].upper() + k[1:]: v[:1].upper() + v[1:] for k, v in slots.items()
-                if isinstance(v, str)}
+    capitals = {
+        k[0].upper() + k[1:]: v[:1].upper() + v[1:]
+        for k, v in slots.items()
+        if isinstance(v, str)
+    }
     return capitals | slots
 
 
@@ -44,6 +52,8 @@ def task(rng: random.Random, category: str) -> Task:
     """One task of `category` from a frame drawn at random."""
     file, frame = rng.choice(frames(category))
     slots = draw(rng, file, frame)
-    turns = tuple((say(rng, q, slots), say(rng, a.strip(), slots)) for q, a in frame["turns"])
+    turns = tuple(
+        (say(rng, q, slots), say(rng, a.strip(), slots)) for q, a in frame["turns"]
+    )
     facts = {"answer": turns[0][1]} if len(turns) == 1 else {}
     return Task(category, turns, facts)

@@ -25,7 +25,11 @@ DIRECTIONS = ("north", "east", "south", "west")
 def order(rng: random.Random) -> tuple:
     a, b, c, d = rng.sample(NAMES, 4)
     word, more, most, least = rng.choice(ORDERS)
-    facts = [f"{a} is {more} than {b}.", f"{b} is {more} than {c}.", f"{c} is {more} than {d}."]
+    facts = [
+        f"{a} is {more} than {b}.",
+        f"{b} is {more} than {c}.",
+        f"{c} is {more} than {d}.",
+    ]
     rng.shuffle(facts)
     question = " ".join(facts) + f" Who is the {most}, and who is the {least}?"
     answer = (
@@ -44,7 +48,11 @@ def order(rng: random.Random) -> tuple:
 
 
 def syllogism(rng: random.Random) -> tuple:
-    (a, b), (t, u), name = rng.sample(KINDS, 2), rng.sample(TRAITS, 2), rng.choice(NAMES)
+    (a, b), (t, u), name = (
+        rng.sample(KINDS, 2),
+        rng.sample(TRAITS, 2),
+        rng.choice(NAMES),
+    )
     question = (
         f"All {a} in this story are {t}. Nothing that is {t} is {u}. {name} owns some of the {a}. "
         f"Can any of the {a} be {u}?"
@@ -70,15 +78,19 @@ def walk(rng: random.Random) -> tuple:
     steps, start = [], heading
     for way in turns:
         before, heading = heading, (heading + (1 if way == "right" else -1)) % 4
-        steps.append(f"{name} looks {DIRECTIONS[before]} and turns {way}: "
-                     f"now it is {DIRECTIONS[heading]}.")
+        steps.append(
+            f"{name} looks {DIRECTIONS[before]} and turns {way}: "
+            f"now it is {DIRECTIONS[heading]}."
+        )
     question = (
         f"{name} looks {DIRECTIONS[start]} and turns {turns[0]}, then {turns[1]}, then {turns[2]}. "
         f"Where does {name} look now?"
     )
-    answer = "We follow every turn.\n" + "\n".join(
-        f"{number}. {step}" for number, step in enumerate(steps, 1)
-    ) + f"\nAfter the three turns {name} looks {DIRECTIONS[heading]}."
+    answer = (
+        "We follow every turn.\n"
+        + "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+        + f"\nAfter the three turns {name} looks {DIRECTIONS[heading]}."
+    )
     back = (heading + 2) % 4
     second = f"And where does {name} look after turning around completely to face the other way?"
     reply = (
@@ -91,8 +103,10 @@ def walk(rng: random.Random) -> tuple:
 
 def rectangle(rng: random.Random) -> tuple:
     a, b, k = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 4)
-    question = (f"A rectangle is {a} metres long and {b} metres wide. "
-                f"What are its area and its perimeter?")
+    question = (
+        f"A rectangle is {a} metres long and {b} metres wide. "
+        f"What are its area and its perimeter?"
+    )
     answer = (
         f"The area of a rectangle is length times width: {a} * {b} = {a * b} square metres.\n"
         f"The perimeter is twice the sum of length and width. The sum is {a} + {b} = {a + b}, and "
@@ -152,7 +166,10 @@ def average(rng: random.Random) -> tuple:
     return (question, answer), (second, reply)
 
 
-KINDS_OF = {"reasoning": (order, syllogism, walk), "math": (rectangle, equation, average)}
+KINDS_OF = {
+    "reasoning": (order, syllogism, walk),
+    "math": (rectangle, equation, average),
+}
 
 
 def task(rng: random.Random, category: str) -> Task:

@@ -18,7 +18,9 @@ LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated one
 LIBRARY_CHARACTERS = 1_500_000
 
 
-def documents(writer: Writer, seed: int, weight: dict[str, int] = corpus.WEIGHT) -> Iterator:
+def documents(
+    writer: Writer, seed: int, weight: dict[str, int] = corpus.WEIGHT
+) -> Iterator:
     """An endless stream of (ids, weights): tasks, and now and then a piece of real code."""
     rng, tasks = random.Random(seed + 1), corpus.tasks(seed, weight)
     pieces = code.library(rng, LIBRARY_CHARACTERS)
@@ -29,8 +31,9 @@ def documents(writer: Writer, seed: int, weight: dict[str, int] = corpus.WEIGHT)
             yield writer.document(next(tasks))
 
 
-def batches(stream: Iterator, size: int,
-            length: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(
+    stream: Iterator, size: int, length: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches: ids (size, length) int64 and weights (size, length) float32."""
     while True:
         rows, weights = [], []

@@ -12,37 +12,61 @@ import re
 from html import escape
 from pathlib import Path
 
-from speclib.views.tables.html import STYLE, failures_html, summary_html, table_html, verdicts_html
+from speclib.views.tables.html import (
+    STYLE,
+    failures_html,
+    summary_html,
+    table_html,
+    verdicts_html,
+)
 from speclib.views.tables.tally import counts
 
 HERE = Path(__file__).parent
-PLOTLY, WIDGET = "application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json"
+PLOTLY, WIDGET = (
+    "application/vnd.plotly.v1+json",
+    "application/vnd.jupyter.widget-view+json",
+)
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
 <style>{css}</style>{style}</head>
 <body>{body}</body></html>
 """
-KINDS = (("paper", "printed in the paper, transcribed with table, row and column"),
-         ("virtual", "the method's real code on a simulated clock, with the paper's own latencies"),
-         ("emulated", "that code with real processes that wait these latencies out, wall-clock, on "
-                      "fewer tokens; the ledger's notes give the time over the virtual clock's"),
-         ("measured", "real models in real processes, wall-clock, on the machine named"))
+KINDS = (
+    ("paper", "printed in the paper, transcribed with table, row and column"),
+    (
+        "virtual",
+        "the method's real code on a simulated clock, with the paper's own latencies",
+    ),
+    (
+        "emulated",
+        "that code with real processes that wait these latencies out, wall-clock, on "
+        "fewer tokens; the ledger's notes give the time over the virtual clock's",
+    ),
+    ("measured", "real models in real processes, wall-clock, on the machine named"),
+)
 
 
 # -- notebooks -----------------------------------------------------------------------------------
 def notebook_page(executed: str, title: str) -> str:
     """HTML of an executed notebook (its JSON text), with a table of contents."""
     import nbformat
+
     notebook = prepared(nbformat.reads(executed, as_version=4))
     cells = "".join(filter(None, map(_cell, notebook.cells)))
-    headings = re.findall(r'<h([12]) id="([^"]+)">(.*?)</h\1>', cells)[1:]     # not the title
-    links = "".join(f'<a class="level-{level}" href="#{anchor}">{text}</a>'
-                    for level, anchor, text in headings)
-    body = (f'<div class="with-toc"><nav class="toc"><a class="home" href="index.html">All reports'
-            f"</a>{links}</nav><main>{cells}</main></div>"
-            f'<script src="plotly.min.js"></script><script>{(HERE / "pages.js").read_text()}'
-            "</script>")
+    headings = re.findall(r'<h([12]) id="([^"]+)">(.*?)</h\1>', cells)[
+        1:
+    ]  # not the title
+    links = "".join(
+        f'<a class="level-{level}" href="#{anchor}">{text}</a>'
+        for level, anchor, text in headings
+    )
+    body = (
+        f'<div class="with-toc"><nav class="toc"><a class="home" href="index.html">All reports'
+        f"</a>{links}</nav><main>{cells}</main></div>"
+        f'<script src="plotly.min.js"></script><script>{(HERE / "pages.js").read_text()}'
+        "</script>"
+    )
     return _page(title, body)
 
 
@@ -52,9 +76,12 @@ def prepared(notebook):
     notebook = copy.deepcopy(notebook)
     notebook.metadata.pop("widgets", None)
     tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
-    if any("injected-parameters" in t for t in tags):       # the defaults were not used
-        notebook.cells = [c for c, t in zip(notebook.cells, tags, strict=True)
-                          if "parameters" not in t]
+    if any("injected-parameters" in t for t in tags):  # the defaults were not used
+        notebook.cells = [
+            c
+            for c, t in zip(notebook.cells, tags, strict=True)
+            if "parameters" not in t
+        ]
     for cell in notebook.cells:
         if "outputs" in cell:
             cell.outputs = [o for o in map(_shown, cell.outputs) if o is not None]
@@ -70,7 +97,9 @@ def _shown(output):
     elif WIDGET in data:
         if "image/png" not in data:
             return None
-        output["data"] = {k: v for k, v in data.items() if k in ("image/png", "text/plain")}
+        output["data"] = {
+            k: v for k, v in data.items() if k in ("image/png", "text/plain")
+        }
     elif "text/html" in data:
         data["text/html"] = "".join(data["text/html"]).replace(STYLE, "")
     return output
@@ -80,8 +109,10 @@ def _chart(figure: dict) -> str:
     """Data and the place to draw it; the page's script does. "</" would end the script element."""
     shown = json.dumps({k: figure[k] for k in ("data", "layout")}).replace("</", "<\\/")
     height = figure["layout"].get("height", 400)
-    return (f'<div class="plotly-chart"><div style="min-height:{height}px"></div>'
-            f'<script type="application/json">{shown}</script></div>')
+    return (
+        f'<div class="plotly-chart"><div style="min-height:{height}px"></div>'
+        f'<script type="application/json">{shown}</script></div>'
+    )
 
 
 def _cell(cell) -> str:
@@ -90,15 +121,21 @@ def _cell(cell) -> str:
         return f'<div class="cell text">{_markdown(source)}</div>'
     if cell.cell_type != "code" or not source.strip():
         return ""
-    outputs = "".join(f'<div class="output">{text}</div>' for text in map(_output, cell.outputs)
-                      if text)
-    return (f'<div class="cell"><div class="code"><pre>{escape(source)}</pre></div>'
-            f"{outputs}</div>")
+    outputs = "".join(
+        f'<div class="output">{text}</div>'
+        for text in map(_output, cell.outputs)
+        if text
+    )
+    return (
+        f'<div class="cell"><div class="code"><pre>{escape(source)}</pre></div>'
+        f"{outputs}</div>"
+    )
 
 
 def _markdown(source: str) -> str:
     """HTML of a Markdown cell; headings get ids."""
     from nbconvert.filters import markdown2html
+
     html = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", markdown2html(source))
     return re.sub(r"<h([1-6])[^>]*>(.*?)</h\1>", _heading, html, flags=re.S)
 
@@ -113,7 +150,11 @@ def _heading(match) -> str:
 def _output(output) -> str:
     """The richest form that a page can show."""
     if output.output_type == "stream":
-        return f"<pre>{escape(''.join(output.text))}</pre>" if output.name == "stdout" else ""
+        return (
+            f"<pre>{escape(''.join(output.text))}</pre>"
+            if output.name == "stdout"
+            else ""
+        )
     if output.output_type == "error":
         return f"<pre>{escape(output.ename)}: {escape(output.evalue)}</pre>"
     data = output.get("data", {})
@@ -130,40 +171,62 @@ def _output(output) -> str:
 # -- index ---------------------------------------------------------------------------------------
 def summary(paper, filled: dict, profile: str) -> dict:
     """What the index says of one paper, as JSON values: it outlives the run that made it."""
-    best = max(filled.values(), key=lambda f: (len(f.kinds), f.table.item.startswith("table")))
-    return {"key": paper.key, "title": paper.title, "authors": ", ".join(paper.authors),
-            "year": paper.year, "profile": profile, "counts": counts(filled),
-            "summary": summary_html(filled), "headline": table_html(best),
-            "broken": verdicts_html(filled, "no", ("virtual", "emulated", "measured")),
-            "failed": failures_html({k: v for f in filled.values() for k, v in f.errors.items()})}
+    best = max(
+        filled.values(), key=lambda f: (len(f.kinds), f.table.item.startswith("table"))
+    )
+    return {
+        "key": paper.key,
+        "title": paper.title,
+        "authors": ", ".join(paper.authors),
+        "year": paper.year,
+        "profile": profile,
+        "counts": counts(filled),
+        "summary": summary_html(filled),
+        "headline": table_html(best),
+        "broken": verdicts_html(filled, "no", ("virtual", "emulated", "measured")),
+        "failed": failures_html(
+            {k: v for f in filled.values() for k, v in f.errors.items()}
+        ),
+    }
 
 
 def index_page(entries: list[dict], facts: dict[str, str]) -> str:
     """The index over ``entries`` (see ``summary``), made on a machine with these ``facts``."""
     kinds = "".join(f"<dt data-kind={k}>{k}</dt><dd>{text}</dd>" for k, text in KINDS)
-    lines = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    body = ("<main><h1>Parallel speculative decoding, reproduced</h1>"
-            "<p>Every number carries its kind, and kinds are never mixed:</p>"
-            f'<div class="speclib"><dl class="facts sources">{kinds}</dl></div>'
-            f"{''.join(map(_entry, entries))}"
-            '<p class="links"><a href="ledger.csv">ledger.csv</a><a href="claims.csv">claims.csv'
-            "</a></p><p class=soft>Every number with its unit, setup, interval and source; every "
-            "verdict with its reason.</p>"
-            f'<h3>This machine</h3><dl class="facts">{lines}</dl></main>')
+    lines = "".join(
+        f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()
+    )
+    body = (
+        "<main><h1>Parallel speculative decoding, reproduced</h1>"
+        "<p>Every number carries its kind, and kinds are never mixed:</p>"
+        f'<div class="speclib"><dl class="facts sources">{kinds}</dl></div>'
+        f"{''.join(map(_entry, entries))}"
+        '<p class="links"><a href="ledger.csv">ledger.csv</a><a href="claims.csv">claims.csv'
+        "</a></p><p class=soft>Every number with its unit, setup, interval and source; every "
+        "verdict with its reason.</p>"
+        f'<h3>This machine</h3><dl class="facts">{lines}</dl></main>'
+    )
     return _page("speclib: reports", body)
 
 
 def _entry(entry: dict) -> str:
     key = escape(entry["key"])
-    quick = "" if entry["profile"] == "full" else (
-        f" The <b>{escape(entry['profile'])}</b> profile: fewer requests and prompts, wider "
-        "intervals.")
-    return (f'<section class="card"><h2>{escape(entry["title"])}</h2>'
-            f'<p class="soft">{escape(entry["authors"])}, {entry["year"]}. Made {entry["made"]}.'
-            f'{quick}</p><p class="links"><a href="{key}.html">{key}.html</a>'
-            f'<a href="{key}.md">{key}.md</a></p>'
-            f'<div class="speclib">{entry["summary"]}{entry["failed"]}{entry["headline"]}'
-            f'{entry["broken"]}</div></section>')
+    quick = (
+        ""
+        if entry["profile"] == "full"
+        else (
+            f" The <b>{escape(entry['profile'])}</b> profile: fewer requests and prompts, wider "
+            "intervals."
+        )
+    )
+    return (
+        f'<section class="card"><h2>{escape(entry["title"])}</h2>'
+        f'<p class="soft">{escape(entry["authors"])}, {entry["year"]}. Made {entry["made"]}.'
+        f'{quick}</p><p class="links"><a href="{key}.html">{key}.html</a>'
+        f'<a href="{key}.md">{key}.md</a></p>'
+        f'<div class="speclib">{entry["summary"]}{entry["failed"]}{entry["headline"]}'
+        f"{entry['broken']}</div></section>"
+    )
 
 
 def _page(title: str, body: str) -> str:

@@ -18,7 +18,7 @@ from speclib.data.latency import Latency
 
 from .virtual import Virtual
 
-SLIVER = 1e-15              # an interval this short is rounding, not an outcome
+SLIVER = 1e-15  # an interval this short is rounding, not an outcome
 
 
 class Intervals:
@@ -63,8 +63,17 @@ class Intervals:
         return [*path[:-1], path[-1] + 1] if path else None
 
 
-def outcomes(method, models: dict, tokens: int, *, sampler: Sampler | None = None, c: float = 2.0,
-             prompt=(0,), eos=frozenset(), **settings) -> dict[tuple[int, ...], float]:
+def outcomes(
+    method,
+    models: dict,
+    tokens: int,
+    *,
+    sampler: Sampler | None = None,
+    c: float = 2.0,
+    prompt=(0,),
+    eos=frozenset(),
+    **settings,
+) -> dict[tuple[int, ...], float]:
     """The exact distribution of ``method``'s output of ``tokens`` tokens: output -> probability.
 
     ``models``: device name -> model with a small vocabulary; ``settings`` go to the method.
@@ -76,14 +85,15 @@ def outcomes(method, models: dict, tokens: int, *, sampler: Sampler | None = Non
         world.begin(prompt, sampler=sampler, coins=coins, limit=tokens, eos=eos)
         method(world, **settings)
         world.end()
-        output = world.text[len(prompt):]
+        output = world.text[len(prompt) :]
         found[output] = found.get(output, 0.0) + coins.mass
         path = coins.following()
     return found
 
 
-def truth(model, tokens: int, *, sampler: Sampler | None = None, prompt=(0,),
-          eos=frozenset()) -> dict[tuple[int, ...], float]:
+def truth(
+    model, tokens: int, *, sampler: Sampler | None = None, prompt=(0,), eos=frozenset()
+) -> dict[tuple[int, ...], float]:
     """The target's own distribution over outputs, by multiplying its rows: no method involved."""
     sampler, done, live = sampler or Sampler(temperature=1.0), {}, {(): 1.0}
     for _ in range(tokens):

@@ -14,7 +14,7 @@ import sys
 from multiprocessing import forkserver
 from pathlib import Path
 
-EVERY = 0.2                 # seconds between looks at the parent, while importing
+EVERY = 0.2  # seconds between looks at the parent, while importing
 
 
 def address() -> str | None:
@@ -24,10 +24,12 @@ def address() -> str | None:
 
 def watch(parent: int) -> None:
     """Looks now and then whether the parent is gone, until the server does so by itself."""
+
     def look(*_):
         if os.getppid() != parent:
             os._exit(1)
         signal.setitimer(signal.ITIMER_REAL, 0.0 if address() else EVERY)
+
     signal.signal(signal.SIGALRM, look)
     look()
 

@@ -26,7 +26,7 @@ from .worker import STOP, Array, Failure, device
 from .worker_process import CONTEXT, Worker, dismiss
 from .world import World
 
-ROWS = 128                  # distributions that fit a worker's buffer
+ROWS = 128  # distributions that fit a worker's buffer
 
 
 class Processes(World):
@@ -41,20 +41,32 @@ class Processes(World):
     ``close()``.
     """
 
-    def __init__(self, pair: Pair, *, servers: int = 1, cancel: str = "after-op",
-                 dtype: str = "auto", emulate: Latency | None = None, timeout: float = 60.0,
-                 start_timeout: float = 300.0):
+    def __init__(
+        self,
+        pair: Pair,
+        *,
+        servers: int = 1,
+        cancel: str = "after-op",
+        dtype: str = "auto",
+        emulate: Latency | None = None,
+        timeout: float = 60.0,
+        start_timeout: float = 300.0,
+    ):
         super().__init__(named(servers), cancel)
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
-        _ = pair.tokenizer                      # two vocabularies fail here, not in a worker,
-        _ = [pair.place.of(d.role, d.index) for d in self.devices.values()]     # and a GPU missed
+        _ = pair.tokenizer  # two vocabularies fail here, not in a worker,
+        _ = [
+            pair.place.of(d.role, d.index) for d in self.devices.values()
+        ]  # and a GPU missed
         self.pair, self.dtype, self.context = pair, dtype, pair.context
         self.vocab, self.datastore = pair.vocab, pair.datastore
         self.timeout, self.start_timeout = timeout, start_timeout
         self._workers: dict[str, Worker] = {}
-        self._shared = {}                       # per worker: where it leaves its rows
-        self._asked: dict[str, Future] = {}     # per worker: what it was sent and has not answered
+        self._shared = {}  # per worker: where it leaves its rows
+        self._asked: dict[
+            str, Future
+        ] = {}  # per worker: what it was sent and has not answered
         weakref.finalize(self, dismiss, self._workers)
         self._zero()
         self._staff()
@@ -64,17 +76,32 @@ class Processes(World):
         missing = [name for name in self.devices if name not in self._workers]
         try:
             for name in missing:
-                at, shared = self.devices[name], CONTEXT.RawArray("b", ROWS * self.vocab * 8)
+                at, shared = (
+                    self.devices[name],
+                    CONTEXT.RawArray("b", ROWS * self.vocab * 8),
+                )
                 ranks = 1 if self.emulate else self.pair.ranks(at.role, at.index)
                 self._shared[name] = shared
-                self._workers[name] = Worker(name, self.pair, device, name, at.role, at.index,
-                                             shared, self.dtype, self.emulate, ranks=ranks,
-                                             patience=max(1.0, self.timeout / 2))
+                self._workers[name] = Worker(
+                    name,
+                    self.pair,
+                    device,
+                    name,
+                    at.role,
+                    at.index,
+                    shared,
+                    self.dtype,
+                    self.emulate,
+                    ranks=ranks,
+                    patience=max(1.0, self.timeout / 2),
+                )
             for name in missing:
                 answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
-                    raise DeviceLost(f"device {name!r} could not build {self.pair.name!r}: "
-                                     f"{answer.cause}")
+                    raise DeviceLost(
+                        f"device {name!r} could not build {self.pair.name!r}: "
+                        f"{answer.cause}"
+                    )
         except BaseException:
             self.close()
             raise
@@ -85,8 +112,9 @@ class Processes(World):
             return self._workers[name].receive(*patience)
         except DeviceLost as error:
             del self._workers[name]
-            raise DeviceLost(f"device {name!r} of pair {self.pair.name!r} was lost: {error}"
-                             ) from None
+            raise DeviceLost(
+                f"device {name!r} of pair {self.pair.name!r} was lost: {error}"
+            ) from None
 
     # -- the clock --------------------------------------------------------------------------
     @property
@@ -115,7 +143,9 @@ class Processes(World):
     def _start(self, future: Future) -> None:
         worker = self._workers.get(future.device)
         if worker is not None:
-            with contextlib.suppress(ConnectionError):  # noticed when its reply is awaited
+            with contextlib.suppress(
+                ConnectionError
+            ):  # noticed when its reply is awaited
                 worker.pipe.send((future.op, self.request))
         self._asked[future.device] = future
 
@@ -138,10 +168,14 @@ class Processes(World):
         if not ready:
             worker = self._workers.pop(oldest.device)
             worker.stop(0.0)
-            rank = " of rank 0" if worker.followers else ""     # it would name another one
-            return self._lose(oldest, DeviceLost(
-                f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} in "
-                f"{self.timeout:g} s; it was stopped. Slow hardware: Processes(timeout=...)"))
+            rank = " of rank 0" if worker.followers else ""  # it would name another one
+            return self._lose(
+                oldest,
+                DeviceLost(
+                    f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} in "
+                    f"{self.timeout:g} s; it was stopped. Slow hardware: Processes(timeout=...)"
+                ),
+            )
         future = sources[ready[0]]
         self._asked.pop(future.device, None)
         try:
@@ -149,18 +183,32 @@ class Processes(World):
         except DeviceLost as error:
             return self._lose(future, error)
         if isinstance(reply, Failure):
-            if self._workers[future.device].followers:      # who may be at different places now
+            if self._workers[
+                future.device
+            ].followers:  # who may be at different places now
                 self._workers.pop(future.device).stop(0.0)
-            return self._lose(future, DeviceLost(f"device {future.device!r} failed in "
-                                                 f"{future.op.name}: {reply.cause}"))
+            return self._lose(
+                future,
+                DeviceLost(
+                    f"device {future.device!r} failed in "
+                    f"{future.op.name}: {reply.cause}"
+                ),
+            )
         rows = reply.rows
         if isinstance(rows, Array):
             rows = rows.read(self._shared[future.device])
         error = Cancelled("cancelled") if rows is None else None
         value = rows if reply.tokens is None else (reply.tokens, () if error else rows)
         future.start = reply.start - self._origin
-        self._finish(future, value, reply.end - self._origin, reply.kept, reply.fed, error,
-                     reply.overrun)
+        self._finish(
+            future,
+            value,
+            reply.end - self._origin,
+            reply.kept,
+            reply.fed,
+            error,
+            reply.overrun,
+        )
 
     def _lose(self, future: Future, error: DeviceLost) -> None:
         self._asked.pop(future.device, None)
@@ -181,12 +229,16 @@ class Processes(World):
         runs, text = {"draft": [], "target": []}, self.text
         for i in range(9):
             text = text + (1 + i % 2,)
-            self.all(self.submit("draft", Propose(text, 4)),
-                     *(self.submit(target.name, Score(text)) for target in self.targets))
-        for event in self.end().operations[2 * len(self.devices):]:
+            self.all(
+                self.submit("draft", Propose(text, 4)),
+                *(self.submit(target.name, Score(text)) for target in self.targets),
+            )
+        for event in self.end().operations[2 * len(self.devices) :]:
             role = self.devices[event.device].role
             runs[role].append(event.dur / (4 if role == "draft" else 1))
-        return Latency(*(Curve(((1, median(runs[d])),)) for d in ("draft", "target")), "measured")
+        return Latency(
+            *(Curve(((1, median(runs[d])),)) for d in ("draft", "target")), "measured"
+        )
 
     def close(self) -> None:
         dismiss(self._workers)

@@ -22,7 +22,7 @@ class Virtual(World):
     ``seconds`` and ``c``. Deterministic to the last digit."""
 
     kind = "virtual"
-    datastore = None            # what REST looks up; None: the text itself
+    datastore = None  # what REST looks up; None: the text itself
 
     def __init__(self, models: dict, latency: Latency, *, cancel: str = "immediate"):
         super().__init__(tuple(models), cancel)
@@ -56,11 +56,13 @@ class Virtual(World):
 
     def _step(self) -> None:
         if not self._heap:
-            raise SpeclibError("the method waits for an operation that was cancelled or never "
-                               "submitted: nothing is running")
+            raise SpeclibError(
+                "the method waits for an operation that was cancelled or never "
+                "submitted: nothing is running"
+            )
         end, _, future, (value, kept, fed) = heappop(self._heap)
         if self._running[future.device] is not future:
-            return                                            # aborted: its device went on
+            return  # aborted: its device went on
         self._now = end
         error = value if isinstance(value, Exception) else None
         self._finish(future, None if error else value, end, kept, fed, error)

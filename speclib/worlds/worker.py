@@ -29,7 +29,7 @@ from speclib.errors import SpeclibError
 from speclib.operations.operation import perform, reached
 
 STOP = None
-NO_MEMORY = "out of memory|allocate memory|not enough memory"    # as torch says it
+NO_MEMORY = "out of memory|allocate memory|not enough memory"  # as torch says it
 
 
 class Array(NamedTuple):
@@ -54,7 +54,7 @@ class Reply(NamedTuple):
     fed: int
     tokens: tuple[int, ...] | None
     rows: Array | np.ndarray | None
-    overrun: bool = False       # emulated: computing took longer than the latency
+    overrun: bool = False  # emulated: computing took longer than the latency
 
 
 class Failure(NamedTuple):
@@ -76,7 +76,7 @@ class Rank(NamedTuple):
 def serve(pipe, start, *args) -> None:
     """The process's main: ``start(*args)`` returns what answers (message, pipe). Sends None when it
     is ready, then one answer per message but STOP; a Failure for what raises."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Jupyter interrupts the whole group
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
     end_with_parent()
     try:
         answer = attempt(start, *args)
@@ -87,14 +87,16 @@ def serve(pipe, start, *args) -> None:
             if message is not STOP:
                 pipe.send(attempt(answer, message, pipe))
     except (EOFError, ConnectionError):
-        return                                          # the controller is gone
+        return  # the controller is gone
 
 
 def end_with_parent() -> None:
     """This process ends when the one that wants it does, even in the middle of an operation."""
+
     def follow():
         multiprocessing.parent_process().join()
         os._exit(1)
+
     threading.Thread(target=follow, daemon=True).start()
 
 
@@ -110,13 +112,21 @@ def attempt(function, *args):
         return Failure(cause)
 
 
-def device(pair, name: str, role: str, index: int, shared, dtype: str, latency=None,
-           rank: Rank | None = None):
+def device(
+    pair,
+    name: str,
+    role: str,
+    index: int,
+    shared,
+    dtype: str,
+    latency=None,
+    rank: Rank | None = None,
+):
     """What performs (operation, request) on the model of device ``name``, the ``index``-th of its
     ``role``. ``latency``: emulate. Of several ranks the first does, and tells the others what to
     do; they answer to it alone."""
     places = pair.place.of(role, index)
-    pin(places[rank.number:][:1] if rank else places, pair.place.threads)
+    pin(places[rank.number :][:1] if rank else places, pair.place.threads)
     model = pair.build(role, dtype, dilated=latency is None, index=index, rank=rank)
     if rank and rank.number:
         return model
@@ -147,9 +157,11 @@ def _answer(model, shared, seconds, message, pipe) -> Reply:
     if seconds and not stopped.come:
         lasts = seconds(op, done.kept, done.fed)
         left = start + lasts - time.perf_counter()
-        overrun = left < 0 < lasts      # 0, as of a prefill left out, cannot be outlasted
+        overrun = left < 0 < lasts  # 0, as of a prefill left out, cannot be outlasted
         if stopped(left):
-            done = reached(op, done, (time.perf_counter() - start) / lasts if lasts else 1.0)
+            done = reached(
+                op, done, (time.perf_counter() - start) / lasts if lasts else 1.0
+            )
             model.cut(done.kept + done.fed)
     tokens, rows = (None, done.value) if op.name == "score" else done.value
     rows = None if stopped.come else _put(rows, shared)
@@ -158,7 +170,7 @@ def _answer(model, shared, seconds, message, pipe) -> Reply:
 
 def _put(rows: np.ndarray, shared) -> Array | np.ndarray:
     if rows.nbytes > len(shared):
-        return rows                                     # larger than foreseen: through the pipe
+        return rows  # larger than foreseen: through the pipe
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
     return Array(rows.shape, rows.dtype.str)
 
@@ -166,7 +178,7 @@ def _put(rows: np.ndarray, shared) -> Array | np.ndarray:
 def pin(places: tuple[str, ...], threads: int) -> None:
     """Binds this process to its ``core:N`` places, counted among the cores it may use."""
     cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
-    if cores and hasattr(os, "sched_setaffinity"):      # not on macOS
+    if cores and hasattr(os, "sched_setaffinity"):  # not on macOS
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {allowed[c % len(allowed)] for c in cores})
     if "torch" in sys.modules:

@@ -33,11 +33,11 @@ from .devices import Cancelled, Device, DeviceLost, Future
 
 
 class World:
-    kind = "abstract"           # "virtual", "emulated" or "measured"
-    context = 1 << 30           # the longest text, in tokens, that every model accepts
-    vocab: int                  # the rows that every model has
-    now: float                  # seconds since the request began
-    ratio: float                # c: seconds of one target pass over one of the draft
+    kind = "abstract"  # "virtual", "emulated" or "measured"
+    context = 1 << 30  # the longest text, in tokens, that every model accepts
+    vocab: int  # the rows that every model has
+    now: float  # seconds since the request began
+    ratio: float  # c: seconds of one target pass over one of the draft
     runs = count()
 
     def __init__(self, names: tuple[str, ...], cancel: str = "after-op"):
@@ -53,25 +53,44 @@ class World:
         self.text, self._events = (), []
 
     # -- one request ------------------------------------------------------------------------
-    def begin(self, prompt, *, sampler: Sampler, coins: Coins, limit: int,
-              eos: frozenset = frozenset(), on_commit=None) -> None:
+    def begin(
+        self,
+        prompt,
+        *,
+        sampler: Sampler,
+        coins: Coins,
+        limit: int,
+        eos: frozenset = frozenset(),
+        on_commit=None,
+    ) -> None:
         """Starts a request: empty KV caches, clock at zero, ``prompt`` as the text."""
         self._drain()
         self.request = Request(next(World.runs), coins, sampler, eos)
         self.coins, self.text, self.round = coins, tuple(prompt), 0
-        self.limit = self.left = limit          # tokens to commit, and those still allowed
+        self.limit = self.left = limit  # tokens to commit, and those still allowed
         self._on_commit, self._ids, self.going = on_commit, count(), True
         self._events, self._outcomes, self._marked = [], {}, []
         self._zero()
-        self._answered = self.now               # when the method last had what it waited for
+        self._answered = self.now  # when the method last had what it waited for
 
     def end(self, **meta) -> Trace:
         """Ends the request: drops what is queued, waits for what runs, returns the trace."""
         self._drain()
-        events = [e._replace(outcome=tuple(self._outcomes.get(e.id, ()))) for e in self._events]
-        return Trace(events, {"devices": list(self.devices), "clock": self.kind,
-                              "cancel": self.cancel_policy, "limit": self.limit,
-                              "eos": sorted(self.request.eos), **meta})
+        events = [
+            e._replace(outcome=tuple(self._outcomes.get(e.id, ())))
+            for e in self._events
+        ]
+        return Trace(
+            events,
+            {
+                "devices": list(self.devices),
+                "clock": self.kind,
+                "cancel": self.cancel_policy,
+                "limit": self.limit,
+                "eos": sorted(self.request.eos),
+                **meta,
+            },
+        )
 
     def _drain(self) -> None:
         """Leaves every device idle."""
@@ -85,15 +104,28 @@ class World:
         beyond EOS or the limit is not emitted, and its drafts count as never tested."""
         tokens = tuple(tokens)[: self.left]
         stop = next((i for i, t in enumerate(tokens) if t in self.request.eos), None)
-        tokens = () if not self.going else tokens if stop is None else tokens[: stop + 1]
+        tokens = (
+            () if not self.going else tokens if stop is None else tokens[: stop + 1]
+        )
         self.text += tokens
         self.left -= len(tokens)
         self.going &= stop is None and self.left > 0
-        for drafted in self._marked[len(tokens):]:
+        for drafted in self._marked[len(tokens) :]:
             self._outcomes[drafted.op][drafted.index] = "wasted"
         self._marked.clear()
-        self._events.append(Event(self._answered, self.now - self._answered, "controller",
-                                  "commit", next(self._ids), self.round, tokens, (), self.kind))
+        self._events.append(
+            Event(
+                self._answered,
+                self.now - self._answered,
+                "controller",
+                "commit",
+                next(self._ids),
+                self.round,
+                tokens,
+                (),
+                self.kind,
+            )
+        )
         self.round += 1
         if self._on_commit and tokens:
             self._on_commit(tokens)
@@ -107,15 +139,31 @@ class World:
         """``tokens`` after the text as drafts that no model made (q is one-hot), as far as the
         vocabulary, the context and the next end token allow; the trace's "lookup"."""
         fit = takewhile(lambda t: t < self.vocab and t not in self.request.eos, tokens)
-        tokens, op = tuple(islice(fit, max(0, self.context - len(self.text)))), next(self._ids)
+        tokens, op = (
+            tuple(islice(fit, max(0, self.context - len(self.text)))),
+            next(self._ids),
+        )
         if tokens:
-            self._events.append(Event(self.now, 0.0, "controller", "lookup", op, self.round,
-                                      tokens, (), self.kind))
+            self._events.append(
+                Event(
+                    self.now,
+                    0.0,
+                    "controller",
+                    "lookup",
+                    op,
+                    self.round,
+                    tokens,
+                    (),
+                    self.kind,
+                )
+            )
         return self._drafted(op, tokens)
 
     def _drafted(self, op: int, tokens, rows=None) -> tuple[Drafted, ...]:
         self._outcomes[op] = ["wasted"] * len(tokens)
-        rows = certain(tokens, self.vocab) if rows is None else rows    # the draft is sure
+        rows = (
+            certain(tokens, self.vocab) if rows is None else rows
+        )  # the draft is sure
         return tuple(map(Drafted, tokens, rows, repeat(op), count()))
 
     # -- operations -------------------------------------------------------------------------
@@ -151,7 +199,7 @@ class World:
     def cancel(self, *futures: Future) -> None:
         live = [f for f in dict.fromkeys(futures) if not (f.done or f.cancelled)]
         waiting = [f for f in live if self._running[f.device] is not f]
-        for future in waiting:              # first these: an aborted device starts its next one
+        for future in waiting:  # first these: an aborted device starts its next one
             self._queue[future.device].remove(future)
         for future in live:
             future.cancelled = True
@@ -163,15 +211,41 @@ class World:
         future.start = self.now
         self._start(future)
 
-    def _finish(self, future: Future, value, end: float, kept: int, fed: int, error=None,
-                overrun: bool = False) -> None:
+    def _finish(
+        self,
+        future: Future,
+        value,
+        end: float,
+        kept: int,
+        fed: int,
+        error=None,
+        overrun: bool = False,
+    ) -> None:
         """A device's operation ended: record it, hand over its result, start the next one."""
         future.done, future.error, op = True, error, future.op
-        self._running[future.device], shown = None, self._result(future, value, kept, fed)
-        self._events.append(Event(
-            future.start, end - future.start, future.device, op.name, future.id, future.round, (),
-            (), self.kind, kept, fed, getattr(op, "last", 0), overrun,
-            isinstance(error, DeviceLost), isinstance(error, Cancelled))._replace(**shown))
+        self._running[future.device], shown = (
+            None,
+            self._result(future, value, kept, fed),
+        )
+        self._events.append(
+            Event(
+                future.start,
+                end - future.start,
+                future.device,
+                op.name,
+                future.id,
+                future.round,
+                (),
+                (),
+                self.kind,
+                kept,
+                fed,
+                getattr(op, "last", 0),
+                overrun,
+                isinstance(error, DeviceLost),
+                isinstance(error, Cancelled),
+            )._replace(**shown)
+        )
         if self._queue[future.device]:
             self._launch(self._queue[future.device].popleft())
 
@@ -179,7 +253,9 @@ class World:
         """Sets the future's value; what its event shows of it."""
         if value is None:
             return {}
-        future.value, shown = future.op.result(value, kept, fed, partial(self._drafted, future.id))
+        future.value, shown = future.op.result(
+            value, kept, fed, partial(self._drafted, future.id)
+        )
         return shown
 
     # -- what a clock provides --------------------------------------------------------------

@@ -24,16 +24,26 @@ TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 
 def virtual(alpha: float, latency: Latency) -> speclib.Virtual:
     """An open virtual world, as ``decode`` takes it."""
-    world = speclib.Virtual({"draft": Toy(alpha), "target": Toy()}, latency, cancel="after-op")
+    world = speclib.Virtual(
+        {"draft": Toy(alpha), "target": Toy()}, latency, cancel="after-op"
+    )
     world.pair, world.dtype = speclib.load_pair("toy"), "auto"
     return world
 
 
 # -- rows -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("value, aim, most, holds", [
-    (2.2, 2.2, False, "yes"), (2.1, 2.2, False, "no"), (1.03, 1.03, True, "yes"),
-    (1.04, 1.03, True, "no"), (9.0, None, False, ""), (math.nan, 1.0, False, "no"),
-    (math.nan, 1.0, True, "no")])
+@pytest.mark.parametrize(
+    "value, aim, most, holds",
+    [
+        (2.2, 2.2, False, "yes"),
+        (2.1, 2.2, False, "no"),
+        (1.03, 1.03, True, "yes"),
+        (1.04, 1.03, True, "no"),
+        (9.0, None, False, ""),
+        (math.nan, 1.0, False, "no"),
+        (math.nan, 1.0, True, "no"),
+    ],
+)
 def test_a_row_holds_when_its_value_meets_its_aim(value, aim, most, holds):
     assert Row("x", value, "ratio", aim, most).holds == holds
 
@@ -46,66 +56,101 @@ def test_a_row_of_repeats_is_their_median_with_the_range_in_its_note():
 def test_a_row_names_machine_and_load():
     shown = Row("x", 1.5, "ratio", 1.25).as_dict()
     assert tuple(shown) == COLUMNS and shown["aim"] == "at least 1.25"
-    assert speclib.experiment.machine.name() in shown["note"] and "load " in shown["note"]
+    assert (
+        speclib.experiment.machine.name() in shown["note"] and "load " in shown["note"]
+    )
 
 
 # -- races ----------------------------------------------------------------------------------------
 def answer(tokens: int, seconds: float) -> SimpleNamespace:
     """``tokens`` after a first one that took a second."""
-    return SimpleNamespace(tokens=(1,) * tokens, stats=Stats(
-        tokens=tokens + 1, first_tokens=1, seconds=seconds + 1, ttft=1.0))
+    return SimpleNamespace(
+        tokens=(1,) * tokens,
+        stats=Stats(tokens=tokens + 1, first_tokens=1, seconds=seconds + 1, ttft=1.0),
+    )
 
 
 def test_contestants_take_turns_at_every_prompt_and_at_beginning():
     order = []
 
     def contestant(name):
-        return lambda prompt, tokens: order.append((name, prompt, tokens)) or answer(1, 1)
+        return lambda prompt, tokens: (
+            order.append((name, prompt, tokens)) or answer(1, 1)
+        )
 
     race({n: contestant(n) for n in "abc"}, ["p", "q"], 8, repeats=2)
     assert [x[0] for x in order] == [*"abc", *"bca", *"cab", *"abc"]
-    assert [x[1] for x in order] == [*"ppp", *"qqq"] * 2 and {x[2] for x in order} == {8}
+    assert [x[1] for x in order] == [*"ppp", *"qqq"] * 2 and {x[2] for x in order} == {
+        8
+    }
 
 
 def test_a_ratio_is_of_speeds_over_all_prompts_of_a_repeat():
     fast = iter([answer(10, 2), answer(30, 2), answer(20, 1), answer(20, 1)])
     slow = iter([answer(10, 5), answer(10, 5), answer(10, 4), answer(30, 4)])
-    run = race({"fast": lambda *_: next(fast), "slow": lambda *_: next(slow)}, "pq", 8, repeats=2)
-    assert run.speeds("fast") == [40 / 4, 40 / 2] and run.speeds("slow") == [20 / 10, 40 / 8]
+    run = race(
+        {"fast": lambda *_: next(fast), "slow": lambda *_: next(slow)},
+        "pq",
+        8,
+        repeats=2,
+    )
+    assert run.speeds("fast") == [40 / 4, 40 / 2] and run.speeds("slow") == [
+        20 / 10,
+        40 / 8,
+    ]
     assert run.ratios("fast", "slow") == [5, 4]
     assert run.same("fast", "slow") == "1 of 4"
 
 
 @pytest.mark.parametrize("alpha, gamma", [(0.0, 3), (1.0, 13)])
 def test_the_best_window_of_sd_is_the_shortest_when_nothing_passes_the_longest_when_all_do(
-        alpha, gamma):
+    alpha, gamma
+):
     """c = 5: windows 3 to 13. A step costs gamma / c + 1 and brings 1 token, or gamma + 1."""
     world = virtual(alpha, Latency.ratio(5))
     assert speedups.best_gamma(world, "speculative", ["x"], Size(tokens=400)) == gamma
 
 
 def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
-    there, here = Latency.ratio(5), Latency(Curve(((1, 0.3), (4, 0.5))), Curve(((1, 1), (9, 3))))
+    there, here = (
+        Latency.ratio(5),
+        Latency(Curve(((1, 0.3), (4, 0.5))), Curve(((1, 1), (9, 3)))),
+    )
     names = {"pearl": {"gamma": 5}, "speculative": {"gamma": 3}, "autoregressive": {}}
-    runs = [race({name: speedups.ours(virtual(0.9, latency), name, **settings)
-                  for name, settings in names.items()}, ["x"], 60) for latency in (there, here)]
+    runs = [
+        race(
+            {
+                name: speedups.ours(virtual(0.9, latency), name, **settings)
+                for name, settings in names.items()
+            },
+            ["x"],
+            60,
+        )
+        for latency in (there, here)
+    ]
     for name in names:
-        assert speedups.predicted(runs[0], name, here) == pytest.approx(runs[1].speeds(name)[0])
+        assert speedups.predicted(runs[0], name, here) == pytest.approx(
+            runs[1].speeds(name)[0]
+        )
 
 
 # -- contention -----------------------------------------------------------------------------------
 def test_durations_are_taken_at_the_tokens_they_are_given_for():
-    latency = Latency(Curve(((1, 0.25), (16, 0.75)), 9.0), Curve(((1, 1.0), (16, 2.0)), 9.0))
+    latency = Latency(
+        Curve(((1, 0.25), (16, 0.75)), 9.0), Curve(((1, 1.0), (16, 2.0)), 9.0)
+    )
     alone, busy = contention.latencies(virtual(0.9, latency), TINY)
     for measured in (alone, busy):
         for role in ("draft", "target"):
             curve = getattr(latency, role)
             assert dict(getattr(measured, role).forward) == pytest.approx(
-                {fed: curve(fed) for fed in (1, 2, 4, 6, 8, 10, 16)})
+                {fed: curve(fed) for fed in (1, 2, 4, 6, 8, 10, 16)}
+            )
 
 
 def test_busy_means_that_the_other_device_works_too():
     """A latency that doubles while the other device runs is found doubled, and alone not."""
+
     class Shared:
         c = 2.0
 
@@ -131,11 +176,17 @@ def toy_speedups(size):
     yield from speedups.speedups("toy", size)
 
 
-def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(tmp_path, monkeypatch,
-                                                                         capsys):
+def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    measures = (rates.virtual_clock, rates.importing, orchestration.controller,
-                orchestration.emulated, toy_speedups)
+    measures = (
+        rates.virtual_clock,
+        rates.importing,
+        orchestration.controller,
+        orchestration.emulated,
+        toy_speedups,
+    )
     rows = bench.bench(measures, TINY)
     assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
     with open(tmp_path / "bench.csv") as file:

@@ -18,7 +18,7 @@ from speclib.core.sampling import Coins, Drafted, Sampler, invert, residual
 from speclib.core.verification import Verdict, verify
 from speclib.errors import SpeclibError
 
-ONE = 1 - 2.0**-53                  # the largest u there is
+ONE = 1 - 2.0**-53  # the largest u there is
 
 
 # -- samplers -------------------------------------------------------------------------------------
@@ -27,7 +27,9 @@ def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(
     torch = pytest.importorskip("torch")
     warpers = pytest.importorskip("transformers").generation.logits_process
     logits = np.random.default_rng(0).normal(0, 3, (40, 50)).astype(dtype)
-    for temperature, top_k, top_p in product((0.3, 1.0, 2.5), (0, 1, 7, 50, 99), (0.05, 0.5, 1.0)):
+    for temperature, top_k, top_p in product(
+        (0.3, 1.0, 2.5), (0, 1, 7, 50, 99), (0.05, 0.5, 1.0)
+    ):
         chain = [warpers.TemperatureLogitsWarper(temperature)]
         chain += [warpers.TopKLogitsWarper(top_k)] if top_k else []
         chain += [warpers.TopPLogitsWarper(top_p)] if top_p < 1 else []
@@ -36,8 +38,12 @@ def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(
             expected = warper(None, expected)
         have = Sampler(temperature, top_k, top_p)(logits)
         assert have.dtype == logits.dtype
-        np.testing.assert_allclose(have, expected.softmax(-1).numpy(), atol=1e-6,
-                                   err_msg=f"{temperature=} {top_k=} {top_p=}")
+        np.testing.assert_allclose(
+            have,
+            expected.softmax(-1).numpy(),
+            atol=1e-6,
+            err_msg=f"{temperature=} {top_k=} {top_p=}",
+        )
 
 
 def test_greedy_is_one_hot_at_the_first_of_the_largest_logits():
@@ -45,8 +51,15 @@ def test_greedy_is_one_hot_at_the_first_of_the_largest_logits():
     assert rows.tolist() == [[0, 1, 0], [1, 0, 0]] and rows.dtype == np.float32
 
 
-@pytest.mark.parametrize("top_p, kept", [(0.5, [0, 1, 0]), (0.501, [1 / 3, 2 / 3, 0]),
-                                         (0.75, [1 / 3, 2 / 3, 0]), (1e-9, [0, 1, 0])])
+@pytest.mark.parametrize(
+    "top_p, kept",
+    [
+        (0.5, [0, 1, 0]),
+        (0.501, [1 / 3, 2 / 3, 0]),
+        (0.75, [1 / 3, 2 / 3, 0]),
+        (1e-9, [0, 1, 0]),
+    ],
+)
 def test_a_nucleus_is_the_fewest_tokens_that_reach_top_p(top_p, kept):
     logits = np.log(np.array([[0.25, 0.5, 0.25]]))
     np.testing.assert_allclose(Sampler(1.0, 0, top_p)(logits), [kept], atol=1e-15)
@@ -61,20 +74,30 @@ def test_banned_tokens_get_no_mass_whatever_the_sampler():
 
 @pytest.mark.parametrize("temperature", [1e-40, 1e-310])
 def test_a_temperature_near_zero_is_still_a_distribution(temperature):
-    assert Sampler(temperature)(np.array([[1.0, 20.0, 3.0]], np.float32)).tolist() == [[0, 1, 0]]
+    assert Sampler(temperature)(np.array([[1.0, 20.0, 3.0]], np.float32)).tolist() == [
+        [0, 1, 0]
+    ]
 
 
-@pytest.mark.parametrize("settings, value", [
-    ({"temperature": -0.5}, "-0.5"), ({"temperature": float("nan")}, "nan"),
-    ({"top_k": -3}, "-3"), ({"top_k": 2.5}, "2.5"),
-    ({"top_p": 0.0}, "0.0"), ({"top_p": 1.5}, "1.5"), ({"top_p": float("nan")}, "nan")])
+@pytest.mark.parametrize(
+    "settings, value",
+    [
+        ({"temperature": -0.5}, "-0.5"),
+        ({"temperature": float("nan")}, "nan"),
+        ({"top_k": -3}, "-3"),
+        ({"top_k": 2.5}, "2.5"),
+        ({"top_p": 0.0}, "0.0"),
+        ({"top_p": 1.5}, "1.5"),
+        ({"top_p": float("nan")}, "nan"),
+    ],
+)
 def test_a_wrong_setting_is_refused_by_name_value_and_next_step(settings, value):
     with pytest.raises(SpeclibError, match=f"{next(iter(settings))} is {value}: give"):
         Sampler(**settings)
 
 
 # -- coins ----------------------------------------------------------------------------------------
-FINE = np.full(4096, 1 / 4096)      # choosing from this reads a coin to 12 bits
+FINE = np.full(4096, 1 / 4096)  # choosing from this reads a coin to 12 bits
 
 
 def read(coins: Coins, position: int, role: str, index: int = 0) -> float:
@@ -87,10 +110,19 @@ def test_coins_are_uniform():
     assert kstest(coins, "uniform").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("other", [
-    (Coins(1, 0), 0, "accept", 0), (Coins(1, 0), 0, "residual", 0), (Coins(1, 0), 0, "target", 0),
-    (Coins(1, 0), 1, "draft", 0), (Coins(1, 0), 0, "draft", 1), (Coins(1, 1), 0, "draft", 0),
-    (Coins(2, 0), 0, "draft", 0)], ids=lambda key: f"{key}")
+@pytest.mark.parametrize(
+    "other",
+    [
+        (Coins(1, 0), 0, "accept", 0),
+        (Coins(1, 0), 0, "residual", 0),
+        (Coins(1, 0), 0, "target", 0),
+        (Coins(1, 0), 1, "draft", 0),
+        (Coins(1, 0), 0, "draft", 1),
+        (Coins(1, 1), 0, "draft", 0),
+        (Coins(2, 0), 0, "draft", 0),
+    ],
+    ids=lambda key: f"{key}",
+)
 def test_coins_that_differ_in_one_part_of_the_key_are_independent(other):
     """Chi-square of 8 x 8 bins, 5,000 pairs, fixed seed; a fresh seed would fail 1 in 1,000."""
     coins, shift, role, index = other
@@ -107,18 +139,31 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
     word = int.from_bytes(blake2b(b"7,3,11,accept,2", digest_size=8).digest(), "little")
     mine = Coins(7, 3).choose(FINE, 11, "accept", 2)
     assert mine == int((word >> 11) / 2**53 * 4096) == 3363
-    code = ("import numpy as np; from speclib.tokens import Coins; "
-            "print(Coins(7, 3).choose(np.full(4096, 1 / 4096), 11, 'accept', 2))")
+    code = (
+        "import numpy as np; from speclib.tokens import Coins; "
+        "print(Coins(7, 3).choose(np.full(4096, 1 / 4096), 11, 'accept', 2))"
+    )
     for hash_seed in ("1", "2"):
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                             env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+        )
         assert int(ran.stdout) == mine
 
 
 # -- choosing -------------------------------------------------------------------------------------
-@given(st.lists(st.sampled_from([0.0, 1e-300, 1e-17, 1e-8, 0.1, 0.3, 1.0]), min_size=1, max_size=9)
-       .filter(any), st.sampled_from([0.0, 2.0**-53, 0.1, 0.5, 1 - 2.0**-30, ONE]),
-       st.sampled_from(["float32", "float64"]))
+@given(
+    st.lists(
+        st.sampled_from([0.0, 1e-300, 1e-17, 1e-8, 0.1, 0.3, 1.0]),
+        min_size=1,
+        max_size=9,
+    ).filter(any),
+    st.sampled_from([0.0, 2.0**-53, 0.1, 0.5, 1 - 2.0**-30, ONE]),
+    st.sampled_from(["float32", "float64"]),
+)
 def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
     dist = np.array(masses, dtype)
     dist = dist / dist.sum() if dist.any() else np.array([0, 1, 0], dtype)
@@ -134,8 +179,11 @@ def test_inverting_follows_the_cumulative_sum():
 def test_the_residual_is_what_p_has_more_than_q():
     p, q = np.array([0.6, 0.1, 0.3]), np.array([0.2, 0.7, 0.1])
     np.testing.assert_allclose(residual(p, q), [2 / 3, 0, 1 / 3], atol=1e-15)
-    np.testing.assert_allclose(residual(p.astype(np.float32), q.astype(np.float32)),
-                               [2 / 3, 0, 1 / 3], atol=1e-7)
+    np.testing.assert_allclose(
+        residual(p.astype(np.float32), q.astype(np.float32)),
+        [2 / 3, 0, 1 / 3],
+        atol=1e-7,
+    )
 
 
 def test_a_residual_that_underflows_is_p():
@@ -163,31 +211,41 @@ def drafted(*tokens, q=(0.5, 0.5, 0.0)):
     return tuple(Drafted(t, np.array(q)) for t in tokens)
 
 
-@pytest.mark.parametrize("u, accepted", [(0.0, True), (0.4999, True), (0.5, False), (ONE, False)])
+@pytest.mark.parametrize(
+    "u, accepted", [(0.0, True), (0.4999, True), (0.5, False), (ONE, False)]
+)
 def test_a_drafted_token_passes_when_a_coin_is_strictly_under_p_over_q(u, accepted):
-    rows = np.array([[0.25, 0.0, 0.75]])                        # p/q of token 0 is 1/2
+    rows = np.array([[0.25, 0.0, 0.75]])  # p/q of token 0 is 1/2
     verdict = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
     assert verdict == (Verdict((0,), ()) if accepted else Verdict((), (2,)))
 
 
 def test_a_token_the_target_excludes_never_passes_and_one_it_prefers_always_does():
     rows = np.array([[0.0, 1.0, 0.0]])
-    assert verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows) == Verdict((), (1,))
+    assert verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows) == Verdict(
+        (), (1,)
+    )
     assert verify(Fixed(accept=ONE), drafted(1), rows) == Verdict((1,), ())
 
 
 def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
     world = Fixed((0, 0, 0), accept=0.6, residual=0.0)
-    rows = np.array([[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    rows = np.array(
+        [[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    )
     assert verify(world, drafted(1, 0, 1), rows) == Verdict((1,), (2,))
     assert world.read == [(3, "accept"), (4, "accept"), (4, "residual")]
     assert world.marks == [(1, "accepted"), (0, "rejected")]
 
 
-@pytest.mark.parametrize("rows, extra, read", [
-    (1, (), [(1, "accept")]),                                   # rows run out first
-    (2, (), [(1, "accept"), (2, "accept")]),                    # every row tested a token
-    (3, (2,), [(1, "accept"), (2, "accept"), (3, "target")])])  # one left over: the bonus
+@pytest.mark.parametrize(
+    "rows, extra, read",
+    [
+        (1, (), [(1, "accept")]),  # rows run out first
+        (2, (), [(1, "accept"), (2, "accept")]),  # every row tested a token
+        (3, (2,), [(1, "accept"), (2, "accept"), (3, "target")]),
+    ],
+)  # one left over: the bonus
 def test_a_bonus_is_drawn_only_from_a_row_that_is_left(rows, extra, read):
     world = Fixed(accept=0.0, target=ONE)
     p = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])[:rows]

@@ -25,32 +25,57 @@ def grown(dice: random.Random, nodes: int) -> tuple[int, ...]:
 
 # -- shapes ---------------------------------------------------------------------------------------
 def test_what_paths_have_in_common_is_one_node():
-    assert merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)]) == ((5, 6, 7, 8, 9), (-1, 0, 1, 0, -1))
+    assert merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)]) == (
+        (5, 6, 7, 8, 9),
+        (-1, 0, 1, 0, -1),
+    )
     assert merged([]) == merged([()]) == ((), ())
 
 
 def test_a_node_sees_itself_and_its_path():
     """0 - 1 - 2, 0 - 3, 4."""
     assert ancestry((-1, 0, 1, 0, -1)).astype(int).tolist() == [
-        [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 0, 0, 1, 0],
+        [0, 0, 0, 0, 1],
+    ]
     assert paths((3, 5, 6, 7, 8, 9), (-1, 0, 1, 0, -1)) == (
-        (3,), (3, 5), (3, 5, 6), (3, 5, 6, 7), (3, 5, 8), (3, 9))
+        (3,),
+        (3, 5),
+        (3, 5, 6),
+        (3, 5, 6, 7),
+        (3, 5, 8),
+        (3, 9),
+    )
 
 
 def test_a_stem_is_as_long_as_each_node_follows_the_one_before():
-    assert [stem(p) for p in ((), (-1,), (-1, 0, 1), (-1, 0, 0), (-1, -1, 1))] == [0, 1, 3, 2, 1]
+    assert [stem(p) for p in ((), (-1,), (-1, 0, 1), (-1, 0, 0), (-1, -1, 1))] == [
+        0,
+        1,
+        3,
+        2,
+        1,
+    ]
 
 
 # -- offering and following -----------------------------------------------------------------------
 def opened(limit=9, eos=frozenset(), vocab=10, target=None, **request) -> Virtual:
-    world = Virtual({"draft": Random(vocab), "target": target or Random(vocab, 1)},
-                    Latency.ratio(2))
-    world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=limit, eos=eos, **request)
+    world = Virtual(
+        {"draft": Random(vocab), "target": target or Random(vocab, 1)}, Latency.ratio(2)
+    )
+    world.begin(
+        (1, 2), sampler=Sampler(), coins=Coins(), limit=limit, eos=eos, **request
+    )
     return world
 
 
 def test_candidates_end_before_an_end_token_and_the_last_token_to_write():
-    drafted, parents = offer(opened(limit=4, eos=frozenset({9})), [(3, 9, 4), (5, 6, 7, 8), (9,)])
+    drafted, parents = offer(
+        opened(limit=4, eos=frozenset({9})), [(3, 9, 4), (5, 6, 7, 8), (9,)]
+    )
     assert (ids(drafted), parents) == ((3, 5, 6, 7), (-1, -1, 1, 2))
     assert offer(opened(limit=1), [(3, 4)]) == ((), ())
 
@@ -64,17 +89,43 @@ def certainly(*tokens, vocab=10) -> np.ndarray:
     return np.eye(vocab)[list(tokens)]
 
 
-@pytest.mark.parametrize("said, verdict, outcome", [
-    ((3, 4, 0, 9, 0), Verdict((3, 4), (9,)), ("accepted", "accepted", "wasted", "wasted")),
-    ((3, 5, 0, 0, 8), Verdict((3, 5), (8,)), ("accepted", "wasted", "wasted", "accepted")),
-    ((6, 0, 7, 0, 0), Verdict((6,), (7,)), ("wasted", "wasted", "accepted", "wasted")),
-    ((3, 6, 0, 0, 0), Verdict((3,), (6,)), ("accepted", "rejected", "wasted", "wasted")),
-    ((7, 0, 0, 0, 0), Verdict((), (7,)), ("rejected", "wasted", "wasted", "wasted"))])
-def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(said, verdict, outcome):
+@pytest.mark.parametrize(
+    "said, verdict, outcome",
+    [
+        (
+            (3, 4, 0, 9, 0),
+            Verdict((3, 4), (9,)),
+            ("accepted", "accepted", "wasted", "wasted"),
+        ),
+        (
+            (3, 5, 0, 0, 8),
+            Verdict((3, 5), (8,)),
+            ("accepted", "wasted", "wasted", "accepted"),
+        ),
+        (
+            (6, 0, 7, 0, 0),
+            Verdict((6,), (7,)),
+            ("wasted", "wasted", "accepted", "wasted"),
+        ),
+        (
+            (3, 6, 0, 0, 0),
+            Verdict((3,), (6,)),
+            ("accepted", "rejected", "wasted", "wasted"),
+        ),
+        (
+            (7, 0, 0, 0, 0),
+            Verdict((), (7,)),
+            ("rejected", "wasted", "wasted", "wasted"),
+        ),
+    ],
+)
+def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
+    said, verdict, outcome
+):
     """Nodes 3 - 4, 6, and 5 under 3; row 0 is the text's, row i + 1 node i's."""
     world = opened()
     drafted, parents = world.guess((3, 4, 6, 5)), (-1, 0, -1, 0)
-    reordered = (said[0], said[1], said[3], said[2], said[4])       # nodes are 3, 4, 6, 5
+    reordered = (said[0], said[1], said[3], said[2], said[4])  # nodes are 3, 4, 6, 5
     assert follow(world, drafted, parents, certainly(*reordered)) == verdict
     world.commit(verdict.tokens)
     assert world.end().events[0].outcome == outcome
@@ -103,28 +154,43 @@ def afresh_for_every_branch(world, draft, parents, rows):
     leaves = [n for n in range(len(draft)) if n not in parents] or [-1]
     best, text = (-1, ()), len(world.text)
     for index, leaf in enumerate(leaves):
-        line = [] if leaf < 0 else [n for n in range(len(draft)) if ancestry(parents)[leaf, n]]
+        line = (
+            []
+            if leaf < 0
+            else [n for n in range(len(draft)) if ancestry(parents)[leaf, n]]
+        )
         node, passed = -1, ()
         for n in line:
-            token = world.coins.choose(rows[node + 1], text + len(passed), "target", 1 + index)
+            token = world.coins.choose(
+                rows[node + 1], text + len(passed), "target", 1 + index
+            )
             if token != draft[n].token:
                 break
             node, passed = n, (*passed, token)
         best = max(best, (node, passed), key=lambda found: len(found[1]))
     node, passed = best
-    return Verdict(passed, (world.coins.choose(rows[node + 1], text + len(passed), "target"),))
+    return Verdict(
+        passed, (world.coins.choose(rows[node + 1], text + len(passed), "target"),)
+    )
 
 
 def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not():
     models = {"draft": Random(2, 3, 5), "target": Random(2, 4, 5)}
     wanted = truth(models["target"], 4)
     assert distance(outcomes(branching, models, 4, drawn=follow), wanted) < 1e-12
-    assert distance(outcomes(branching, models, 4, drawn=afresh_for_every_branch), wanted) > 0.01
+    assert (
+        distance(outcomes(branching, models, 4, drawn=afresh_for_every_branch), wanted)
+        > 0.01
+    )
 
 
 # -- the operation --------------------------------------------------------------------------------
-@pytest.mark.parametrize("model", [Toy(None, 16, 2), Random(6, 3), Scripted({(1, 2): 3}, 9)])
-@pytest.mark.parametrize("sampler", [Sampler(), Sampler(0.7, 3)], ids=["greedy", "sampling"])
+@pytest.mark.parametrize(
+    "model", [Toy(None, 16, 2), Random(6, 3), Scripted({(1, 2): 3}, 9)]
+)
+@pytest.mark.parametrize(
+    "sampler", [Sampler(), Sampler(0.7, 3)], ids=["greedy", "sampling"]
+)
 def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
     dice = random.Random(1)
     for _ in range(20):
@@ -139,7 +205,11 @@ def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
     class Plain:
         def __init__(self):
             self.toy, self.vocab = Random(6, 3), 6
-            self.reset, self.cut, self.rows = self.toy.reset, self.toy.cut, self.toy.rows
+            self.reset, self.cut, self.rows = (
+                self.toy.reset,
+                self.toy.cut,
+                self.toy.rows,
+            )
 
         prefix = property(lambda self: self.toy.prefix)
 
@@ -151,13 +221,21 @@ def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
 def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
     """2 tokens of text and 3 nodes, linear between (1, 1 s) and (9, 9 s): 5 s. The cache keeps the
     text and the first line, 3 4; the 5 stood beside the 4, not after it, and is fed again."""
-    world = Virtual({"draft": Random(9), "target": Random(9, 1)},
-                    Latency(Curve(((1, 1.0),)), Curve(((1, 1.0), (9, 9.0)))))
+    world = Virtual(
+        {"draft": Random(9), "target": Random(9, 1)},
+        Latency(Curve(((1, 1.0),)), Curve(((1, 1.0), (9, 9.0)))),
+    )
     world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=9)
     world.wait(world.target.tree(world.text, (3, 4, 5), (-1, 0, 0)))
     world.wait(world.target.tree(world.text + (3, 4, 5), (7,), (-1,)))
     one, two = world.end().operations
-    assert (one.dur, one.kept, one.fed, one.last, one.tokens) == (5, 0, 5, 3, (1, 2, 3, 4, 5))
+    assert (one.dur, one.kept, one.fed, one.last, one.tokens) == (
+        5,
+        0,
+        5,
+        3,
+        (1, 2, 3, 4, 5),
+    )
     assert (two.dur, two.kept, two.fed, two.last, two.tokens) == (2, 4, 2, 1, (5, 7))
 
 
@@ -171,21 +249,42 @@ def test_what_the_target_finds_likeliest_after_the_nodes_only_looked_at_is_in_th
 # -- transformers ---------------------------------------------------------------------------------
 def networks(dtype: str):
     torch = pytest.importorskip("torch")
-    from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
-    sizes = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-             "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
-    for config, network in ((LlamaConfig, LlamaForCausalLM), (Qwen2Config, Qwen2ForCausalLM)):
+    from transformers import (
+        LlamaConfig,
+        LlamaForCausalLM,
+        Qwen2Config,
+        Qwen2ForCausalLM,
+    )
+
+    sizes = {
+        "vocab_size": 61,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 128,
+    }
+    for config, network in (
+        (LlamaConfig, LlamaForCausalLM),
+        (Qwen2Config, Qwen2ForCausalLM),
+    ):
         for attention in ("sdpa", "eager"):
             torch.manual_seed(0)
-            yield network(config(**sizes, attn_implementation=attention)).to(getattr(torch, dtype))
+            yield network(config(**sizes, attn_implementation=attention)).to(
+                getattr(torch, dtype)
+            )
 
 
 @pytest.mark.parametrize("dtype, close", [("float32", 1e-5), ("float64", 1e-12)])
-def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_one(dtype, close):
+def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_one(
+    dtype, close
+):
     """From an empty cache and from those that other trees and texts left behind; and what is cached
     afterwards serves the next text as well as fresh."""
     pytest.importorskip("torch")
     from speclib.models.hf import HFModel
+
     sampler, dice = Sampler(1.0), random.Random(2)
     for network in networks(dtype):
         model, fresh, text = HFModel(network, 61), HFModel(network, 61), (1, 2, 3)
@@ -195,21 +294,32 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
             rows = model.tree(text + tokens, parents, sampler)
             for row, path in zip(rows, paths(text + tokens, parents), strict=True):
                 fresh.reset()
-                np.testing.assert_allclose(row, fresh.rows(path, 0, sampler)[0], atol=close)
-            stays = text + tokens[:stem(parents)]
+                np.testing.assert_allclose(
+                    row, fresh.rows(path, 0, sampler)[0], atol=close
+                )
+            stays = text + tokens[: stem(parents)]
             assert model.prefix.fed == list(stays)
-            assert {layer.get_seq_length() for layer in model.cache.layers} == {len(stays)}
-            text += tokens[:dice.randrange(3)] + (dice.randrange(61),)
+            assert {layer.get_seq_length() for layer in model.cache.layers} == {
+                len(stays)
+            }
+            text += tokens[: dice.randrange(3)] + (dice.randrange(61),)
             fresh.reset()
-            np.testing.assert_allclose(model.rows(text, 0, sampler), fresh.rows(text, 0, sampler),
-                                       atol=close)
+            np.testing.assert_allclose(
+                model.rows(text, 0, sampler), fresh.rows(text, 0, sampler), atol=close
+            )
 
 
 def test_a_tree_that_is_one_line_is_a_text():
     pytest.importorskip("torch")
     from speclib.models.hf import HFModel
+
     network = next(networks("float64"))
     tree, text = HFModel(network, 61), HFModel(network, 61)
     rows = tree.tree((1, 2, 3, 4, 5), (-1, 0, 1), Sampler(1.0))
-    np.testing.assert_allclose(rows, text.rows((1, 2, 3, 4, 5), 3, Sampler(1.0)), atol=1e-15)
-    assert tree.prefix.fed == text.prefix.fed and tree.prefix.count == text.prefix.count == 5
+    np.testing.assert_allclose(
+        rows, text.rows((1, 2, 3, 4, 5), 3, Sampler(1.0)), atol=1e-15
+    )
+    assert (
+        tree.prefix.fed == text.prefix.fed
+        and tree.prefix.count == text.prefix.count == 5
+    )

@@ -11,9 +11,16 @@ from speclib.data import prompts
 from speclib.errors import SpeclibError
 
 OFFICIAL = os.environ.get("SPECLIB_DATA_DIR")
-official = pytest.mark.skipif(not OFFICIAL, reason="SPECLIB_DATA_DIR names no official files")
-HUMANEVAL = {"task_id": "t/0", "prompt": "def f():\n", "entry_point": "f",
-             "canonical_solution": "    return 1\n", "test": "def check(candidate): pass\n"}
+official = pytest.mark.skipif(
+    not OFFICIAL, reason="SPECLIB_DATA_DIR names no official files"
+)
+HUMANEVAL = {
+    "task_id": "t/0",
+    "prompt": "def f():\n",
+    "entry_point": "f",
+    "canonical_solution": "    return 1\n",
+    "test": "def check(candidate): pass\n",
+}
 
 
 @pytest.mark.parametrize("task", prompts.tasks())
@@ -26,7 +33,9 @@ def test_every_task_has_at_least_twelve_prompts_of_ours(task):
 
 def test_all_contracted_categories_are_there():
     names = prompts.tasks()
-    assert {"humaneval", "gsm8k", "translation", "summarization", "qa", "rag"} <= set(names)
+    assert {"humaneval", "gsm8k", "translation", "summarization", "qa", "rag"} <= set(
+        names
+    )
     assert sum(name.startswith("mgsm_") for name in names) == 11
     assert {p.task for p in prompts.load("mt_bench")} == set(prompts.MT_BENCH)
 
@@ -35,7 +44,9 @@ def test_code_is_raw_text_and_all_else_is_a_chat():
     for task in prompts.tasks():
         prompt = prompts.load(task, n=1)[0]
         if task == "humaneval":
-            assert isinstance(prompt.input, str) and prompt.input.startswith("from typing")
+            assert isinstance(prompt.input, str) and prompt.input.startswith(
+                "from typing"
+            )
             assert prompt.messages == []
         else:
             assert prompt.input == [{"role": "user", "content": prompt.turns[0]}]
@@ -81,10 +92,22 @@ BAD = {
     "not json": ("a.jsonl", "{oops", "not a JSON object"),
     "a list": ("a.jsonl", "[1]", "expected a JSON object, found list"),
     "unknown keys": ("a.jsonl", '{"x": 1}', "expected the keys of HumanEval"),
-    "no test": ("a.jsonl", json.dumps(HUMANEVAL | {"test": None}), "'test' to be a text"),
-    "no answer": ("a.jsonl", '{"question": "q"}', "'answer' to be a text, found no such key"),
+    "no test": (
+        "a.jsonl",
+        json.dumps(HUMANEVAL | {"test": None}),
+        "'test' to be a text",
+    ),
+    "no answer": (
+        "a.jsonl",
+        '{"question": "q"}',
+        "'answer' to be a text, found no such key",
+    ),
     "no result": ("a.jsonl", '{"question": "q", "answer": "5"}', "#### number"),
-    "turns": ("a.jsonl", '{"question_id": 1, "category": "qa", "turns": "q"}', "list of texts"),
+    "turns": (
+        "a.jsonl",
+        '{"question_id": 1, "category": "qa", "turns": "q"}',
+        "list of texts",
+    ),
     "no id": ("a.jsonl", '{"category": "qa", "turns": ["q"]}', "question_id"),
     "no tab": ("a.tsv", "What is 1 + 1?", "question<tab>number"),
     "no number": ("a.tsv", "What?\ttwo", "found 'two'"),
@@ -92,7 +115,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_malformed_line_names_its_file_its_number_and_what_was_expected(case, tmp_path):
+def test_a_malformed_line_names_its_file_its_number_and_what_was_expected(
+    case, tmp_path
+):
     name, line, expected = BAD[case]
     good = "Is it?\t2" if name.endswith("tsv") else json.dumps(HUMANEVAL)
     (tmp_path / name).write_text(f"{good}\n\n{line}\n", encoding="utf-8")
@@ -119,10 +144,21 @@ def test_reading_prompts_needs_no_torch():
 
 
 @official
-@pytest.mark.parametrize("task, count", [
-    ("humaneval", 164), ("gsm8k", 1319), ("mt_bench", 80), ("writing", 10), ("translation", 10),
-    ("summarization", 10), ("qa", 10), ("rag", 10), ("math_reasoning", 10),
-    *((f"mgsm_{language}", 250) for language in prompts.LANGUAGES)])
+@pytest.mark.parametrize(
+    "task, count",
+    [
+        ("humaneval", 164),
+        ("gsm8k", 1319),
+        ("mt_bench", 80),
+        ("writing", 10),
+        ("translation", 10),
+        ("summarization", 10),
+        ("qa", 10),
+        ("rag", 10),
+        ("math_reasoning", 10),
+        *((f"mgsm_{language}", 250) for language in prompts.LANGUAGES),
+    ],
+)
 def test_official_files_are_read_whole(task, count):
     found = prompts.load(task, folder=OFFICIAL)
     assert len(found) == count

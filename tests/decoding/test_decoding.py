@@ -10,31 +10,37 @@ from speclib import SpeclibError
 from speclib.models import toy
 
 
-@pytest.mark.parametrize("wrong, names", [
-    ({"prompt": ""}, ["prompt ''", "at least one token"]),
-    ({"gamma": 0}, ["gamma is 0", "1 or more"]),
-    ({"gamma": -2}, ["gamma is -2"]),
-    ({"gamma": 2.5}, ["gamma is 2.5"]),
-    ({"gamma": "fast"}, ["'fast'", "'auto'"]),
-    ({"method": "autoregressive", "gamma": 3}, ["autoregressive", "no gamma"]),
-    ({"temperature": -1.0}, ["temperature is -1.0", "greedy"]),
-    ({"top_p": 0.0}, ["top_p is 0.0"]),
-    ({"top_k": -1}, ["top_k is -1"]),
-    ({"max_new_tokens": 0}, ["max_new_tokens is 0"]),
-    ({"max_new_tokens": 1 << 15}, ["max_new_tokens=32768", "shorten"]),
-    ({"method": "medusa"}, ["'medusa'", "speculative", "pearl"]),
-    ({"pair": "embedded/gpt-5"}, ["'embedded/gpt-5'", "embedded/llama-7b-70b"]),
-    ({"pair": None}, ["no pair given"]),
-    ({"windows": 3}, ["'windows'", "known: gamma, without"]),
-    ({"world": "cloud"}, ["'cloud'", "virtual, emulated, processes"]),
-    ({"method": "dsi", "lookahead": 0}, ["lookahead is 0", "1 or more"]),
-    ({"method": "dsi", "servers": 2.5}, ["servers is 2.5", "'auto'"]),
-    ({"method": "dsi", "servers": True}, ["servers is True"]),
-    ({"method": "dsi", "gamma": 3}, ["dsi", "no gamma"]),
-    ({"method": "dsi", "lookahed": 3}, ["'lookahed'", "known: gamma, lookahead, servers, test"]),
-    ({"cancel": "now"}, ["cancel is 'now'", "'immediate'", "'after-op'"]),
-    ({"prompt": [{"role": "user", "content": "hi"}]}, ["chat template", "str"]),
-])
+@pytest.mark.parametrize(
+    "wrong, names",
+    [
+        ({"prompt": ""}, ["prompt ''", "at least one token"]),
+        ({"gamma": 0}, ["gamma is 0", "1 or more"]),
+        ({"gamma": -2}, ["gamma is -2"]),
+        ({"gamma": 2.5}, ["gamma is 2.5"]),
+        ({"gamma": "fast"}, ["'fast'", "'auto'"]),
+        ({"method": "autoregressive", "gamma": 3}, ["autoregressive", "no gamma"]),
+        ({"temperature": -1.0}, ["temperature is -1.0", "greedy"]),
+        ({"top_p": 0.0}, ["top_p is 0.0"]),
+        ({"top_k": -1}, ["top_k is -1"]),
+        ({"max_new_tokens": 0}, ["max_new_tokens is 0"]),
+        ({"max_new_tokens": 1 << 15}, ["max_new_tokens=32768", "shorten"]),
+        ({"method": "medusa"}, ["'medusa'", "speculative", "pearl"]),
+        ({"pair": "embedded/gpt-5"}, ["'embedded/gpt-5'", "embedded/llama-7b-70b"]),
+        ({"pair": None}, ["no pair given"]),
+        ({"windows": 3}, ["'windows'", "known: gamma, without"]),
+        ({"world": "cloud"}, ["'cloud'", "virtual, emulated, processes"]),
+        ({"method": "dsi", "lookahead": 0}, ["lookahead is 0", "1 or more"]),
+        ({"method": "dsi", "servers": 2.5}, ["servers is 2.5", "'auto'"]),
+        ({"method": "dsi", "servers": True}, ["servers is True"]),
+        ({"method": "dsi", "gamma": 3}, ["dsi", "no gamma"]),
+        (
+            {"method": "dsi", "lookahed": 3},
+            ["'lookahed'", "known: gamma, lookahead, servers, test"],
+        ),
+        ({"cancel": "now"}, ["cancel is 'now'", "'immediate'", "'after-op'"]),
+        ({"prompt": [{"role": "user", "content": "hi"}]}, ["chat template", "str"]),
+    ],
+)
 def test_bad_input_is_named_with_the_next_step(wrong, names):
     call = {"prompt": "x", "pair": "toy", "method": "pearl", "world": "virtual"} | wrong
     with pytest.raises(SpeclibError) as error:
@@ -44,7 +50,9 @@ def test_bad_input_is_named_with_the_next_step(wrong, names):
 
 def test_without_takes_only_the_two_ablations():
     with pytest.raises(SpeclibError, match="'everything'.*pre-verify"):
-        speclib.decode("x", pair="toy", world="virtual", method="pearl", without="everything")
+        speclib.decode(
+            "x", pair="toy", world="virtual", method="pearl", without="everything"
+        )
 
 
 def test_streaming_hands_over_exactly_the_committed_tokens():
@@ -55,16 +63,26 @@ def test_streaming_hands_over_exactly_the_committed_tokens():
 
 def test_auto_gamma_is_the_rounded_cost_ratio_of_the_latency_file():
     result = speclib.decode("x", pair="toy", world="virtual", method="pearl")
-    assert result.trace.meta["gamma"] == round(49.34 / 9.20)        # PEARL, Table 10
+    assert result.trace.meta["gamma"] == round(49.34 / 9.20)  # PEARL, Table 10
 
 
-@pytest.mark.parametrize("given, settled", [
-    ({}, (1, 6)), ({"servers": 2}, (3, 2)), ({"servers": 3}, (2, 3)), ({"lookahead": 2}, (2, 3)),
-    ({"lookahead": 6}, (6, 1)), ({"lookahead": 4, "servers": 3}, (4, 3))])
+@pytest.mark.parametrize(
+    "given, settled",
+    [
+        ({}, (1, 6)),
+        ({"servers": 2}, (3, 2)),
+        ({"servers": 3}, (2, 3)),
+        ({"lookahead": 2}, (2, 3)),
+        ({"lookahead": 6}, (6, 1)),
+        ({"lookahead": 4, "servers": 3}, (4, 3)),
+    ],
+)
 def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
     """Timor et al., section 3.1, at PEARL's Table 10: ceil(49.34 / 9.20 / servers), and so on."""
     pair = speclib.load_pair("toy").model_copy(update={"latency": "pearl/llama2-7-70"})
-    meta = speclib.decode("x", pair=pair, world="virtual", method="dsi", **given).trace.meta
+    meta = speclib.decode(
+        "x", pair=pair, world="virtual", method="dsi", **given
+    ).trace.meta
     assert (meta["lookahead"], meta["servers"]) == settled
     assert len(meta["devices"]) == 1 + settled[1]
 
@@ -72,7 +90,9 @@ def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
 def test_an_open_world_with_too_few_targets_or_another_policy_is_refused_by_numbers():
     with speclib.open_world("virtual", speclib.load_pair("toy"), servers=2) as world:
         assert speclib.decode("x", world=world, method="dsi").trace.meta["servers"] == 2
-        with pytest.raises(SpeclibError, match="servers is 5.*has 2 target devices.*servers=5"):
+        with pytest.raises(
+            SpeclibError, match="servers is 5.*has 2 target devices.*servers=5"
+        ):
             speclib.decode("x", world=world, method="dsi", servers=5)
         with pytest.raises(SpeclibError, match="'after-op'.*opened with 'immediate'"):
             speclib.decode("x", world=world, method="dsi", cancel="after-op")
@@ -82,7 +102,10 @@ def test_an_open_world_with_too_few_targets_or_another_policy_is_refused_by_numb
 
 def test_an_open_world_brings_its_own_pair():
     with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
-        assert speclib.decode("x", world=world, pair="no such pair").trace.meta["pair"] == "toy"
+        assert (
+            speclib.decode("x", world=world, pair="no such pair").trace.meta["pair"]
+            == "toy"
+        )
 
 
 def test_a_pair_file_with_an_unknown_key_names_file_and_key(tmp_path, monkeypatch):
@@ -102,8 +125,14 @@ def test_toys_reject_impossible_settings():
 
 
 def test_importing_speclib_is_fast_and_without_torch():
-    code = ("import time; t = time.perf_counter(); import speclib; d = time.perf_counter() - t;"
-            "import sys; assert 'torch' not in sys.modules and 'pandas' not in sys.modules;"
-            "print(d)")
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(out.stdout) < 2.0      # 0.5 s is the aim of `make bench`; this only catches torch
+    code = (
+        "import time; t = time.perf_counter(); import speclib; d = time.perf_counter() - t;"
+        "import sys; assert 'torch' not in sys.modules and 'pandas' not in sys.modules;"
+        "print(d)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (
+        float(out.stdout) < 2.0
+    )  # 0.5 s is the aim of `make bench`; this only catches torch

@@ -18,27 +18,60 @@ from speclib.models import zoo  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
-    pytest.skip("the embedded models are not trained: make models", allow_module_level=True)
+    pytest.skip(
+        "the embedded models are not trained: make models", allow_module_level=True
+    )
 
 FEW = ("humaneval", "mgsm_te")
 TASKS = (*FEW, "gsm8k", "rag", "summarization")
-COUNTS = ("tokens", "first_tokens", "rounds", "drafted", "accepted", "rejected", "draft_runs",
-          "target_runs")
+COUNTS = (
+    "tokens",
+    "first_tokens",
+    "rounds",
+    "drafted",
+    "accepted",
+    "rejected",
+    "draft_runs",
+    "target_runs",
+)
 EMBEDDED = speclib.load_pair("embedded/llama-7b-70b")
-PAIR = EMBEDDED.model_copy(update={r: getattr(EMBEDDED, r).model_copy(update={"shape": None})
-                                   for r in ("target", "draft")})
+PAIR = EMBEDDED.model_copy(
+    update={
+        r: getattr(EMBEDDED, r).model_copy(update={"shape": None})
+        for r in ("target", "draft")
+    }
+)
 ASSIST, LOOKUP = "transformers-assisted", "transformers-prompt-lookup"
-HEURISTIC = {"num_assistant_tokens": 5, "num_assistant_tokens_schedule": "heuristic_transient"}
-OURS = {"transformers-plain": "autoregressive", ASSIST: "assisted", LOOKUP: "prompt_lookup"}
-SAME = [        # a peer's settings, and those of our method that mean the same
-    ("transformers-plain", {}, {}), (ASSIST, {}, {}),
+HEURISTIC = {
+    "num_assistant_tokens": 5,
+    "num_assistant_tokens_schedule": "heuristic_transient",
+}
+OURS = {
+    "transformers-plain": "autoregressive",
+    ASSIST: "assisted",
+    LOOKUP: "prompt_lookup",
+}
+SAME = [  # a peer's settings, and those of our method that mean the same
+    ("transformers-plain", {}, {}),
+    (ASSIST, {}, {}),
     (ASSIST, {"assistant_confidence_threshold": 0.0}, {"confidence_threshold": 0.0}),
     (ASSIST, HEURISTIC, {"num_assistant_tokens": 5, "schedule": "heuristic"}),
-    (ASSIST, {**HEURISTIC, "assistant_confidence_threshold": 0.0},
-     {"num_assistant_tokens": 5, "schedule": "heuristic", "confidence_threshold": 0.0}),
+    (
+        ASSIST,
+        {**HEURISTIC, "assistant_confidence_threshold": 0.0},
+        {
+            "num_assistant_tokens": 5,
+            "schedule": "heuristic",
+            "confidence_threshold": 0.0,
+        },
+    ),
     (LOOKUP, {}, {}),
-    (LOOKUP, {"prompt_lookup_num_tokens": 5, "max_matching_ngram_size": 3},
-     {"num_tokens": 5, "max_matching_ngram_size": 3})]
+    (
+        LOOKUP,
+        {"prompt_lookup_num_tokens": 5, "max_matching_ngram_size": 3},
+        {"num_tokens": 5, "max_matching_ngram_size": 3},
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +83,16 @@ def virtual():
 @pytest.fixture(scope="module")
 def wanted(virtual):
     """wanted(task): plain decoding's tokens for its first prompt."""
-    return cache(lambda task: speclib.decode(prompts.load(task)[0].input, world=virtual,
-                                             max_new_tokens=40, method="autoregressive").tokens)
+    return cache(
+        lambda task: (
+            speclib.decode(
+                prompts.load(task)[0].input,
+                world=virtual,
+                max_new_tokens=40,
+                method="autoregressive",
+            ).tokens
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +108,9 @@ def counts(stats) -> dict:
 def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
     """A peer's answer and our result, after both were found to agree."""
     answer = peer.decode(prompt, max_new_tokens=limit)
-    result = speclib.decode(prompt, world=world, method=OURS[peer.name], max_new_tokens=limit,
-                            **ours)
+    result = speclib.decode(
+        prompt, world=world, method=OURS[peer.name], max_new_tokens=limit, **ours
+    )
     assert answer.tokens == result.tokens and answer.text == result.text
     assert counts(answer.stats) == counts(result.stats)
     return answer, result
@@ -76,10 +118,14 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
 
 # -- agreement ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name, theirs, ours", SAME, ids=str)
-@pytest.mark.parametrize("tasks", [FEW, pytest.param(TASKS, marks=pytest.mark.slow)],
-                         ids=["two tasks", "five"])
-def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(virtual, wanted, name, theirs,
-                                                                 ours, tasks):
+@pytest.mark.parametrize(
+    "tasks",
+    [FEW, pytest.param(TASKS, marks=pytest.mark.slow)],
+    ids=["two tasks", "five"],
+)
+def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(
+    virtual, wanted, name, theirs, ours, tasks
+):
     """Counts are equal to the last one: prefill is in both the first pass of each model."""
     with External(name, PAIR, **theirs) as peer:
         for task in tasks:
@@ -112,19 +158,30 @@ def test_torchs_own_linear_layers_and_more_threads_decode_the_same(virtual):
 def test_the_dilated_pair_decodes_as_the_undilated(plain):
     with External(ASSIST, EMBEDDED) as peer:
         prompt = prompts.load("gsm8k")[0].input
-        assert (peer.decode(prompt, max_new_tokens=12).tokens
-                == plain.decode(prompt, max_new_tokens=12).tokens)
+        assert (
+            peer.decode(prompt, max_new_tokens=12).tokens
+            == plain.decode(prompt, max_new_tokens=12).tokens
+        )
 
 
 def save(folder, rows: int) -> str:
     """A checkpoint of random weights, always the same, and 11 words; every row beyond these is ten
     times one of them, so that it wins wherever its word would."""
     from tokenizers import Tokenizer, models, pre_tokenizers
+
     torch.manual_seed(0)
-    net = transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        vocab_size=22, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2, max_position_embeddings=64, initializer_range=0.5,
-        tie_word_embeddings=False))
+    net = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=22,
+            hidden_size=32,
+            intermediate_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            max_position_embeddings=64,
+            initializer_range=0.5,
+            tie_word_embeddings=False,
+        )
+    )
     net.lm_head.weight.data[11:] = 10 * net.lm_head.weight.data[:11]
     net.resize_token_embeddings(rows)
     net.save_pretrained(folder)
@@ -136,9 +193,14 @@ def save(folder, rows: int) -> str:
 
 @pytest.mark.parametrize("wide", ["target", "draft"])
 def test_rows_that_only_one_model_has_are_never_chosen(tmp_path, wide):
-    folders = {role: save(tmp_path / role, 22 if role == wide else 11)
-               for role in ("target", "draft")}
-    net, text = transformers.AutoModelForCausalLM.from_pretrained(folders["target"]), [5, 7]
+    folders = {
+        role: save(tmp_path / role, 22 if role == wide else 11)
+        for role in ("target", "draft")
+    }
+    net, text = (
+        transformers.AutoModelForCausalLM.from_pretrained(folders["target"]),
+        [5, 7],
+    )
     with torch.inference_mode():
         free = int(net(torch.tensor([text])).logits[0, -1].argmax())
         assert free >= 11 or wide == "draft"
@@ -148,7 +210,9 @@ def test_rows_that_only_one_model_has_are_never_chosen(tmp_path, wide):
         with External(name, speclib.pair(**folders)) as peer:
             answer = peer.decode("w5 w7", max_new_tokens=16)
             assert list(answer.tokens) == text[2:]
-            assert answer.stats.rejected == 0 or name != ASSIST     # the two agree on 11 words
+            assert (
+                answer.stats.rejected == 0 or name != ASSIST
+            )  # the two agree on 11 words
 
 
 def test_an_answers_times_are_of_its_commits(plain):
@@ -163,23 +227,35 @@ def test_an_answers_times_are_of_its_commits(plain):
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
     allowed = sorted(os.sched_getaffinity(0))
     assert EMBEDDED.place.target == ("core:1",) and EMBEDDED.place.threads == 1
-    assert os.sched_getaffinity(plain._worker.process.pid) == {allowed[1 % len(allowed)]}
+    assert os.sched_getaffinity(plain._worker.process.pid) == {
+        allowed[1 % len(allowed)]
+    }
     with External("transformers-plain", PAIR, threads=2) as peer:
         assert sorted(os.sched_getaffinity(peer._worker.process.pid)) == allowed
 
 
 # -- failures -------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name, settings, says", [
-    ("vllm", {}, "unknown peer 'vllm'; known: transformers-plain, transformers-assisted"),
-    (ASSIST, {"gamma": 3}, "has no parameter 'gamma'; known: num_assistant_tokens"),
-    ("transformers-plain", {"gamma": 3}, "has no parameter 'gamma'; known: none")])
+@pytest.mark.parametrize(
+    "name, settings, says",
+    [
+        (
+            "vllm",
+            {},
+            "unknown peer 'vllm'; known: transformers-plain, transformers-assisted",
+        ),
+        (ASSIST, {"gamma": 3}, "has no parameter 'gamma'; known: num_assistant_tokens"),
+        ("transformers-plain", {"gamma": 3}, "has no parameter 'gamma'; known: none"),
+    ],
+)
 def test_what_is_unknown_is_refused_with_what_is_known(name, settings, says):
     with pytest.raises(speclib.SpeclibError, match=says):
         External(name, PAIR, **settings)
 
 
 def test_a_toy_pair_and_a_limit_below_one_are_refused(plain):
-    with pytest.raises(speclib.SpeclibError, match="needs real models; pair 'toy' is a toy"):
+    with pytest.raises(
+        speclib.SpeclibError, match="needs real models; pair 'toy' is a toy"
+    ):
         External(ASSIST, speclib.load_pair("toy"))
     with pytest.raises(speclib.SpeclibError, match="max_new_tokens is 0"):
         plain.decode("x", max_new_tokens=0)

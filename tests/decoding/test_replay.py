@@ -17,7 +17,9 @@ from speclib.models.toy import Random, Toy
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 
-EXACT = Latency(Curve(((1, 0.25), (3, 0.5)), 1.0), Curve(((1, 1.5), (9, 3.5)), 4.0))    # dyadic
+EXACT = Latency(
+    Curve(((1, 0.25), (3, 0.5)), 1.0), Curve(((1, 1.5), (9, 3.5)), 4.0)
+)  # dyadic
 
 
 class Noisy:
@@ -41,12 +43,21 @@ def named(trace: Trace, case) -> Trace:
 
 
 # -- virtual --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
+)
 def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
     for settings in case.at(1, 3, 6):
         for limit, eos in ((1, ()), (40, ()), (40, (5, 9))):
-            _, trace = decode(case.method, toys(), limit, sampler=sampler, latency=EXACT,
-                              eos=frozenset(eos), **settings)
+            _, trace = decode(
+                case.method,
+                toys(),
+                limit,
+                sampler=sampler,
+                latency=EXACT,
+                eos=frozenset(eos),
+                **settings,
+            )
             trace = named(trace, case)
             assert replay(trace) == trace
             assert replay(Trace.from_json(trace.to_json())).events == trace.events
@@ -59,7 +70,9 @@ def test_whatever_operations_last_the_makespan_comes_again(case, decode):
             _, trace = decode(case.method, models, 25, latency=Noisy(seed), **settings)
             again = replay(trace, case.name)
             assert again.makespan == pytest.approx(trace.makespan, rel=1e-12)
-            assert [e.tokens for e in again.commits] == [e.tokens for e in trace.commits]
+            assert [e.tokens for e in again.commits] == [
+                e.tokens for e in trace.commits
+            ]
 
 
 def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
@@ -78,10 +91,11 @@ def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case)
     latency = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0))
     with Processes(speclib.load_pair("toy"), emulate=latency) as world:
         for settings in case.at(3):
-            trace = speclib.decode("x", method=case.name, world=world, max_new_tokens=16,
-                                   **settings).trace
+            trace = speclib.decode(
+                "x", method=case.name, world=world, max_new_tokens=16, **settings
+            ).trace
             again = replay(trace)
-            ideal = replay(trace, latency=latency)      # waits may be longer, never shorter
+            ideal = replay(trace, latency=latency)  # waits may be longer, never shorter
             assert ideal.makespan - 1e-6 <= again.makespan <= trace.makespan
             assert [e.id for e in again.commits] == [e.id for e in trace.commits]
             for device in trace.devices:
@@ -93,7 +107,10 @@ def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case)
 def racing(world, n: int):
     """Drafts on both devices; the first to finish counts, the other is cancelled."""
     while world.going:
-        drafts = [world.draft.propose(world.text, n), world.draft.propose(world.text, 1)]
+        drafts = [
+            world.draft.propose(world.text, n),
+            world.draft.propose(world.text, 1),
+        ]
         asked = world.target.score(world.text)
         first = world.first(*drafts, asked)
         world.cancel(*(f for f in (*drafts, asked) if f is not first))
@@ -118,28 +135,48 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=3)
     racing(world, 9)
     trace = world.end(method="racing", prompt=[0], n=9)
-    lost = [e if e.op != "score" else e._replace(tokens=(), fed=0) for e in trace.events]
-    with pytest.raises(SpeclibError, match="'target', which did not finish in the trace"):
+    lost = [
+        e if e.op != "score" else e._replace(tokens=(), fed=0) for e in trace.events
+    ]
+    with pytest.raises(
+        SpeclibError, match="'target', which did not finish in the trace"
+    ):
         replay(replace(trace, events=lost))
 
 
 # -- where it leaves the trace --------------------------------------------------------------------
 @pytest.fixture
 def pearl(decode) -> Trace:
-    return replace(decode(METHODS["pearl"], toys(), 20, gamma=3)[1],
-                   meta={"method": "pearl", "prompt": [0], "limit": 20, "eos": [], "gamma": 3,
-                         "cancel": "immediate", "devices": ["draft", "target"]})
+    return replace(
+        decode(METHODS["pearl"], toys(), 20, gamma=3)[1],
+        meta={
+            "method": "pearl",
+            "prompt": [0],
+            "limit": 20,
+            "eos": [],
+            "gamma": 3,
+            "cancel": "immediate",
+            "devices": ["draft", "target"],
+        },
+    )
 
 
-@pytest.mark.parametrize("change, says", [
-    ({"gamma": 2}, "leaves the trace at operation 1: it asks for a propose by 'draft' in round 0"),
-    ({"method": "speculative"}, "leaves the trace at operation 0"),
-    ({"without": "post-verify"}, "leaves the trace at operation"),
-    ({"prompt": [0, 1]}, "leaves the trace at operation 0"),
-    ({"limit": 9}, "ends before the trace"),
-    ({"limit": 99}, "the trace has nothing"),
-    ({"method": "perl"}, "no method 'perl' to replay with; known: autoregressive"),
-], ids=str)
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (
+            {"gamma": 2},
+            "leaves the trace at operation 1: it asks for a propose by 'draft' in round 0",
+        ),
+        ({"method": "speculative"}, "leaves the trace at operation 0"),
+        ({"without": "post-verify"}, "leaves the trace at operation"),
+        ({"prompt": [0, 1]}, "leaves the trace at operation 0"),
+        ({"limit": 9}, "ends before the trace"),
+        ({"limit": 99}, "the trace has nothing"),
+        ({"method": "perl"}, "no method 'perl' to replay with; known: autoregressive"),
+    ],
+    ids=str,
+)
 def test_another_run_than_the_traces_is_refused(pearl, change, says):
     assert replay(pearl).makespan == pearl.makespan
     with pytest.raises(SpeclibError, match=says):
@@ -155,12 +192,21 @@ def test_a_trace_that_does_not_say_enough_is_refused_naming_what_lacks(pearl, ke
 
 @pytest.mark.parametrize("kind", ["propose", "score"])
 def test_a_trace_with_an_operation_altered_or_missing_is_refused(pearl, kind):
-    at = max(i for i, e in enumerate(pearl.events) if e.op == kind and len(e.tokens) > 1)
+    at = max(
+        i for i, e in enumerate(pearl.events) if e.op == kind and len(e.tokens) > 1
+    )
     event = pearl.events[at]
-    changed = {"shorter": [event._replace(tokens=event.tokens[:-1])], "missing": [],
-               "other device": [event._replace(device="elsewhere")],
-               "later": [event._replace(round=event.round + 1)],
-               "longer": [event._replace(tokens=event.tokens + (1,), fed=event.fed + 1)]}
+    changed = {
+        "shorter": [event._replace(tokens=event.tokens[:-1])],
+        "missing": [],
+        "other device": [event._replace(device="elsewhere")],
+        "later": [event._replace(round=event.round + 1)],
+        "longer": [event._replace(tokens=event.tokens + (1,), fed=event.fed + 1)],
+    }
     for events in changed.values():
         with pytest.raises(SpeclibError, match="leaves the trace"):
-            replay(replace(pearl, events=[*pearl.events[:at], *events, *pearl.events[at + 1:]]))
+            replay(
+                replace(
+                    pearl, events=[*pearl.events[:at], *events, *pearl.events[at + 1 :]]
+                )
+            )

@@ -9,20 +9,42 @@ from speclib import DeviceLost, SpeclibError, compare, simulate
 
 
 def settings(result) -> dict:
-    return {k: result.trace.meta[k] for k in ("gamma", "lookahead", "servers")
-            if k in result.trace.meta}
+    return {
+        k: result.trace.meta[k]
+        for k in ("gamma", "lookahead", "servers")
+        if k in result.trace.meta
+    }
 
 
-@pytest.mark.parametrize("given, servers, lookahead", [
-    ({"servers": 3}, 3, 2), ({"lookahead": 2}, 3, 2), ({"lookahead": 5}, 1, 5), ({}, 5, 1),
-    ({"servers": 2, "lookahead": 9}, 2, 9), ({"c": 10}, 7, 2), ({"c": 0.5}, 1, 1)])
+@pytest.mark.parametrize(
+    "given, servers, lookahead",
+    [
+        ({"servers": 3}, 3, 2),
+        ({"lookahead": 2}, 3, 2),
+        ({"lookahead": 5}, 1, 5),
+        ({}, 5, 1),
+        ({"servers": 2, "lookahead": 9}, 2, 9),
+        ({"c": 10}, 7, 2),
+        ({"c": 0.5}, 1, 1),
+    ],
+)
 def test_counts_left_out_are_those_that_keep_up(given, servers, lookahead):
     """ceil(t_target / (lookahead * t_draft)), at c = 5; at most seven servers, section 5."""
     made = simulate("dsi", **{"c": 5, "tokens": 8, **given})
     assert settings(made) == {"servers": servers, "lookahead": lookahead}
     targets = [name for name in made.trace.devices if name.startswith("target")]
-    assert targets == ["target", "target-2", "target-3", "target-4", "target-5", "target-6",
-                       "target-7"][:servers]
+    assert (
+        targets
+        == [
+            "target",
+            "target-2",
+            "target-3",
+            "target-4",
+            "target-5",
+            "target-6",
+            "target-7",
+        ][:servers]
+    )
 
 
 def test_every_setting_writes_the_same_words_and_stale_work_that_goes_on_costs_time():
@@ -30,7 +52,9 @@ def test_every_setting_writes_the_same_words_and_stale_work_that_goes_on_costs_t
     seconds = {}
     for cancel in ("immediate", "after-op"):
         for servers in (1, 2, 4):
-            made = simulate("dsi", alpha=0.6, servers=servers, lookahead=2, cancel=cancel)
+            made = simulate(
+                "dsi", alpha=0.6, servers=servers, lookahead=2, cancel=cancel
+            )
             assert made.tokens == plain.tokens and made.trace.meta["cancel"] == cancel
             seconds[cancel, servers] = made.stats.seconds
     assert max(seconds.values()) <= plain.stats.seconds + 1e-9
@@ -38,18 +62,34 @@ def test_every_setting_writes_the_same_words_and_stale_work_that_goes_on_costs_t
 
 
 def test_compare_hands_each_setting_to_the_methods_that_have_it():
-    shown = compare("dsi", gamma=3, lookahead=2, servers=4, without="pre-verify", tokens=8)
-    assert list(map(settings, shown)) == [{}, {"gamma": 3}, {"lookahead": 2, "servers": 4}]
-    shown = compare("pearl", gamma=3, lookahead=2, servers=4, without="pre-verify", tokens=8)
-    assert settings(shown[2]) == {"gamma": 3} and shown[2].trace.meta["without"] == "pre-verify"
+    shown = compare(
+        "dsi", gamma=3, lookahead=2, servers=4, without="pre-verify", tokens=8
+    )
+    assert list(map(settings, shown)) == [
+        {},
+        {"gamma": 3},
+        {"lookahead": 2, "servers": 4},
+    ]
+    shown = compare(
+        "pearl", gamma=3, lookahead=2, servers=4, without="pre-verify", tokens=8
+    )
+    assert (
+        settings(shown[2]) == {"gamma": 3}
+        and shown[2].trace.meta["without"] == "pre-verify"
+    )
     with pytest.raises(SpeclibError, match="gamma is 0"):
         compare("pearl", gamma=0)
 
 
 def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
-    made = compare("duodecoding", gamma=6, c=6, k=3, first=6, alpha=0.7, doubt=0.6, tokens=12)
+    made = compare(
+        "duodecoding", gamma=6, c=6, k=3, first=6, alpha=0.7, doubt=0.6, tokens=12
+    )
     assert [m.trace.meta.get("k") for m in made] == [None, None, 3]
-    assert [e.sequences for e in made[2].trace.operations if e.op == "branch"][:2] == [3, 3]
+    assert [e.sequences for e in made[2].trace.operations if e.op == "branch"][:2] == [
+        3,
+        3,
+    ]
     dynamic = compare("duodecoding", gamma=6, c=6, alpha=0.7, doubt=0.6, tokens=60)[2]
     found = {e.sequences for e in dynamic.trace.operations if e.op == "branch"}
     assert len(found) > 1 and found <= {1, 2, 3, 6}
@@ -57,41 +97,63 @@ def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
 
 
 def test_a_draft_without_doubt_never_splits_its_budget_and_one_with_it_is_right_as_often():
-    sure, unsure = (simulate("duodecoding", gamma=6, c=6, alpha=0.7, doubt=d, tokens=2000)
-                    for d in (0.0, 0.6))
-    split = [sum(e.sequences > 1 for e in run.trace.operations) for run in (sure, unsure)]
+    sure, unsure = (
+        simulate("duodecoding", gamma=6, c=6, alpha=0.7, doubt=d, tokens=2000)
+        for d in (0.0, 0.6)
+    )
+    split = [
+        sum(e.sequences > 1 for e in run.trace.operations) for run in (sure, unsure)
+    ]
     assert split[0] == 0 < split[1]
-    for run in (simulate("speculative", gamma=1, alpha=0.7, doubt=0.6, tokens=2000), sure):
-        assert run.stats.acceptance_rate == pytest.approx(0.7, abs=0.05)    # 4 deviations of 1,200
+    for run in (
+        simulate("speculative", gamma=1, alpha=0.7, doubt=0.6, tokens=2000),
+        sure,
+    ):
+        assert run.stats.acceptance_rate == pytest.approx(
+            0.7, abs=0.05
+        )  # 4 deviations of 1,200
 
 
 def test_a_target_that_dies_costs_time_and_no_word():
     healthy = simulate("dsi", c=5, alpha=0.9, servers=3, lookahead=2)
-    dying = simulate("dsi", c=5, alpha=0.9, servers=3, lookahead=2, lost={"target-2": 0.3})
-    assert dying.tokens == healthy.tokens and dying.stats.seconds > healthy.stats.seconds
+    dying = simulate(
+        "dsi", c=5, alpha=0.9, servers=3, lookahead=2, lost={"target-2": 0.3}
+    )
+    assert (
+        dying.tokens == healthy.tokens and dying.stats.seconds > healthy.stats.seconds
+    )
     ends = [e.end for e in dying.trace.operations if e.device == "target-2"]
     assert max(ends) == pytest.approx(0.3)
-    assert {e.device for e in dying.trace.operations if e.ts > 0.3} == {"draft", "target",
-                                                                        "target-3"}
+    assert {e.device for e in dying.trace.operations if e.ts > 0.3} == {
+        "draft",
+        "target",
+        "target-3",
+    }
 
 
 def test_without_a_drafter_it_is_plain_decoding_without_a_target_it_ends():
     alone = simulate("dsi", servers=2, lost={"draft": 0.0})
-    assert alone.stats.seconds == pytest.approx(simulate("autoregressive").stats.seconds)
+    assert alone.stats.seconds == pytest.approx(
+        simulate("autoregressive").stats.seconds
+    )
     with pytest.raises(DeviceLost, match="target died at 0.2 s"):
         simulate("dsi", servers=1, lost={"target": 0.2})
 
 
 def test_bad_settings_are_named_with_the_known():
-    for given, told in [({"method": "dsi", "servers": 0}, "servers is 0"),
-                        ({"method": "dsi", "lookahead": 1.5}, "lookahead is 1.5"),
-                        ({"method": "dsi", "gamma": 3}, "method 'dsi' has no gamma"),
-                        ({"method": "pearl", "servers": 3}, "no parameter 'servers'; known: "),
-                        ({"method": "dsi", "cancel": "never"}, "cancel is 'never'"),
-                        ({"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
-                         "no device 'target-2' to lose; there are: draft, target"),
-                        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give 0"),
-                        ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),
-                        ({"method": "ds"}, "unknown method 'ds'")]:
+    for given, told in [
+        ({"method": "dsi", "servers": 0}, "servers is 0"),
+        ({"method": "dsi", "lookahead": 1.5}, "lookahead is 1.5"),
+        ({"method": "dsi", "gamma": 3}, "method 'dsi' has no gamma"),
+        ({"method": "pearl", "servers": 3}, "no parameter 'servers'; known: "),
+        ({"method": "dsi", "cancel": "never"}, "cancel is 'never'"),
+        (
+            {"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
+            "no device 'target-2' to lose; there are: draft, target",
+        ),
+        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give 0"),
+        ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),
+        ({"method": "ds"}, "unknown method 'ds'"),
+    ]:
         with pytest.raises(SpeclibError, match=told):
             speclib.simulate(**given)

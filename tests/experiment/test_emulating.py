@@ -22,8 +22,19 @@ from speclib.views.charts.choose import chart
 from speclib.views.tables.html import section_html
 from speclib.views.tables.markdown import section_md
 
-TIMES = {"seconds", "with_tail_seconds", "ttft", "draft_seconds", "target_seconds", "overruns",
-         "step_seconds", "step_busy", "step_draft", "step_target", "step_verify"}
+TIMES = {
+    "seconds",
+    "with_tail_seconds",
+    "ttft",
+    "draft_seconds",
+    "target_seconds",
+    "overruns",
+    "step_seconds",
+    "step_busy",
+    "step_draft",
+    "step_target",
+    "step_verify",
+}
 SMALL = Profile("small", 2_048, 1, 8, 1, 2, 8)
 
 
@@ -32,17 +43,30 @@ def own_folders(tmp_path, monkeypatch):
     """A cache, and latencies of a few milliseconds, or of none that a process can keep."""
     (tmp_path / "latency").mkdir()
     for name, draft, target in (("quick", 0.002, 0.006), ("impossible", 1e-9, 3e-9)):
-        (tmp_path / "latency" / f"{name}.toml").write_text("".join(
-            f"[{model}]\nforward = [[1, {seconds}]]\nprefill = 0.0\n"
-            for model, seconds in (("draft", draft), ("target", target))))
+        (tmp_path / "latency" / f"{name}.toml").write_text(
+            "".join(
+                f"[{model}]\nforward = [[1, {seconds}]]\nprefill = 0.0\n"
+                for model, seconds in (("draft", draft), ("target", target))
+            )
+        )
     for module in (latency, simulating, emulating):
         monkeypatch.setattr(module, "DATA", tmp_path)
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
 
 
 def emulated(method="pearl", gamma=3, **changes) -> Spec:
-    return Spec(**{"kind": "emulated", "method": method, "gamma": gamma, "latency": "quick",
-                   "alpha": 0.8, "requests": 3, "tokens": 24} | changes)
+    return Spec(
+        **{
+            "kind": "emulated",
+            "method": method,
+            "gamma": gamma,
+            "latency": "quick",
+            "alpha": 0.8,
+            "requests": 3,
+            "tokens": 24,
+        }
+        | changes
+    )
 
 
 def identity(event) -> int:
@@ -55,14 +79,21 @@ def counts(run: Run) -> list[dict]:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
-    for spec in (emulated(temperature=temperature), emulated("speculative", 4, alpha=0.6,
-                                                             temperature=temperature)):
+    for spec in (
+        emulated(temperature=temperature),
+        emulated("speculative", 4, alpha=0.6, temperature=temperature),
+    ):
         twin = spec.but(kind="virtual")
         runs = run_all([spec, twin])
         assert counts(runs[spec]) == counts(runs[twin])
         traces = example(runs[spec]), simulating.example(twin, spec.tokens)
-        events = [[(e.op, e.round, e.tokens, e.outcome) for e in sorted(t.events, key=identity)]
-                  for t in traces]
+        events = [
+            [
+                (e.op, e.round, e.tokens, e.outcome)
+                for e in sorted(t.events, key=identity)
+            ]
+            for t in traces
+        ]
         assert events[0] == events[1]
         assert {e.clock for e in example(runs[spec]).events} == {"emulated"}
 
@@ -70,8 +101,13 @@ def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
 def test_no_cell_is_faster_than_its_virtual_twin_and_says_by_how_much():
     spec = emulated()
     runs = run_all([spec, spec.but(kind="virtual")])
-    facts, (ours, twins) = runs[spec].facts, (total(r.stats).seconds for r in runs.values())
-    assert facts["over_virtual"] == pytest.approx(ours / twins, abs=1e-4) and ours > twins
+    facts, (ours, twins) = (
+        runs[spec].facts,
+        (total(r.stats).seconds for r in runs.values()),
+    )
+    assert (
+        facts["over_virtual"] == pytest.approx(ours / twins, abs=1e-4) and ours > twins
+    )
     assert 0 <= facts["overruns"] <= 1
     assert runs[spec].machine == machine.name() and runs[spec].c == pytest.approx(3)
 
@@ -90,12 +126,14 @@ def test_the_best_window_is_that_of_the_virtual_search():
     spec = emulated("speculative", "best", requests=1)
     runs = run_all([spec, spec.but(kind="virtual")])
     assert runs[spec].gamma == runs[spec.but(kind="virtual")].gamma
-    assert runs[spec].facts["searched"] == runs[spec.but(kind="virtual")].facts["searched"]
+    assert (
+        runs[spec].facts["searched"] == runs[spec.but(kind="virtual")].facts["searched"]
+    )
 
 
 def test_operations_too_fast_to_emulate_are_overruns():
     run = run_all([s := emulated(latency="impossible", requests=1)])[s]
-    kept = 1                                    # the target's prefill, which takes no time
+    kept = 1  # the target's prefill, which takes no time
     assert run.facts["overruns"] == 1 - kept / run.stats[0].operations > 0.9
 
 
@@ -106,11 +144,12 @@ def test_an_interrupted_cell_goes_on_at_its_next_request(monkeypatch):
         if method.__name__ == "pearl":
             asked.append(request)
             if len(asked) == 2:
-                plain.wait(30)                  # the other cell has begun
+                plain.wait(30)  # the other cell has begun
                 raise KeyboardInterrupt
         elif request == 1:
             plain.set()
         return real(method, *args, request=request, **common)
+
     monkeypatch.setattr(emulated_cells, "trace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_all([emulated()])
@@ -126,6 +165,7 @@ def test_a_cell_that_fails_leaves_the_others(monkeypatch):
         if method.__name__ == "speculative":
             raise ZeroDivisionError("no draft")
         return real(method, *args, **common)
+
     monkeypatch.setattr(emulated_cells, "trace", broken)
     good, bad, none = emulated(), emulated("speculative"), emulated(latency="nowhere")
     with pytest.raises(CellsFailed, match="2 of 3 cells") as failed:
@@ -143,7 +183,11 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     keys.append(emulating.key_of(emulated()))
     assert len({*keys, simulating.key_of(emulated().but(kind="virtual"))}) == 4
     names = emulating.cache.closure(["speclib.experiment.cells.emulated"])
-    assert {"speclib.worlds.processes", "speclib.worlds.worker", "speclib.models.toy"} <= set(names)
+    assert {
+        "speclib.worlds.processes",
+        "speclib.worlds.worker",
+        "speclib.models.toy",
+    } <= set(names)
     assert not {"speclib.experiment", "speclib.methods.speculative"} & set(names)
 
 
@@ -156,37 +200,67 @@ def filled(monkeypatch):
     def made_up(specs, progress=None):
         ours = [Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)] * 2
         plain = [Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)] * 2
-        return {s: Run(s, ours, plain, 7, 3.0, "xeon-2c-ab12cd", created="2026-01-02 03:04", facts={
-            "searched": {"5": 1.0, "7": 2.0}, "over_virtual": 1.0123,
-            "overruns": 0.011 if "deepseek-6.7" in s.latency else 0.01}) for s in specs}
+        return {
+            s: Run(
+                s,
+                ours,
+                plain,
+                7,
+                3.0,
+                "xeon-2c-ab12cd",
+                created="2026-01-02 03:04",
+                facts={
+                    "searched": {"5": 1.0, "7": 2.0},
+                    "over_virtual": 1.0123,
+                    "overruns": 0.011 if "deepseek-6.7" in s.latency else 0.01,
+                },
+            )
+            for s in specs
+        }
+
     monkeypatch.setattr("speclib.papers.fill.run_all", made_up)
     return fill(load_paper("pearl").table("table-1"), SMALL, kinds=("emulated",))
 
 
 def row(filled, column: str):
-    return next(r for r in filled.rows if r.kind == "emulated" and r.column == column
-                and r.row == "Speculative Decoding")
+    return next(
+        r
+        for r in filled.rows
+        if r.kind == "emulated"
+        and r.column == column
+        and r.row == "Speculative Decoding"
+    )
 
 
 def test_an_emulated_row_names_latency_machine_window_ratio_and_overruns(filled):
     found = row(filled, "Llama2 7&70B")
-    assert found.setup == "pearl/llama2-7-70@xeon-2c-ab12cd" and of_another_machine(found)
+    assert found.setup == "pearl/llama2-7-70@xeon-2c-ab12cd" and of_another_machine(
+        found
+    )
     assert found.value == pytest.approx((8 / 1.5) / (8 / 4.0)) and found.n == 2
-    for words in ("gamma 7, best of 5..7 on the virtual clock", "virtual clock x1.012",
-                  "overruns 1.0%", "alpha 0.9"):
+    for words in (
+        "gamma 7, best of 5..7 on the virtual clock",
+        "virtual clock x1.012",
+        "overruns 1.0%",
+        "alpha 0.9",
+    ):
         assert words in found.note
     assert found.source == "emulated 2026-01-02 03:04"
     here = found._replace(setup=f"pearl/llama2-7-70@{machine.name()}")
     assert not of_another_machine(here)
 
 
-def test_more_than_one_percent_of_overruns_leaves_the_cell_empty_with_the_reason(filled):
+def test_more_than_one_percent_of_overruns_leaves_the_cell_empty_with_the_reason(
+    filled,
+):
     found = row(filled, "DeepSeek 6.7&33B")
     assert found.value is found.low is found.high is None
     assert found.note.startswith("not reported: ") and "overruns 1.1%" in found.note
     assert (found.row, found.column) not in filled.values["emulated"]
     for text in (section_md(filled), section_html(filled)):
-        assert text.count(">not reported<" if "<td" in text else "| not reported |") == 4
+        assert (
+            text.count(">not reported<" if "<td" in text else "| not reported |") == 4
+        )
 
 
 def test_emulated_claims_are_judged_beside_the_printed_ones(filled):
@@ -198,13 +272,22 @@ def test_emulated_claims_are_judged_beside_the_printed_ones(filled):
 
 
 def test_emulated_numbers_have_their_place_in_charts(filled):
-    assert [panel.text for panel in chart(filled).layout.annotations] == ["paper", "emulated"]
+    assert [panel.text for panel in chart(filled).layout.annotations] == [
+        "paper",
+        "emulated",
+    ]
 
 
-def test_an_emulated_cell_is_as_long_as_the_profile_says_and_calibrates_as_the_virtual(paper):
-    cells = {k: wanted(paper.table("table-1"), SMALL, (k,)) for k in ("virtual", "emulated")}
+def test_an_emulated_cell_is_as_long_as_the_profile_says_and_calibrates_as_the_virtual(
+    paper,
+):
+    cells = {
+        k: wanted(paper.table("table-1"), SMALL, (k,)) for k in ("virtual", "emulated")
+    }
     assert {(w.spec.requests, w.spec.tokens) for w in cells["emulated"]} == {(2, 8)}
-    assert [w.calibrates for w in cells["emulated"]] == [w.calibrates for w in cells["virtual"]]
+    assert [w.calibrates for w in cells["emulated"]] == [
+        w.calibrates for w in cells["virtual"]
+    ]
 
 
 @pytest.fixture

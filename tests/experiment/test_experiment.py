@@ -29,7 +29,7 @@ from speclib.progress import Progress
 from speclib.trace.metrics import total
 from speclib.worlds.virtual import Virtual
 
-LATENCY = "pearl/codellama-7-34"            # c = 2.66
+LATENCY = "pearl/codellama-7-34"  # c = 2.66
 
 
 @pytest.fixture(autouse=True)
@@ -46,25 +46,54 @@ def computed(monkeypatch):
     def counted(method, latency, alpha, **settings):
         calls.append((method.__name__, settings.get("gamma")))
         return real(method, latency, alpha, **settings)
+
     monkeypatch.setattr(virtual_cells, "run", counted)
     return calls
 
 
 def virtual(method="pearl", gamma=3, **changes) -> Spec:
-    return Spec(**{"kind": "virtual", "method": method, "gamma": gamma, "latency": LATENCY,
-                   "alpha": 0.9, "requests": 3, "tokens": 120} | changes)
+    return Spec(
+        **{
+            "kind": "virtual",
+            "method": method,
+            "gamma": gamma,
+            "latency": LATENCY,
+            "alpha": 0.9,
+            "requests": 3,
+            "tokens": 120,
+        }
+        | changes
+    )
 
 
 def measured(method="pearl", gamma=2, **changes) -> Spec:
-    return Spec(**{"kind": "measured", "method": method, "gamma": gamma, "pair": "toy",
-                   "task": "toy", "requests": 3, "tokens": 12, "sweep": 1} | changes)
+    return Spec(
+        **{
+            "kind": "measured",
+            "method": method,
+            "gamma": gamma,
+            "pair": "toy",
+            "task": "toy",
+            "requests": 3,
+            "tokens": 12,
+            "sweep": 1,
+        }
+        | changes
+    )
 
 
 # -- specs ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("wrong, says", [
-    ({"alpha": None}, "needs alpha"), ({"method": "warp"}, "unknown method 'warp'; known: auto"),
-    ({"gamma": None}, "gamma is None for method 'pearl'"), ({"speed": 3}, "speed"),
-    ({"kind": "dreamt"}, "virtual"), ({"gamma": "fast"}, "gamma")])
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"alpha": None}, "needs alpha"),
+        ({"method": "warp"}, "unknown method 'warp'; known: auto"),
+        ({"gamma": None}, "gamma is None for method 'pearl'"),
+        ({"speed": 3}, "speed"),
+        ({"kind": "dreamt"}, "virtual"),
+        ({"gamma": "fast"}, "gamma"),
+    ],
+)
 def test_a_spec_that_cannot_run_says_why(wrong, says):
     with pytest.raises(ValidationError, match=says):
         virtual(**wrong)
@@ -72,15 +101,16 @@ def test_a_spec_that_cannot_run_says_why(wrong, says):
 
 def test_a_spec_names_itself_for_people():
     spec = virtual(settings=(("without", "pre-verify"),))
-    assert spec.name == ("virtual pearl(gamma=3, without=pre-verify) on pearl/codellama-7-34, "
-                         "alpha=0.9")
+    assert spec.name == (
+        "virtual pearl(gamma=3, without=pre-verify) on pearl/codellama-7-34, alpha=0.9"
+    )
 
 
 # -- cache ---------------------------------------------------------------------------------------
 def test_a_second_run_computes_nothing(computed):
     specs = [virtual(), virtual("speculative", 5), virtual("autoregressive", None)]
     first = run_all(specs)
-    assert len(computed) == 4                   # two methods, plain decoding at alpha 0.9 and 1
+    assert len(computed) == 4  # two methods, plain decoding at alpha 0.9 and 1
     again = run_all(specs)
     assert len(computed) == 4
     assert all(again[s].cached and again[s].stats == first[s].stats for s in specs)
@@ -95,8 +125,11 @@ def test_cells_asked_for_twice_or_under_another_name_run_once(computed):
 
 
 def test_the_best_window_is_the_best_of_all_windows():
-    every = {g: total(run_all([s])[s].stats).decode_speed for g in range(1, 15)
-             for s in [virtual("speculative", g, requests=6)]}
+    every = {
+        g: total(run_all([s])[s].stats).decode_speed
+        for g in range(1, 15)
+        for s in [virtual("speculative", g, requests=6)]
+    }
     run = run_all([s := virtual("speculative", "best", requests=6)])[s]
     assert run.gamma == max(every, key=every.get)
     assert run.facts["searched"][str(run.gamma)] == every[run.gamma]
@@ -104,21 +137,31 @@ def test_the_best_window_is_the_best_of_all_windows():
 
 def test_methods_meet_the_same_agreements():
     """Common random numbers: whatever the method, the same positions are rejected."""
+
     def rejected(method, gamma):
-        trace = virtual_cells.trace(METHODS[method], SimpleNamespace(
-            c=2.0, seconds=lambda *_: 1.0), 0.8, tokens=200, gamma=gamma)
+        trace = virtual_cells.trace(
+            METHODS[method],
+            SimpleNamespace(c=2.0, seconds=lambda *_: 1.0),
+            0.8,
+            tokens=200,
+            gamma=gamma,
+        )
         tested = [o for e in trace.operations for o in e.outcome if o != "wasted"]
         return {position for position, o in enumerate(tested, 1) if o == "rejected"}
-    by_pearl = rejected("pearl", 4)             # no bonus: tested drafts count the positions
+
+    by_pearl = rejected("pearl", 4)  # no bonus: tested drafts count the positions
     assert by_pearl == rejected("pearl", 7)
-    assert len(by_pearl) == pytest.approx(40, abs=25)       # 6 sigma around 200 * 0.2
+    assert len(by_pearl) == pytest.approx(40, abs=25)  # 6 sigma around 200 * 0.2
 
 
 @pytest.fixture
 def package(tmp_path):
     """A copy of the package, to edit."""
-    return shutil.copytree(cache.PACKAGE, tmp_path / "speclib",
-                           ignore=shutil.ignore_patterns("__pycache__"))
+    return shutil.copytree(
+        cache.PACKAGE,
+        tmp_path / "speclib",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
 
 
 ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
@@ -132,21 +175,42 @@ def key(package) -> str:
 
 def edit(package, file, old="", new="\nEDITED = 1\n"):
     path = package / file
-    path.write_text(path.read_text().replace(old, new, 1) if old else path.read_text() + new)
+    path.write_text(
+        path.read_text().replace(old, new, 1) if old else path.read_text() + new
+    )
 
 
-@pytest.mark.parametrize("file", [
-    "methods/pearl.py", "experiment/virtual_cells.py", "virtual.py", "tokens.py", "models/toy.py",
-    "trace.py", "latency.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "methods/pearl.py",
+        "experiment/virtual_cells.py",
+        "virtual.py",
+        "tokens.py",
+        "models/toy.py",
+        "trace.py",
+        "latency.py",
+    ],
+)
 def test_code_that_a_cell_runs_enters_its_key(package, file):
     before = key(package)
     edit(package, file)
     assert key(package) != before
 
 
-@pytest.mark.parametrize("file", [
-    "methods/speculative.py", "methods/__init__.py", "papers/__init__.py", "processes.py",
-    "models/hf.py", "views/timeline.py", "experiment/__init__.py", "__init__.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "methods/speculative.py",
+        "methods/__init__.py",
+        "papers/__init__.py",
+        "processes.py",
+        "models/hf.py",
+        "views/timeline.py",
+        "experiment/__init__.py",
+        "__init__.py",
+    ],
+)
 def test_code_that_a_cell_does_not_run_keeps_it(package, file):
     before = key(package)
     edit(package, file)
@@ -167,7 +231,11 @@ def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
 
 def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
     names = cache.closure(("speclib.methods.pearl", *measuring.CODE))
-    assert {"speclib.models.hf", "speclib.models.dilate", "speclib.worlds.worker"} <= set(names)
+    assert {
+        "speclib.models.hf",
+        "speclib.models.dilate",
+        "speclib.worlds.worker",
+    } <= set(names)
     assert not {"speclib.methods.speculative", "speclib.experiment"} & set(names)
     before = measuring.key_of(measured())
     monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))
@@ -187,6 +255,7 @@ def test_a_latency_file_enters_the_key(tmp_path, monkeypatch):
 def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
     def mine(world, gamma):
         METHODS["speculative"](world, gamma)
+
     mine.__module__ = "__main__"
     assert cache.foreign(mine) and not cache.foreign(METHODS["pearl"])
     monkeypatch.setitem(METHODS, "mine", mine)
@@ -198,9 +267,16 @@ def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
 
 
 # -- files ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("damage", [
-    lambda text: text[: len(text) // 2], lambda text: "", lambda text: text.replace("3", "4", 1),
-    lambda text: "\n".join(text.splitlines()[:-1]) + "\n", lambda text: "[1, 2]\n" + text])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "",
+        lambda text: text.replace("3", "4", 1),
+        lambda text: "\n".join(text.splitlines()[:-1]) + "\n",
+        lambda text: "[1, 2]\n" + text,
+    ],
+)
 def test_a_corrupt_cell_is_computed_again_not_trusted(own_cache, computed, damage):
     spec = virtual()
     truth = run_all([spec])[spec].stats
@@ -225,7 +301,9 @@ def test_a_write_is_whole_or_not_there(tmp_path):
     cache.write_atomically(path, "old\n")
     with pytest.raises(UnicodeEncodeError):
         cache.write_atomically(path, "new \ud800\n")
-    assert path.read_text() == "old\n" and [p.name for p in path.parent.iterdir()] == ["file.csv"]
+    assert path.read_text() == "old\n" and [p.name for p in path.parent.iterdir()] == [
+        "file.csv"
+    ]
 
 
 # -- interruptions and failures ------------------------------------------------------------------
@@ -237,18 +315,23 @@ def test_an_interrupted_run_keeps_finished_cells_and_resumes(computed, monkeypat
         if settings.get("gamma") == 4:
             raise KeyboardInterrupt
         return real(method, latency, alpha, **settings)
+
     with monkeypatch.context() as patch:
         patch.setattr(virtual_cells, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_all(specs)
     computed.clear()
     run_all(specs)
-    assert [call for call in computed if call[0] == "pearl"] == [("pearl", 4), ("pearl", 5)]
+    assert [call for call in computed if call[0] == "pearl"] == [
+        ("pearl", 4),
+        ("pearl", 5),
+    ]
 
 
 def test_a_failing_cell_leaves_the_others_and_is_named(monkeypatch):
     def broken(world, gamma):
         raise ZeroDivisionError("no draft")
+
     monkeypatch.setitem(METHODS, "broken", broken)
     good, bad = virtual(), virtual("broken", 2)
     says = r"(?s)1 of 2 cells.*broken\(gamma=2\).*no draft"
@@ -261,26 +344,43 @@ def test_a_failing_cell_leaves_the_others_and_is_named(monkeypatch):
 def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, own_cache):
     specs = [virtual(gamma=g, tokens=60) for g in range(1, 11)]
     parallel = run_all(specs)
-    assert len(list(own_cache.glob("*.jsonl"))) == 11       # in this cache, plain decoding once
+    assert (
+        len(list(own_cache.glob("*.jsonl"))) == 11
+    )  # in this cache, plain decoding once
     monkeypatch.setattr(machine, "cores", lambda: 1)
     shutil.rmtree(own_cache)
-    assert {s: r.stats for s, r in run_all(specs).items()} == {s: r.stats for s, r in
-                                                              parallel.items()}
+    assert {s: r.stats for s, r in run_all(specs).items()} == {
+        s: r.stats for s, r in parallel.items()
+    }
 
 
 # -- measured, on toys ---------------------------------------------------------------------------
 def test_measured_cells_share_prompts_workers_and_baseline(own_cache, monkeypatch):
-    plain, pearl, sd = measured("autoregressive", None), measured(), measured("speculative", "best")
+    plain, pearl, sd = (
+        measured("autoregressive", None),
+        measured(),
+        measured("speculative", "best"),
+    )
     runs = run_all([plain, pearl, sd])
-    assert all(len(run.stats) == 3 and run.machine == machine.name() for run in runs.values())
-    assert runs[plain].stats == runs[plain].baseline == runs[pearl].baseline == runs[sd].baseline
-    assert runs[pearl].facts["differs"] == [None] * 3       # token for token plain decoding's
+    assert all(
+        len(run.stats) == 3 and run.machine == machine.name() for run in runs.values()
+    )
+    assert (
+        runs[plain].stats
+        == runs[plain].baseline
+        == runs[pearl].baseline
+        == runs[sd].baseline
+    )
+    assert (
+        runs[pearl].facts["differs"] == [None] * 3
+    )  # token for token plain decoding's
     assert set(runs[pearl].facts["contention"]) == {"draft", "target"}
     assert str(runs[sd].gamma) in runs[sd].facts["searched"]
     assert example(runs[pearl]).meta["gamma"] == 2 and runs[pearl].pieces
 
     def never(*_, **__):
         raise AssertionError("workers started for cells that are done")
+
     monkeypatch.setattr(measuring, "Processes", never)
     again = run_all([plain, pearl, sd])
     assert all(again[s].stats == runs[s].stats and again[s].cached for s in runs)
@@ -293,10 +393,13 @@ def test_cells_of_one_method_and_window_share_its_run(monkeypatch):
         if common["tokens"] == 12:
             asked.append((setting.method, request))
         return real(world, prompt, setting, request=request, **common)
+
     monkeypatch.setattr(measured_cells, "one", counted)
     long, short = measured(requests=3), measured(requests=2)
     runs = run_all([short, long])
-    assert sorted(asked) == [(m, i) for m in ("autoregressive", "pearl") for i in range(3)]
+    assert sorted(asked) == [
+        (m, i) for m in ("autoregressive", "pearl") for i in range(3)
+    ]
     assert runs[short].stats == runs[long].stats[:2]
 
 
@@ -306,9 +409,10 @@ def test_an_interrupted_measurement_goes_on_at_its_next_prompt(monkeypatch):
     def interrupted(world, prompt, setting, *, request, **common):
         if common["tokens"] == 12 and setting.method != "autoregressive":
             asked.append(request)
-            if len(asked) == 4:                 # the second method of the second prompt
+            if len(asked) == 4:  # the second method of the second prompt
                 raise KeyboardInterrupt
         return real(world, prompt, setting, request=request, **common)
+
     monkeypatch.setattr(measured_cells, "one", interrupted)
     specs = [measured(gamma=2), measured("speculative", 2)]
     with pytest.raises(KeyboardInterrupt):
@@ -321,6 +425,7 @@ def test_an_interrupted_measurement_goes_on_at_its_next_prompt(monkeypatch):
 def test_a_measured_method_that_fails_leaves_the_others(monkeypatch):
     def broken(world, gamma):
         raise ZeroDivisionError("no draft")
+
     broken.__module__ = "speclib.methods.pearl"
     monkeypatch.setitem(METHODS, "broken", broken)
     good, bad = measured(), measured("broken", 2)
@@ -335,6 +440,7 @@ def test_cells_that_are_done_survive_a_pair_that_cannot_start(monkeypatch):
 
     def broken(*_, **__):
         raise SpeclibError("no such device")
+
     monkeypatch.setattr(measuring, "Processes", broken)
     with pytest.raises(CellsFailed, match="1 of 2 cells") as failed:
         run_all([done, new])
@@ -351,8 +457,11 @@ def test_an_unknown_pair_or_task_is_named():
 def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
     def missing(*_, **__):
         raise ModuleNotFoundError("No module named 'torch'")
+
     monkeypatch.setattr(measuring, "Processes", missing)
-    with pytest.raises(CellsFailed, match=r"No module named 'torch'.*speclib\[models\]"):
+    with pytest.raises(
+        CellsFailed, match=r"No module named 'torch'.*speclib\[models\]"
+    ):
         run_all([measured()])
 
 
@@ -372,10 +481,15 @@ class Margin(Toy):
 
 
 def test_a_departure_has_the_gap_between_the_targets_two_best_logits():
-    world = Virtual({"draft": Margin(vocab=3), "target": Margin(vocab=3)}, Latency.ratio(3))
+    world = Virtual(
+        {"draft": Margin(vocab=3), "target": Margin(vocab=3)}, Latency.ratio(3)
+    )
     found = measured_cells.departure(world, (0,), (2, 2, 1, 2), (2, 2, 2, 2))
     assert found == {"differs": 2, "gap": pytest.approx(3 / 8)}
-    assert measured_cells.departure(world, (0,), (2, 2), (2, 2)) == {"differs": None, "gap": None}
+    assert measured_cells.departure(world, (0,), (2, 2), (2, 2)) == {
+        "differs": None,
+        "gap": None,
+    }
 
 
 def test_agreements_are_what_verification_finds():
@@ -383,7 +497,9 @@ def test_agreements_are_what_verification_finds():
     world = virtual_cells.world(load_latency(LATENCY), 0.8, tokens=80)
     trace = virtual_cells.decode(world, METHODS["pearl"], 0.8, tokens=80, gamma=3)
     output = world.text[1:]
-    tested = [o == "accepted" for e in trace.operations for o in e.outcome if o != "wasted"]
+    tested = [
+        o == "accepted" for e in trace.operations for o in e.outcome if o != "wasted"
+    ]
     assert 5 < tested.count(False) < 40
     assert measured_cells.agreements(world, (0,), output) == tested
 
@@ -392,20 +508,32 @@ def test_agreements_are_what_verification_finds():
 def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
     import torch
     from transformers import AutoModelForCausalLM
+
     pair = load_pair("embedded/llama-7b-70b")
     network = AutoModelForCausalLM.from_pretrained(zoo.ZOO / "target", dtype="float32")
     world = open_world("virtual", pair)
     text = pair.tokenizer.encode("def add(a, b):\n    return")
-    logits = network(torch.tensor([text])).logits[0, -1, :pair.vocab].topk(2)
-    found = measured_cells.departure(world, tuple(text), (1,), (logits.indices[0].item(),))
-    assert found["gap"] == pytest.approx((logits.values[0] - logits.values[1]).item(), abs=1e-4)
+    logits = network(torch.tensor([text])).logits[0, -1, : pair.vocab].topk(2)
+    found = measured_cells.departure(
+        world, tuple(text), (1,), (logits.indices[0].item(),)
+    )
+    assert found["gap"] == pytest.approx(
+        (logits.values[0] - logits.values[1]).item(), abs=1e-4
+    )
 
 
 @pytest.mark.slow
 def test_agreements_of_embedded_models_are_what_verification_finds():
-    spec = measured(pair="embedded/llama-7b-70b", task="humaneval", requests=1, tokens=48)
+    spec = measured(
+        pair="embedded/llama-7b-70b", task="humaneval", requests=1, tokens=48
+    )
     run = run_all([spec])[spec]
-    tested = [o == "accepted" for e in example(run).operations for o in e.outcome if o != "wasted"]
+    tested = [
+        o == "accepted"
+        for e in example(run).operations
+        for o in e.outcome
+        if o != "wasted"
+    ]
     assert run.facts["agree"] == tested and False in tested
 
 
@@ -413,16 +541,29 @@ def test_agreements_of_embedded_models_are_what_verification_finds():
 def test_bfloat16_cells_run_beside_plain_decoding_of_the_same_dtype():
     if not machine.computes("bfloat16", ("cpu",)):
         pytest.skip("no bfloat16 instructions")
-    spec = measured(pair="embedded/llama-7b-70b", task="humaneval", dtype="bfloat16", requests=1,
-                    tokens=8)
+    spec = measured(
+        pair="embedded/llama-7b-70b",
+        task="humaneval",
+        dtype="bfloat16",
+        requests=1,
+        tokens=8,
+    )
     run = run_all([spec])[spec]
     assert len(run.facts["agree"]) == run.stats[0].tokens == 8
-    assert [g is None for g in run.facts["gap"]] == [d is None for d in run.facts["differs"]]
+    assert [g is None for g in run.facts["gap"]] == [
+        d is None for d in run.facts["differs"]
+    ]
 
 
-@pytest.mark.parametrize("flags, places, able", [
-    ("fpu avx512_bf16", ("core:0",), True), ("fpu avx2", ("core:0", "cpu"), False),
-    ("fpu avx2", ("cuda:0", "cuda:1"), True), ("fpu avx2", ("cpu", "cuda:0"), False)])
+@pytest.mark.parametrize(
+    "flags, places, able",
+    [
+        ("fpu avx512_bf16", ("core:0",), True),
+        ("fpu avx2", ("core:0", "cpu"), False),
+        ("fpu avx2", ("cuda:0", "cuda:1"), True),
+        ("fpu avx2", ("cpu", "cuda:0"), False),
+    ],
+)
 def test_bfloat16_wants_instructions_of_every_place(monkeypatch, flags, places, able):
     monkeypatch.setattr(machine, "_cpuinfo", {"flags": flags}.get)
     assert machine.computes("bfloat16", places) is able
@@ -452,4 +593,7 @@ def test_the_machine_has_a_short_stable_name():
 
 def test_profiles_differ_in_size_only():
     assert experiment.QUICK.virtual_tokens < experiment.FULL.virtual_tokens
-    assert experiment.QUICK.prompts * experiment.QUICK.tokens < experiment.FULL.prompts * 64
+    assert (
+        experiment.QUICK.prompts * experiment.QUICK.tokens
+        < experiment.FULL.prompts * 64
+    )

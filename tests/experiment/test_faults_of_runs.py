@@ -23,7 +23,9 @@ from speclib.errors import SpeclibError
 from speclib.experiment import cache, machine
 from speclib.experiment.pool import on_every_core
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, mounts a disk")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="reads /proc, mounts a disk"
+)
 
 WRITE = """
 import sys
@@ -35,22 +37,28 @@ try:
 except SpeclibError as error:
     sys.exit(str(error))
 """
-SAME = ("ledger.csv", "claims.csv", "pearl.md")         # of two runs; the index says when
+SAME = ("ledger.csv", "claims.csv", "pearl.md")  # of two runs; the index says when
 
 
 def limited(size: int) -> dict:
     """Options of a process whose files may have ``size`` bytes: more is refused as on a full
     disk."""
-    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))}
+    return {
+        "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    }
 
 
 def refused(path: Path, **options) -> None:
     """A write of 300 kB fails with a message, and changes nothing."""
     path.write_text("old")
-    wrote = subprocess.run([sys.executable, "-c", WRITE, path], capture_output=True, text=True,
-                           **options)
+    wrote = subprocess.run(
+        [sys.executable, "-c", WRITE, path], capture_output=True, text=True, **options
+    )
     assert wrote.returncode == 1
-    assert wrote.stderr.startswith(f"cannot write {path}: ") and "run again" in wrote.stderr
+    assert (
+        wrote.stderr.startswith(f"cannot write {path}: ")
+        and "run again" in wrote.stderr
+    )
     assert path.read_text() == "old" and list(path.parent.iterdir()) == [path]
 
 
@@ -59,8 +67,10 @@ def test_a_write_that_is_refused_names_the_file_and_leaves_the_old_one(tmp_path)
 
 
 def test_a_full_disk_does_the_same(tmp_path):
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", tmp_path],
-                      capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=100k", "none", tmp_path],
+        capture_output=True,
+    ).returncode:
         pytest.skip("a small disk can be mounted by root only")
     try:
         refused(tmp_path / "ledger.csv")
@@ -72,8 +82,11 @@ def test_what_a_killed_writer_left_is_swept_and_what_others_write_is_not(tmp_pat
     gone = subprocess.Popen(["true"])
     gone.wait()
     left = tmp_path / f".ledger.csv.{gone.pid}.abc"
-    kept = [tmp_path / f".ledger.csv.{os.getpid()}.abc", tmp_path / ".a.hidden.file",
-            tmp_path / "ledger.csv"]
+    kept = [
+        tmp_path / f".ledger.csv.{os.getpid()}.abc",
+        tmp_path / ".a.hidden.file",
+        tmp_path / "ledger.csv",
+    ]
     for path in (left, *kept):
         path.write_text("x")
     cache.sweep(tmp_path, tmp_path / "missing")
@@ -90,8 +103,10 @@ def whole(tmp_path_factory) -> tuple[dict[str, bytes], float]:
 
 
 def cells(home: Path) -> dict[Path, tuple[int, bytes]]:
-    return {p: (p.stat().st_mtime_ns, p.read_bytes())
-            for p in (home / ".cache" / "rows").glob("*.jsonl")}
+    return {
+        p: (p.stat().st_mtime_ns, p.read_bytes())
+        for p in (home / ".cache" / "rows").glob("*.jsonl")
+    }
 
 
 def goes_on(home: Path, whole: dict[str, bytes]) -> None:
@@ -103,8 +118,9 @@ def goes_on(home: Path, whole: dict[str, bytes]) -> None:
     assert not [p for p in home.rglob(".*") if p.is_file()]
 
 
-@pytest.mark.parametrize("size, finished", [
-    pytest.param(100, False, marks=pytest.mark.slow), (20_000, True)])
+@pytest.mark.parametrize(
+    "size, finished", [pytest.param(100, False, marks=pytest.mark.slow), (20_000, True)]
+)
 def test_a_disk_that_fills_up_costs_no_finished_cell(tmp_path, whole, size, finished):
     home = make_home(tmp_path / "home")
     process = command(home, *REPRODUCE, **limited(size))
@@ -135,11 +151,14 @@ def nothing_lives(process: subprocess.Popen) -> None:
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow)
-                                       for s in range(1, 10))])
-def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(tmp_path, whole, sig, seed):
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 10))]
+)
+def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(
+    tmp_path, whole, sig, seed
+):
     home = make_home(tmp_path / "home")
-    share = random.Random(seed).uniform(0.1, 1)         # before, Python itself is starting
+    share = random.Random(seed).uniform(0.1, 1)  # before, Python itself is starting
     status, said = stop(home, sig, share * whole[1])
     assert status in (0, 130 if sig == signal.SIGINT else -9), said
     assert "Traceback" not in said and len(said.splitlines()) < 4
@@ -149,16 +168,25 @@ def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(tmp_path, whole, 
 # -- one of the processes that compute cells is killed ---------------------------------------------
 def computing(process: subprocess.Popen) -> list[int]:
     """The processes of a run that the fork server forked."""
-    return [p for p in those(3, process.pid)
-            if stat(p)[1] not in (str(os.getpid()), str(process.pid))]
+    return [
+        p
+        for p in those(3, process.pid)
+        if stat(p)[1] not in (str(os.getpid()), str(process.pid))
+    ]
 
 
-@pytest.mark.skipif(machine.cores() == 1, reason="one core computes in the run's own process")
-def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(tmp_path, whole):
+@pytest.mark.skipif(
+    machine.cores() == 1, reason="one core computes in the run's own process"
+)
+def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(
+    tmp_path, whole
+):
     home = make_home(tmp_path / "home")
     process = command(home, *REPRODUCE, **OWN)
     try:
-        while not (cells(home) and (found := computing(process))):  # a pool ends with its item
+        while not (
+            cells(home) and (found := computing(process))
+        ):  # a pool ends with its item
             assert process.poll() is None
             time.sleep(0.002)
         os.kill(found[0], signal.SIGKILL)
@@ -179,7 +207,10 @@ def test_a_process_that_dies_in_an_item_ends_the_others():
 
 def test_what_nobody_waits_for_any_more_is_stopped():
     """As when an interrupt comes between two results."""
-    before, results = multiprocessing.active_children(), on_every_core(time.sleep, [0.01, 600, 600])
+    before, results = (
+        multiprocessing.active_children(),
+        on_every_core(time.sleep, [0.01, 600, 600]),
+    )
     next(results)
     results.close()
     with pytest.raises(StopIteration):

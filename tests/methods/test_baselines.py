@@ -16,11 +16,14 @@ from speclib.models.toy import Random, Scripted, Toy
 from speclib.trace.metrics import stats
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 60))         # all different: an end token has one place
+WORDS = tuple(range(1, 60))  # all different: an end token has one place
 
 
 def toys(alpha: float = 1.0, words=WORDS, context: int = 128) -> dict:
-    return {"draft": Toy(alpha, 60, 0, words, context), "target": Toy(None, 60, 0, words, context)}
+    return {
+        "draft": Toy(alpha, 60, 0, words, context),
+        "target": Toy(None, 60, 0, words, context),
+    }
 
 
 def drafts(trace, op: str = "propose") -> list[tuple[int, ...]]:
@@ -37,15 +40,23 @@ def test_a_constant_schedule_drafts_as_many_each_time_and_never_the_last_token(d
     output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
     assert output == WORDS[:10] and sizes(trace) == [3, 3, 1]
     output, trace = decode(METHODS["assisted"], toys(), 9, num_assistant_tokens=3)
-    assert output == WORDS[:9] and sizes(trace) == [3, 3] and stats(trace).target_runs == 3
+    assert (
+        output == WORDS[:9] and sizes(trace) == [3, 3] and stats(trace).target_runs == 3
+    )
 
 
-def test_the_heuristic_adds_two_when_all_pass_and_takes_one_when_not_down_to_one(decode):
+def test_the_heuristic_adds_two_when_all_pass_and_takes_one_when_not_down_to_one(
+    decode,
+):
     """A perfect draft: 2, 4, 6, 8 commit 24 with their bonuses. A useless one: 3, 2, 1, 1."""
     settings = {"schedule": "heuristic"}
-    _, trace = decode(METHODS["assisted"], toys(), 24, num_assistant_tokens=2, **settings)
+    _, trace = decode(
+        METHODS["assisted"], toys(), 24, num_assistant_tokens=2, **settings
+    )
     assert sizes(trace) == [2, 4, 6, 8]
-    _, trace = decode(METHODS["assisted"], toys(0.0), 6, num_assistant_tokens=3, **settings)
+    _, trace = decode(
+        METHODS["assisted"], toys(0.0), 6, num_assistant_tokens=3, **settings
+    )
     assert sizes(trace) == [3, 2, 1, 1, 1]
 
 
@@ -54,9 +65,13 @@ def test_drafting_ends_after_an_end_token(decode):
     assert drafts(trace) == [WORDS[:7]] and trace.commits[-1].tokens == WORDS[:7]
 
 
-@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"])
+@pytest.mark.parametrize(
+    "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
+)
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
-def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(threshold, sampler):
+def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(
+    threshold, sampler
+):
     """A draft's probability at temperature 1 is the toy's own row; greedy shows a one-hot q."""
     draft, ends = Random(4, 1), []
     world = Virtual({"draft": draft, "target": Random(4, 2)}, Latency.ratio(3))
@@ -66,17 +81,22 @@ def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(threshold
     begun, left = 1, 40
     for proposed, commit in zip(drafts(trace), trace.commits, strict=False):
         prefix = text[:begun]
-        sure = [draft.rows(prefix + proposed[:i], 0, Sampler(1.0))[0][t]
-                for i, t in enumerate(proposed)]
+        sure = [
+            draft.rows(prefix + proposed[:i], 0, Sampler(1.0))[0][t]
+            for i, t in enumerate(proposed)
+        ]
         assert min(sure[:-1], default=1.0) >= threshold
         ends.append(sure[-1] < threshold)
         assert ends[-1] or len(proposed) == min(6, left - 1)
         begun, left = begun + len(commit.tokens), left - len(commit.tokens)
-    assert len(ends) > 3 and any(ends) == (threshold > 0) and (threshold < 1 or all(ends))
+    assert (
+        len(ends) > 3 and any(ends) == (threshold > 0) and (threshold < 1 or all(ends))
+    )
 
 
 def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
     """5 asked, 2 drafted after a prompt of 4: a prefill of 9 s, then one pass of 1 s."""
+
     class Unsure(Toy):
         def chances(self):
             return np.where(np.arange(60) == WORDS[4], 0.1, 0.9)
@@ -91,18 +111,33 @@ def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
 
 
 # -- prompt lookup --------------------------------------------------------------------------------
-@given(text=st.lists(st.integers(0, 3), min_size=1, max_size=14), length=st.integers(1, 6),
-       longest=st.integers(1, 4), eos=st.sampled_from([None, 2]))
+@given(
+    text=st.lists(st.integers(0, 3), min_size=1, max_size=14),
+    length=st.integers(1, 6),
+    longest=st.integers(1, 4),
+    eos=st.sampled_from([None, 2]),
+)
 def test_what_is_drafted_is_what_transformers_looks_up(text, length, longest, eos):
     torch = pytest.importorskip("torch")
-    from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
+    from transformers.generation.candidate_generator import (
+        PromptLookupCandidateGenerator,
+    )
+
     theirs = PromptLookupCandidateGenerator(
-        eos_token_id=None if eos is None else torch.tensor([eos]), num_output_tokens=length,
-        max_matching_ngram_size=longest, max_length=100)
-    wanted = theirs.get_candidates(torch.tensor([text]))[0][0, len(text):].tolist()
+        eos_token_id=None if eos is None else torch.tensor([eos]),
+        num_output_tokens=length,
+        max_matching_ngram_size=longest,
+        max_length=100,
+    )
+    wanted = theirs.get_candidates(torch.tensor([text]))[0][0, len(text) :].tolist()
     world = Virtual({"draft": Random(4), "target": Random(4)}, Latency.ratio(2))
-    world.begin(text, sampler=Sampler(), coins=Coins(), limit=50,
-                eos=frozenset() if eos is None else frozenset({eos}))
+    world.begin(
+        text,
+        sampler=Sampler(),
+        coins=Coins(),
+        limit=50,
+        eos=frozenset() if eos is None else frozenset({eos}),
+    )
     guessed = world.guess(_continuation(world.text, length, longest))
     assert [d.token for d in guessed] == wanted
     assert all(d.q[d.token] == 1 and d.q.sum() == 1 for d in guessed)
@@ -112,18 +147,27 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
     """5 6 7 5: after the second 5, the text offers 6 7 5; the target says 6 8, then 9, 9."""
     prompt, said = (5, 6, 7, 5), (6, 8, 9, 9)
     target = Scripted({prompt + said[:i]: t for i, t in enumerate(said)}, 10)
-    output, trace = decode(METHODS["prompt_lookup"], {"draft": Scripted({}, 10), "target": target},
-                           4, prompt=prompt)
+    output, trace = decode(
+        METHODS["prompt_lookup"],
+        {"draft": Scripted({}, 10), "target": target},
+        4,
+        prompt=prompt,
+    )
     s = stats(trace)
-    lookup, = (e for e in trace.events if e.op == "lookup")
+    (lookup,) = (e for e in trace.events if e.op == "lookup")
     assert output == said and (lookup.device, lookup.dur) == ("controller", 0)
-    assert (lookup.tokens, lookup.outcome) == ((6, 7, 5), ("accepted", "rejected", "wasted"))
+    assert (lookup.tokens, lookup.outcome) == (
+        (6, 7, 5),
+        ("accepted", "rejected", "wasted"),
+    )
     assert [e.tokens for e in trace.commits] == [(6, 8), (9,), (9,)]
     assert (s.drafted, s.accepted, s.rejected) == (3, 1, 1)
     assert (s.draft_runs, s.target_runs, s.operations, s.draft_seconds) == (0, 3, 3, 0)
 
 
-def test_on_a_text_that_repeats_itself_every_pass_commits_all_that_was_looked_up(decode):
+def test_on_a_text_that_repeats_itself_every_pass_commits_all_that_was_looked_up(
+    decode,
+):
     """Period 3. The prompt's token 0 has no earlier place, nor have 1 and 2: then 1, whose first
     place offers one period more each pass, up to 4."""
     models = toys(words=(1, 2, 3))
@@ -148,11 +192,27 @@ def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     assert decode(METHODS[name], models, 15)[0] == ((1, 2, 3) * 5)[:15]
 
 
-@pytest.mark.parametrize("name, settings, says", [
-    ("assisted", {"schedule": "linear"}, "schedule is 'linear': give 'constant' or 'heuristic'"),
-    ("assisted", {"num_assistant_tokens": 0}, "num_assistant_tokens is 0: give at least 1"),
-    ("prompt_lookup", {"num_tokens": 0}, "num_tokens is 0: give at least 1"),
-    ("prompt_lookup", {"max_matching_ngram_size": 0}, "ngram_size is 0: give at least 1")])
+@pytest.mark.parametrize(
+    "name, settings, says",
+    [
+        (
+            "assisted",
+            {"schedule": "linear"},
+            "schedule is 'linear': give 'constant' or 'heuristic'",
+        ),
+        (
+            "assisted",
+            {"num_assistant_tokens": 0},
+            "num_assistant_tokens is 0: give at least 1",
+        ),
+        ("prompt_lookup", {"num_tokens": 0}, "num_tokens is 0: give at least 1"),
+        (
+            "prompt_lookup",
+            {"max_matching_ngram_size": 0},
+            "ngram_size is 0: give at least 1",
+        ),
+    ],
+)
 def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):
     with pytest.raises(SpeclibError, match=says):
         decode(METHODS[name], toys(), 4, **settings)
@@ -162,8 +222,10 @@ def test_only_methods_with_a_draft_length_take_gamma():
     from pydantic import ValidationError
 
     from speclib.experiment.spec import Spec
+
     assert {m for m in METHODS if takes_gamma(m)}.isdisjoint(
-        {"autoregressive", "assisted", "prompt_lookup"})
+        {"autoregressive", "assisted", "prompt_lookup"}
+    )
     cell = {"kind": "virtual", "method": "assisted", "latency": "any", "alpha": 0.5}
     assert Spec(**cell).gamma is None
     with pytest.raises(ValidationError, match="gamma is 3 for method 'assisted'"):
@@ -172,4 +234,8 @@ def test_only_methods_with_a_draft_length_take_gamma():
 
 def test_a_certain_row_is_one_hot():
     from speclib.core.sampling import certain
-    assert (certain((2, 0), 3) == np.eye(3)[[2, 0]]).all() and certain((), 3).shape == (0, 3)
+
+    assert (certain((2, 0), 3) == np.eye(3)[[2, 0]]).all() and certain((), 3).shape == (
+        0,
+        3,
+    )

@@ -42,41 +42,80 @@ def toys(alpha: float, servers: int, drafters: int = 1, seed: int = 0) -> dict:
 
 def named(drafts, targets) -> dict:
     """Models by device: draft, draft-2, ..., target, target-2, ..."""
-    return {f"{role}-{i}".removesuffix("-1"): model for role, models in
-            (("draft", drafts), ("target", targets)) for i, model in enumerate(models, 1)}
+    return {
+        f"{role}-{i}".removesuffix("-1"): model
+        for role, models in (("draft", drafts), ("target", targets))
+        for i, model in enumerate(models, 1)
+    }
 
 
-def run(models: dict, latency, limit: int, *, method=dsi, sampler=None, coins=None,
-        cancel="immediate", eos=frozenset(), clock_type=Virtual,
-        **how) -> tuple[tuple[int, ...], Trace]:
+def run(
+    models: dict,
+    latency,
+    limit: int,
+    *,
+    method=dsi,
+    sampler=None,
+    coins=None,
+    cancel="immediate",
+    eos=frozenset(),
+    clock_type=Virtual,
+    **how,
+) -> tuple[tuple[int, ...], Trace]:
     world = clock_type(models, latency, cancel=cancel)
-    world.begin((BOS,), sampler=sampler or Sampler(), coins=coins or Coins(1), limit=limit, eos=eos)
+    world.begin(
+        (BOS,),
+        sampler=sampler or Sampler(),
+        coins=coins or Coins(1),
+        limit=limit,
+        eos=eos,
+    )
     method(world, **how)
     return world.text[1:], world.end()
 
 
 # -- lossless -------------------------------------------------------------------------------------
 SCHEDULES = dict(
-    servers=st.integers(1, 7), lookahead=st.integers(1, 10), seed=st.integers(0, 10**6),
-    alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]), limit=st.integers(1, 30),
-    temperature=st.sampled_from([0.0, 1.0]), cancel=st.sampled_from(POLICIES),
-    drafters=st.integers(1, 3), end=st.sampled_from([frozenset(), frozenset({2})]))
+    servers=st.integers(1, 7),
+    lookahead=st.integers(1, 10),
+    seed=st.integers(0, 10**6),
+    alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]),
+    limit=st.integers(1, 30),
+    temperature=st.sampled_from([0.0, 1.0]),
+    cancel=st.sampled_from(POLICIES),
+    drafters=st.integers(1, 3),
+    end=st.sampled_from([frozenset(), frozenset({2})]),
+)
 
 
-def writes_plain_decodings_tokens(servers, lookahead, seed, alpha, limit, temperature, cancel,
-                                  drafters, end) -> None:
+def writes_plain_decodings_tokens(
+    servers, lookahead, seed, alpha, limit, temperature, cancel, drafters, end
+) -> None:
     how = {"sampler": Sampler(temperature), "coins": Coins(seed), "eos": end}
-    plain, _ = run(toys(alpha, 1, seed=seed), AnyTime(0), limit,
-                   method=METHODS["autoregressive"], **how)
-    ours, trace = run(toys(alpha, servers, drafters, seed), AnyTime(seed), limit, cancel=cancel,
-                      lookahead=lookahead, **how)
+    plain, _ = run(
+        toys(alpha, 1, seed=seed),
+        AnyTime(0),
+        limit,
+        method=METHODS["autoregressive"],
+        **how,
+    )
+    ours, trace = run(
+        toys(alpha, servers, drafters, seed),
+        AnyTime(seed),
+        limit,
+        cancel=cancel,
+        lookahead=lookahead,
+        **how,
+    )
     assert ours == plain
     assert sum(len(e.tokens) for e in trace.commits) == len(plain)
 
 
 @pytest.mark.parametrize("schedules", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_exact_match_writes_plain_decodings_tokens_under_any_timing(schedules):
-    settings(max_examples=schedules)(given(**SCHEDULES)(writes_plain_decodings_tokens))()
+    settings(max_examples=schedules)(
+        given(**SCHEDULES)(writes_plain_decodings_tokens)
+    )()
 
 
 class ByPlace(AnyTime):
@@ -91,37 +130,72 @@ class ByPlace(AnyTime):
         self.random_seed = seed
 
 
-def outcomes(servers: int, drafters: int, clock, tokens: int = 3, cancel="immediate", **how):
+def outcomes(
+    servers: int, drafters: int, clock, tokens: int = 3, cancel="immediate", **how
+):
     """DSI's exact output distribution, every run of it at ``clock()``; and the target's."""
-    models = named([Random(2, 10 + i, 1 + tokens) for i in range(drafters)],
-                   [Random(2, 20, 1 + tokens) for _ in range(servers)])
+    models = named(
+        [Random(2, 10 + i, 1 + tokens) for i in range(drafters)],
+        [Random(2, 20, 1 + tokens) for _ in range(servers)],
+    )
     found, path = {}, []
     while path is not None:
         coins = Intervals(path)
-        output, _ = run(models, clock(), tokens, sampler=Sampler(1.0), coins=coins, cancel=cancel,
-                        **how)
+        output, _ = run(
+            models,
+            clock(),
+            tokens,
+            sampler=Sampler(1.0),
+            coins=coins,
+            cancel=cancel,
+            **how,
+        )
         found[output] = found.get(output, 0.0) + coins.mass
         path = coins.following()
     return found, truth(models["target"], tokens)
 
 
-CLOCKS = {"draft slower": lambda: Latency.ratio(0.5), "c = 2": lambda: Latency.ratio(2),
-          "c = 7": lambda: Latency.ratio(7),
-          **{f"any order {i}": (lambda i=i: AnyTime(i, (1, 2, 3, 5))) for i in range(3)},
-          **{f"by place {i}": (lambda i=i: ByPlace(i)) for i in range(3)}}
+CLOCKS = {
+    "draft slower": lambda: Latency.ratio(0.5),
+    "c = 2": lambda: Latency.ratio(2),
+    "c = 7": lambda: Latency.ratio(7),
+    **{f"any order {i}": (lambda i=i: AnyTime(i, (1, 2, 3, 5))) for i in range(3)},
+    **{f"by place {i}": (lambda i=i: ByPlace(i)) for i in range(3)},
+}
 
 
-@pytest.mark.parametrize("clock", [c if c in ("c = 2", "any order 0", "by place 0") else
-                                   pytest.param(c, marks=pytest.mark.slow) for c in CLOCKS])
-@pytest.mark.parametrize("servers, drafters, lookahead", [(1, 1, 1), (2, 1, 2), (3, 1, 1),
-                                                          (2, 2, 1), pytest.param(
-                                                              2, 2, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "clock",
+    [
+        c
+        if c in ("c = 2", "any order 0", "by place 0")
+        else pytest.param(c, marks=pytest.mark.slow)
+        for c in CLOCKS
+    ],
+)
+@pytest.mark.parametrize(
+    "servers, drafters, lookahead",
+    [
+        (1, 1, 1),
+        (2, 1, 2),
+        (3, 1, 1),
+        (2, 2, 1),
+        pytest.param(2, 2, 2, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("test", ["exact", "ratio"])
-def test_every_order_of_completion_leaves_the_targets_distribution(test, servers, drafters,
-                                                                   lookahead, clock):
+def test_every_order_of_completion_leaves_the_targets_distribution(
+    test, servers, drafters, lookahead, clock
+):
     for cancel in POLICIES:
-        found, true = outcomes(servers, drafters, CLOCKS[clock], cancel=cancel, test=test,
-                               lookahead=lookahead)
+        found, true = outcomes(
+            servers,
+            drafters,
+            CLOCKS[clock],
+            cancel=cancel,
+            test=test,
+            lookahead=lookahead,
+        )
         assert sum(found.values()) == pytest.approx(1, abs=1e-12)
         assert distance(found, true) < 1e-12
 
@@ -131,49 +205,82 @@ class Telling(Virtual):
 
     def _start(self, future) -> None:
         super()._start(future)
-        end, number, _, done = self._heap.pop(next(
-            i for i, entry in enumerate(self._heap) if entry[2] is future))
+        end, number, _, done = self._heap.pop(
+            next(i for i, entry in enumerate(self._heap) if entry[2] is future)
+        )
         slow = future.op.name == "propose" and 1 in done.value[0]
         self._heap = sorted([*self._heap, (end + 9 * slow, number, future, done)])
 
 
 def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_match():
     """The limit of the promise, as the page states it: found by the same enumerator."""
-    errors = {test: distance(*outcomes(2, 1, lambda: Latency.ratio(2), lookahead=1, test=test,
-                                       clock_type=Telling)) for test in ("exact", "ratio")}
+    errors = {
+        test: distance(
+            *outcomes(
+                2,
+                1,
+                lambda: Latency.ratio(2),
+                lookahead=1,
+                test=test,
+                clock_type=Telling,
+            )
+        )
+        for test in ("exact", "ratio")
+    }
     assert errors["exact"] < 1e-12 and errors["ratio"] > 0.01
 
 
 # -- never slower ---------------------------------------------------------------------------------
 @settings(max_examples=300)
-@given(alpha=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]), c=st.floats(1.0, 20),
-       seed=st.integers(0, 99), servers=st.integers(1, 7), lookahead=st.integers(1, 10),
-       cancel=st.sampled_from(POLICIES))
+@given(
+    alpha=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]),
+    c=st.floats(1.0, 20),
+    seed=st.integers(0, 99),
+    servers=st.integers(1, 7),
+    lookahead=st.integers(1, 10),
+    cancel=st.sampled_from(POLICIES),
+)
 def test_with_passes_of_one_length_dsi_is_never_slower_than_plain_decoding(
-        alpha, c, seed, servers, lookahead, cancel):
+    alpha, c, seed, servers, lookahead, cancel
+):
     """Theorem 1, on the code; even with fewer servers than keep up."""
-    _, trace = run(toys(alpha, servers, seed=seed), Latency.ratio(c), 40, cancel=cancel,
-                   lookahead=lookahead)
+    _, trace = run(
+        toys(alpha, servers, seed=seed),
+        Latency.ratio(c),
+        40,
+        cancel=cancel,
+        lookahead=lookahead,
+    )
     assert stats(trace).seconds <= 40 * (1 + 1e-9)
     commits = [e.end for e in trace.commits for _ in e.tokens]
     assert all(end <= i + 1e-6 for i, end in enumerate(commits, 1))
 
 
 @settings(max_examples=200)
-@given(alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]), c=st.integers(2, 9), seed=st.integers(0, 999))
-def test_enough_servers_a_right_draft_costs_t1_a_wrong_one_and_the_last_token_t2(alpha, c, seed):
+@given(
+    alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]),
+    c=st.integers(2, 9),
+    seed=st.integers(0, 999),
+)
+def test_enough_servers_a_right_draft_costs_t1_a_wrong_one_and_the_last_token_t2(
+    alpha, c, seed
+):
     """Proposition 1's derivation, draft by draft: the time is exact, not a bound."""
     tokens, models = 30, toys(alpha, c + 1, seed=seed)
     output, trace = run(models, Latency.ratio(c, target=float(c)), tokens, lookahead=1)
     rows = models["draft"].rows((BOS, *output), tokens, Sampler()).argmax(-1)
-    right = sum(int(a == b) for a, b in zip(rows[:tokens - 1], output[:-1], strict=True))
+    right = sum(
+        int(a == b) for a, b in zip(rows[: tokens - 1], output[:-1], strict=True)
+    )
     assert stats(trace).seconds == pytest.approx(right + c * (tokens - 1 - right) + c)
 
 
 def test_a_pass_that_pays_for_what_it_feeds_can_make_dsi_slower_than_plain_decoding():
     """Outside the theorem: catching up on texts of other servers lengthens the passes."""
     slope = Latency(Curve(((1, 0.25),)), Curve(((1, 1.0), (50, 50.0))))
-    plain = stats(run(toys(0.5, 1), slope, 20, method=METHODS["autoregressive"])[1]).seconds
+    plain = stats(
+        run(toys(0.5, 1), slope, 20, method=METHODS["autoregressive"])[1]
+    ).seconds
     found = stats(run(toys(0.5, 4), slope, 20, lookahead=1)[1])
     assert plain == 20 < found.seconds and found.caught_up > 0
 
@@ -184,15 +291,19 @@ def test_a_pass_that_pays_for_what_it_feeds_can_make_dsi_slower_than_plain_decod
 def test_as_many_servers_as_the_formula_says_keep_up(c, lookahead):
     """One more never helps when every draft is right (section 3.1)."""
     enough = ceil(c / lookahead)
-    times = [stats(run(toys(1.0, n), Latency.ratio(c), 40, lookahead=lookahead)[1]).seconds
-             for n in (enough, enough + 1, enough + 3)]
+    times = [
+        stats(run(toys(1.0, n), Latency.ratio(c), 40, lookahead=lookahead)[1]).seconds
+        for n in (enough, enough + 1, enough + 3)
+    ]
     assert times[0] == pytest.approx(times[1]) == pytest.approx(times[2])
 
 
 def test_drafting_never_stops_while_there_is_room():
     _, trace = run(toys(1.0, 3), Latency.ratio(6), 24, lookahead=2)
     lane = sorted((e.ts, e.end) for e in trace.operations if e.device == "draft")
-    assert all(b[0] == pytest.approx(a[1]) for a, b in zip(lane, lane[1:], strict=False))
+    assert all(
+        b[0] == pytest.approx(a[1]) for a, b in zip(lane, lane[1:], strict=False)
+    )
     assert sum(len(e.tokens) for e in trace.operations if e.op == "propose") == 24
 
 
@@ -201,8 +312,11 @@ def test_one_target_always_works_on_the_committed_text():
     for commit in trace.commits[:-1]:
         at = commit.end
         length = 1 + sum(len(e.tokens) for e in trace.commits if e.end <= at)
-        spans = [(e.kept + e.fed - e.last, e.kept + e.fed) for e in trace.operations
-                 if e.op == "score" and e.ts <= at + 1e-9 < e.end + 1e-9]
+        spans = [
+            (e.kept + e.fed - e.last, e.kept + e.fed)
+            for e in trace.operations
+            if e.op == "score" and e.ts <= at + 1e-9 < e.end + 1e-9
+        ]
         assert any(low <= length <= high for low, high in spans)
 
 

@@ -51,7 +51,9 @@ class Table:
 
 def branched(draft, n, **settings):
     """(sequences, theta, chances of their first tokens) after the text (0,)."""
-    sequences, chances = Branch((0,), n, **settings).run(draft, Request(0, Coins(), Sampler()))
+    sequences, chances = Branch((0,), n, **settings).run(
+        draft, Request(0, Coins(), Sampler())
+    )
     return sequences, pytest.approx(float(chances[0])), [float(c) for c in chances[1:]]
 
 
@@ -59,35 +61,63 @@ FIRST = [0.5, 0.2, 0.25, 0.05]
 
 
 # -- how many sequences ---------------------------------------------------------------------------
-@pytest.mark.parametrize("second, theta, sequences", [
-    ([0.0, 1.0, 0.0, 0.0], 0.5, [(0, 1, 1, 1, 1, 1)]),             # nothing above 0.5 but itself
-    ([0.1, 0.45, 0.45, 0.0], 0.225, [(0, 1, 1), (2, 1, 1)]),       # 0.25 is above it
-    ([0.1, 0.39, 0.38, 0.13], 0.195, [(0, 1), (2, 1), (1, 1)]),    # and 0.2
-])
+@pytest.mark.parametrize(
+    "second, theta, sequences",
+    [
+        (
+            [0.0, 1.0, 0.0, 0.0],
+            0.5,
+            [(0, 1, 1, 1, 1, 1)],
+        ),  # nothing above 0.5 but itself
+        ([0.1, 0.45, 0.45, 0.0], 0.225, [(0, 1, 1), (2, 1, 1)]),  # 0.25 is above it
+        ([0.1, 0.39, 0.38, 0.13], 0.195, [(0, 1), (2, 1), (1, 1)]),  # and 0.2
+    ],
+)
 def test_a_first_token_begins_a_sequence_if_it_is_likelier_than_the_best_two_together(
-        second, theta, sequences):
+    second, theta, sequences
+):
     found, at, chances = branched(Table(FIRST, second), 6)
     assert found == tuple(sequences) and at == theta
     assert chances == [FIRST[s[0]] for s in sequences]
 
 
 def test_the_number_of_sequences_divides_the_budget_and_has_a_limit():
-    four = Table([0.3, 0.25, 0.24, 0.21], [0.1, 0.45, 0.45, 0.0])          # theta 0.135: all four
+    four = Table(
+        [0.3, 0.25, 0.24, 0.21], [0.1, 0.45, 0.45, 0.0]
+    )  # theta 0.135: all four
     assert [len(branched(four, n)[0]) for n in (1, 2, 3, 4, 5, 6, 7, 8, 12)] == [
-        1, 2, 3, 4, 1, 3, 1, 4, 4]
-    assert [len(branched(four, 12, most=most)[0]) for most in (1, 2, 3, 8)] == [1, 2, 3, 4]
+        1,
+        2,
+        3,
+        4,
+        1,
+        3,
+        1,
+        4,
+        4,
+    ]
+    assert [len(branched(four, 12, most=most)[0]) for most in (1, 2, 3, 8)] == [
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_a_given_number_of_sequences_is_kept_whatever_the_draft_thinks():
     sure = Table([0.97, 0.01, 0.02, 0.0], [0.0, 1.0, 0.0, 0.0])
     for k, each in ((1, 7), (2, 3), (3, 2)):
         found, theta, _ = branched(sure, 7, k=k)
-        assert [s[0] for s in found] == [0, 2, 1][:k] and {len(s) for s in found} == {each}
+        assert [s[0] for s in found] == [0, 2, 1][:k] and {len(s) for s in found} == {
+            each
+        }
         assert theta == 0
     assert [len(branched(sure, n, k=3)[0]) for n in (1, 2, 3)] == [1, 2, 3]
 
 
-@given(seed=st.integers(0, 50), n=st.integers(1, 12), k=st.sampled_from([None, 1, 2, 3]))
+@given(
+    seed=st.integers(0, 50), n=st.integers(1, 12), k=st.sampled_from([None, 1, 2, 3])
+)
 def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     """One pass for each token but the first of each, and at most one more: the second token's."""
     draft, twin = Random(5, seed), Random(5, seed)
@@ -99,7 +129,9 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
             text += (int(twin.rows(text, 0, Sampler())[0].argmax()),)
         assert text[2:] == tokens
     drafted = sum(len(s) - 1 for s in sequences)
-    assert done.fed - 2 - drafted in (0, 1) and len(set(s[0] for s in sequences)) == len(sequences)
+    assert done.fed - 2 - drafted in (0, 1) and len(
+        set(s[0] for s in sequences)
+    ) == len(sequences)
 
 
 # -- which one goes on ----------------------------------------------------------------------------
@@ -111,43 +143,66 @@ def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode)
             plain, _ = decode(METHODS["autoregressive"], models, 30, **settings)
             for gamma in (1, 2, 4, 6, 12):
                 for k in (None, 1, 2, 3, 8):
-                    assert decode(DUO, models, 30, gamma=gamma, k=k, **settings)[0] == plain
+                    assert (
+                        decode(DUO, models, 30, gamma=gamma, k=k, **settings)[0]
+                        == plain
+                    )
 
 
 def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
     """The window is what the target is fed beyond the text: the chosen sequence less its first."""
     models, chosen = {"draft": Random(3, 3), "target": Random(3, 4)}, set()
     for seed in range(20):
-        _, trace = decode(DUO, models, 40, gamma=6, sampler=Sampler(1.0), coins=Coins(seed))
-        branches, scores = ([e for e in trace.operations if e.op == op]
-                            for op in ("branch", "score"))
-        for branch, score, after, commit in zip(branches, scores, scores[1:], trace.commits,
-                                                strict=False):
-            passed = len(commit.tokens) == score.last + 1       # the whole window, and its own
+        _, trace = decode(
+            DUO, models, 40, gamma=6, sampler=Sampler(1.0), coins=Coins(seed)
+        )
+        branches, scores = (
+            [e for e in trace.operations if e.op == op] for op in ("branch", "score")
+        )
+        for branch, score, after, commit in zip(
+            branches, scores, scores[1:], trace.commits, strict=False
+        ):
+            passed = (
+                len(commit.tokens) == score.last + 1
+            )  # the whole window, and its own
             following = [d for d in branch.drafts if d[:1] == commit.tokens[-1:]]
             window = following[0][1:] if passed and following else ()
-            assert after.tokens[len(after.tokens) - after.last:] == window
-            chosen.add(branch.drafts.index(following[0]) if passed and following else None)
+            assert after.tokens[len(after.tokens) - after.last :] == window
+            chosen.add(
+                branch.drafts.index(following[0]) if passed and following else None
+            )
     assert chosen >= {None, 0, 1, 2}
 
 
 def test_one_verdict_a_round_on_the_new_sequences_and_one_a_token_of_the_window(decode):
     models = {"draft": Random(3, 3), "target": Random(3, 4)}
-    s = total(stats(decode(DUO, models, 60, gamma=4, k=2, sampler=Sampler(1.0),
-                           coins=Coins(seed))[1]) for seed in range(10))
+    s = total(
+        stats(
+            decode(
+                DUO, models, 60, gamma=4, k=2, sampler=Sampler(1.0), coins=Coins(seed)
+            )[1]
+        )
+        for seed in range(10)
+    )
     assert 0 < s.accepted < s.accepted + s.rejected <= s.tokens < s.drafted
 
 
 # -- what a round takes ---------------------------------------------------------------------------
 def toys(alpha: float, **settings) -> dict:
-    return {"draft": Toy(alpha, 60, 0, WORDS, **settings), "target": Toy(None, 60, 0, WORDS)}
+    return {
+        "draft": Toy(alpha, 60, 0, WORDS, **settings),
+        "target": Toy(None, 60, 0, WORDS),
+    }
 
 
 @pytest.mark.parametrize("gamma, c, seconds", [(3, 6, 1.0), (6, 6, 1.0), (12, 6, 2.0)])
 def test_a_round_takes_the_longer_of_draft_and_target(decode, gamma, c, seconds):
-    _, trace = decode(DUO, toys(1.0), 1 + 3 * gamma, gamma=gamma, k=1, latency=Latency.ratio(c))
-    assert [e.ts for e in trace.commits] == pytest.approx([1, *(1 + seconds * (1 + i) for i in
-                                                               range(len(trace.commits) - 1))])
+    _, trace = decode(
+        DUO, toys(1.0), 1 + 3 * gamma, gamma=gamma, k=1, latency=Latency.ratio(c)
+    )
+    assert [e.ts for e in trace.commits] == pytest.approx(
+        [1, *(1 + seconds * (1 + i) for i in range(len(trace.commits) - 1))]
+    )
     # a perfect draft: one token, then one more (the first window was of one token, all chosen),
     # then gamma a round
     assert [len(e.tokens) for e in trace.commits][:4] == [1, 1, gamma, gamma]
@@ -163,8 +218,9 @@ def test_the_first_round_is_short_unless_told_otherwise(decode):
 def test_a_budget_of_one_is_plain_decoding_pass_for_pass(decode):
     plain = decode(METHODS["autoregressive"], toys(0.6), 25)[1]
     duo = decode(DUO, toys(0.6), 25, gamma=1)[1]
-    assert ([(e.ts, e.dur, e.tokens) for e in duo.operations if e.op == "score"]
-            == [(e.ts, e.dur, e.tokens) for e in plain.operations])
+    assert [(e.ts, e.dur, e.tokens) for e in duo.operations if e.op == "score"] == [
+        (e.ts, e.dur, e.tokens) for e in plain.operations
+    ]
 
 
 def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
@@ -182,9 +238,14 @@ def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
     assert said[0] / n == pytest.approx(0.7, abs=0.02)
 
 
-@pytest.mark.parametrize("settings, words", [
-    ({"k": 0}, "k is 0: give at least 1"), ({"most": 0}, "most is 0"),
-    ({"first": 0}, "first is 0")])
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"k": 0}, "k is 0: give at least 1"),
+        ({"most": 0}, "most is 0"),
+        ({"first": 0}, "first is 0"),
+    ],
+)
 def test_counts_below_one_are_refused(decode, settings, words):
     with pytest.raises(SpeclibError, match=words):
         decode(DUO, toys(0.5), 4, gamma=2, **settings)

@@ -36,7 +36,7 @@ def models(seed: int = 0, draft=Random) -> dict:
 class Plain(Random):
     """Its layers cannot share an input."""
 
-    drafting = property()           # hasattr says no
+    drafting = property()  # hasattr says no
 
 
 class Watched(Random):
@@ -62,17 +62,22 @@ class Watched(Random):
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
 @pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
-def test_where_every_pass_is_exact_it_is_tree_sd_to_the_last_digit(decode, sampler, calibrate,
-                                                                   draft):
+def test_where_every_pass_is_exact_it_is_tree_sd_to_the_last_digit(
+    decode, sampler, calibrate, draft
+):
     for seed in range(5):
         how = dict(sampler=sampler, coins=Coins(seed), gamma=3, width=3)
         tree, wanted = decode(TREE, models(seed), 30, **how)
-        text, trace = decode(EASY, models(seed, draft), 30, lp=1, calibrate=calibrate, **how)
+        text, trace = decode(
+            EASY, models(seed, draft), 30, lp=1, calibrate=calibrate, **how
+        )
         assert text == tree and trace.events == wanted.events
 
 
 def test_a_draft_that_cannot_share_an_input_is_refused_and_not_called_fuzzy(decode):
-    with pytest.raises(SpeclibError, match='lp is 4, but.*spread = "layers"; or give lp=1'):
+    with pytest.raises(
+        SpeclibError, match='lp is 4, but.*spread = "layers"; or give lp=1'
+    ):
         decode(EASY, models(0, Plain), 30, gamma=3, lp=4)
 
 
@@ -105,10 +110,12 @@ def test_calibrated_the_first_pass_takes_everything_since_the_last_exact_one(dec
     for calibrate in (True, False):
         saved = 0
         for seed in range(5):
-            _, trace = decode(EASY, models(seed), 40, coins=Coins(seed), calibrate=calibrate, **how)
+            _, trace = decode(
+                EASY, models(seed), 40, coins=Coins(seed), calibrate=calibrate, **how
+            )
             grows = [e for e in trace.operations if e.op == "grow"]
             for before, after in zip(grows, grows[1:], strict=False):
-                text = before.kept + before.fed - before.last       # its tokens then
+                text = before.kept + before.fed - before.last  # its tokens then
                 assert after.kept >= text
                 saved += after.kept - text
         assert (saved == 0) == calibrate
@@ -119,13 +126,20 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
     """Two trees of one request, a line each: which rows are the exact model's own?"""
     draft, twin, text, exact = Random(5, 3), Random(5, 3), (0, 1), []
     for _ in range(2):
-        (tokens, _), rows = perform(Grow(text, 3, 1, None, 4, calibrate), draft,
-                                    Request(1, Coins(2), HOT)).value
-        exact.append([bool((row == twin.rows(text + tokens[:i], 0, HOT)[0]).all())
-                      for i, row in enumerate(rows)])
+        (tokens, _), rows = perform(
+            Grow(text, 3, 1, None, 4, calibrate), draft, Request(1, Coins(2), HOT)
+        ).value
+        exact.append(
+            [
+                bool((row == twin.rows(text + tokens[:i], 0, HOT)[0]).all())
+                for i, row in enumerate(rows)
+            ]
+        )
         text += tokens[:2] + (4,)
     assert exact == [[True, False, False], [calibrate, False, False]]
-    assert (draft.rows(text, 0, HOT) == twin.rows(text, 0, HOT)).all()     # exact when it is over
+    assert (
+        draft.rows(text, 0, HOT) == twin.rows(text, 0, HOT)
+    ).all()  # exact when it is over
 
 
 # -- a toy whose fuzziness shows ------------------------------------------------------------------
@@ -133,13 +147,17 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
     """Rounds of two levels: the first is exact, the second right with 0.8 * 0.9^(lp - 1); 500 or
     more, 4 standard errors (a fresh seed would fail about 1 time in 2,500)."""
     for lp in (1, 2, 5):
-        world = Virtual({"draft": Toy(0.8, seed=lp, fuzzy=0.9), "target": Toy(seed=lp)},
-                        Latency.ratio(3))
+        world = Virtual(
+            {"draft": Toy(0.8, seed=lp, fuzzy=0.9), "target": Toy(seed=lp)},
+            Latency.ratio(3),
+        )
         world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1500)
         EASY(world, 2, lp, 1)
         found = [e.outcome for e in world.end().operations if e.op == "grow"]
         first = [o == "accepted" for o, _ in found]
-        second = [o == "accepted" for ok, (_, o) in zip(first, found, strict=True) if ok]
+        second = [
+            o == "accepted" for ok, (_, o) in zip(first, found, strict=True) if ok
+        ]
         assert len(second) > 400
         for hits, chance in ((first, 0.8), (second, 0.8 * 0.9 ** (lp - 1))):
             error = (chance * (1 - chance) / len(hits)) ** 0.5
@@ -149,13 +167,15 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
 def test_a_fuzzy_toys_overlap_with_the_target_falls_as_its_agreement():
     p, draft = Toy().rows((0, 1, 2), 0, HOT)[0], Toy(0.8, fuzzy=0.9)
     value = perform(Grow((0, 1), 2, 1, None, 3), draft, Request(1, Coins(), HOT)).value
-    assert np.minimum(p, value[1][1]).sum() == pytest.approx(0.8 * 0.9 ** 2)
+    assert np.minimum(p, value[1][1]).sum() == pytest.approx(0.8 * 0.9**2)
 
 
 def test_a_doubting_toys_fuzzy_pass_finds_what_was_likeliest_second_likeliest():
     draft, true = Toy(0.9, 16, 1, doubt=0.5, fuzzy=0.0), Toy(None, 16, 1)
     for at in range(2, 60):
-        exact, want = (m.rows((1,) * at, 0, Sampler())[0].argmax() for m in (draft, true))
+        exact, want = (
+            m.rows((1,) * at, 0, Sampler())[0].argmax() for m in (draft, true)
+        )
         with draft.drafting(2, False):
             draft.rows((1,) * at, 0, Sampler())
             chances = draft.chances()
@@ -171,9 +191,14 @@ def test_a_share_outside_0_to_1_is_refused(fuzzy):
 
 # -- losslessness ---------------------------------------------------------------------------------
 def error(method, tokens: int, vocab: int = 2, sampler=HOT, **settings) -> float:
-    pair = {"draft": Random(vocab, 10, 1 + tokens), "target": Random(vocab, 20, 1 + tokens)}
-    return distance(outcomes(method, pair, tokens, sampler=sampler, **settings),
-                    truth(pair["target"], tokens, sampler=sampler))
+    pair = {
+        "draft": Random(vocab, 10, 1 + tokens),
+        "target": Random(vocab, 20, 1 + tokens),
+    }
+    return distance(
+        outcomes(method, pair, tokens, sampler=sampler, **settings),
+        truth(pair["target"], tokens, sampler=sampler),
+    )
 
 
 @pytest.mark.parametrize("lp", [1, 2, 3, 4, 5])
@@ -181,8 +206,18 @@ def error(method, tokens: int, vocab: int = 2, sampler=HOT, **settings) -> float
 def test_a_fuzzy_drafter_loses_nothing(lp, calibrate):
     for sampler in (Sampler(), HOT):
         for gamma, width in ((2, 2), (3, 1)):
-            assert error(EASY, 4, sampler=sampler, gamma=gamma, width=width, lp=lp,
-                         calibrate=calibrate) < 1e-12
+            assert (
+                error(
+                    EASY,
+                    4,
+                    sampler=sampler,
+                    gamma=gamma,
+                    width=width,
+                    lp=lp,
+                    calibrate=calibrate,
+                )
+                < 1e-12
+            )
 
 
 def planted(world, gamma, q):
@@ -190,14 +225,20 @@ def planted(world, gamma, q):
     while world.going:
         draft, parents = world.wait(world.draft.grow(world.text, gamma, 1, None, 4))
         rows = world.wait(world.target.tree(world.text, ids(draft), parents))
-        draft = [d._replace(q=q(world.text + ids(draft[:i]), d.q)) for i, d in enumerate(draft)]
+        draft = [
+            d._replace(q=q(world.text + ids(draft[:i]), d.q))
+            for i, d in enumerate(draft)
+        ]
         world.commit(descend(world, draft, parents, rows).tokens)
 
 
 def test_fuzzy_drafts_that_are_tested_with_the_exact_q_are_found():
     twin = Random(3, 10, 3)
     assert error(planted, 2, 3, gamma=2, q=lambda text, q: q) < 1e-12
-    assert error(planted, 2, 3, gamma=2, q=lambda text, q: twin.rows(text, 0, HOT)[0]) > 1e-3
+    assert (
+        error(planted, 2, 3, gamma=2, q=lambda text, q: twin.rows(text, 0, HOT)[0])
+        > 1e-3
+    )
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
@@ -208,9 +249,17 @@ def test_a_layer_parallel_network_loses_nothing(calibrate):
     from test_layered import network
 
     from speclib.models.parallel.layer_parallel import Layered
+
     draft, target = Layered(network(layers=5), 2), Random(2, 20, 4)
-    found = outcomes(EASY, {"draft": draft, "target": target}, 3, gamma=2, width=2, lp=3,
-                     calibrate=calibrate)
+    found = outcomes(
+        EASY,
+        {"draft": draft, "target": target},
+        3,
+        gamma=2,
+        width=2,
+        lp=3,
+        calibrate=calibrate,
+    )
     assert distance(found, truth(target, 3)) < 1e-6
 
 
@@ -221,9 +270,12 @@ def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate
     from test_methods import Watched as Checked
 
     from speclib.models.parallel.layer_parallel import Layered
+
     for lp in (1, 4):
-        world = Checked({"draft": Layered(network(), VOCAB), "target": Random(VOCAB, 1)},
-                        Latency.ratio(3))
+        world = Checked(
+            {"draft": Layered(network(), VOCAB), "target": Random(VOCAB, 1)},
+            Latency.ratio(3),
+        )
         world.begin((3, 14, 15), sampler=HOT, coins=Coins(), limit=20)
         EASY(world, 3, lp, 3, calibrate=calibrate)
         assert world.checked == len(world.end().operations) > 8
@@ -237,18 +289,24 @@ def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
 
     from speclib.data.pairs import Pair
     from speclib.worlds.processes import Processes
+
     save(tmp_path, [f"w{i}" for i in range(VOCAB)])
     net = network()
-    net.model.embed_tokens.weight.mul_(3)           # or it says the same word for ever
+    net.model.embed_tokens.weight.mul_(3)  # or it says the same word for ever
     net.save_pretrained(tmp_path)
     model = {"model": str(tmp_path)}
-    pair = Pair(target=model, draft=model | {"spread": "layers"},
-                place={"draft": ["cpu", "cpu"], "target": ["cpu"]})
+    pair = Pair(
+        target=model,
+        draft=model | {"spread": "layers"},
+        place={"draft": ["cpu", "cpu"], "target": ["cpu"]},
+    )
     with Processes(pair) as world:
         how = dict(pair=pair, world=world, max_new_tokens=24)
         plain = speclib.decode("w3 w14 w15", method="autoregressive", **how)
         for lp, passes in ((1, True), (4, False)):
-            easy = speclib.decode("w3 w14 w15", method="easyspec", gamma=3, width=1, lp=lp, **how)
+            easy = speclib.decode(
+                "w3 w14 w15", method="easyspec", gamma=3, width=1, lp=lp, **how
+            )
             assert easy.tokens == plain.tokens
             assert (easy.stats.acceptance_rate == 1) == passes
 
@@ -257,18 +315,22 @@ def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
 CLOCKS = {"Llama-3": "easyspec/llama3-8-70-tp8", "Qwen2": "easyspec/qwen2-7-72-tp8"}
 
 
-def drafting(clock: Latency, n: int, lp: int | None, calibrate: bool = True,
-             kept: int = 9) -> float:
+def drafting(
+    clock: Latency, n: int, lp: int | None, calibrate: bool = True, kept: int = 9
+) -> float:
     """Seconds of drafting a line of n tokens after a text of ten, of which ``kept`` are cached."""
-    return clock.seconds("draft", Grow((0,) * 10, n, 1, None, lp, calibrate), kept,
-                         10 - kept + n - 1)
+    return clock.seconds(
+        "draft", Grow((0,) * 10, n, 1, None, lp, calibrate), kept, 10 - kept + n - 1
+    )
 
 
 def test_a_fuzzy_pass_of_llama_takes_less_the_more_layers_share_an_input():
     """One printed cell gives lp = 4's 14.87 ms; 27.2 is Table 1's; the others by their groups of 32
     layers (17, 12, 10, 9): 27.2 - (32 - groups) * 12.33 / 22 milliseconds."""
     clock = load_latency(CLOCKS["Llama-3"])
-    passes = [1000 * (drafting(clock, 6, lp) - drafting(clock, 5, lp)) for lp in range(1, 6)]
+    passes = [
+        1000 * (drafting(clock, 6, lp) - drafting(clock, 5, lp)) for lp in range(1, 6)
+    ]
     assert passes == pytest.approx([27.2, 18.8, 16.0, 14.9, 14.3], abs=0.05)
 
 
@@ -277,9 +339,13 @@ def test_calibration_costs_what_an_exact_pass_takes_longer_than_a_fuzzy_one():
     exact, fuzzy = clock.draft(1), clock.fuzzy.curve(1)
     assert drafting(clock, 5, 4) == pytest.approx(exact + 4 * fuzzy)
     assert drafting(clock, 5, 4, calibrate=False) == pytest.approx(5 * fuzzy)
-    assert drafting(clock, 5, 4, calibrate=False, kept=0) == pytest.approx(exact + 4 * fuzzy)
+    assert drafting(clock, 5, 4, calibrate=False, kept=0) == pytest.approx(
+        exact + 4 * fuzzy
+    )
     assert drafting(clock, 5, None) == drafting(clock, 5, 1) == pytest.approx(5 * exact)
-    assert drafting(load_latency("easyspec/llama3-8-70-tp1"), 5, 4) == pytest.approx(5 * exact)
+    assert drafting(load_latency("easyspec/llama3-8-70-tp1"), 5, 4) == pytest.approx(
+        5 * exact
+    )
 
 
 @pytest.mark.parametrize("family", CLOCKS)
@@ -287,13 +353,23 @@ def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family
     """100 tokens are 100 / (1 + 5 alpha) iterations, alpha as printed: drafting within 3 %, in all
     3 to 8 % quicker, since verifying is printed slower than Table 1's pass."""
     with open(DATA / "papers" / "easyspec" / "table-2.toml", "rb") as file:
-        cells = {(row, column): value for row, column, value in tomllib.load(file)["cells"]}
-    run = speclib.simulate("easyspec", gamma=5, width=1, latency=CLOCKS[family], tokens=6, alpha=1)
+        cells = {
+            (row, column): value for row, column, value in tomllib.load(file)["cells"]
+        }
+    run = speclib.simulate(
+        "easyspec", gamma=5, width=1, latency=CLOCKS[family], tokens=6, alpha=1
+    )
     draft, target = (event.dur for event in run.trace.operations)
-    rows = [row for row, column in cells if row.startswith(family) and column == "EasySpec / d"]
+    rows = [
+        row
+        for row, column in cells
+        if row.startswith(family) and column == "EasySpec / d"
+    ]
     assert len(rows) == 10
     for row in rows:
-        d, alpha, total = (cells[row, f"EasySpec / {c}"] for c in ("d", "alpha", "total"))
+        d, alpha, total = (
+            cells[row, f"EasySpec / {c}"] for c in ("d", "alpha", "total")
+        )
         many = 100 / (1 + 5 * alpha)
         assert many * draft == pytest.approx(d, rel=0.03)
         assert 0.92 < many * (draft + target) / total < 0.97
@@ -302,8 +378,18 @@ def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family
 def test_a_what_if_shows_what_calibration_buys_and_costs():
     """Fuzzier first levels against shorter passes: of 400 tokens the share accepted falls without
     calibration, and so does the time of an iteration."""
-    calibrated, loose = (speclib.simulate(
-        "easyspec", gamma=5, width=1, calibrate=c, latency=CLOCKS["Llama-3"], alpha=0.95,
-        fuzzy=0.95, tokens=400).stats for c in (True, False))
+    calibrated, loose = (
+        speclib.simulate(
+            "easyspec",
+            gamma=5,
+            width=1,
+            calibrate=c,
+            latency=CLOCKS["Llama-3"],
+            alpha=0.95,
+            fuzzy=0.95,
+            tokens=400,
+        ).stats
+        for c in (True, False)
+    )
     assert loose.acceptance_rate < calibrated.acceptance_rate
     assert loose.step_seconds / loose.steps < calibrated.step_seconds / calibrated.steps

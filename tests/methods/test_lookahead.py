@@ -15,8 +15,10 @@ from speclib.methods.lookahead import _keep
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
 
-SETTINGS = [{"window": w, "ngram": n, "guesses": g}
-            for w, n, g in product((1, 2, 5), (3, 4, 6), (1, 3))]
+SETTINGS = [
+    {"window": w, "ngram": n, "guesses": g}
+    for w, n, g in product((1, 2, 5), (3, 4, 6), (1, 3))
+]
 
 
 class Successor(Random):
@@ -28,8 +30,15 @@ class Successor(Random):
 
 def by_hand(decode, limit: int, **settings):
     models = {"draft": Random(10), "target": Successor(10)}
-    output, trace = decode(METHODS["lookahead"], models, limit, prompt=(7, 5), window=2, ngram=3,
-                           **settings)
+    output, trace = decode(
+        METHODS["lookahead"],
+        models,
+        limit,
+        prompt=(7, 5),
+        window=2,
+        ngram=3,
+        **settings,
+    )
     assert output == tuple(n % 10 for n in range(6, 6 + limit))
     return trace
 
@@ -40,11 +49,18 @@ def test_the_window_grows_to_its_levels_then_moves_a_place_a_pass(decode):
     text (.. 6), 6 follows 5; they are followed by 9 and 7. Then 6 | 9 7, then 7 | 0 8: a level is
     what was said after the one above it, less its first place."""
     passes = by_hand(decode, 4, guesses=1).operations
-    assert [e.tokens[-e.last:] for e in passes] == [(7, 5), (5, 8, 6), (6, 9, 7), (7, 0, 8)]
+    assert [e.tokens[-e.last :] for e in passes] == [
+        (7, 5),
+        (5, 8, 6),
+        (6, 9, 7),
+        (7, 0, 8),
+    ]
     assert [e.said for e in passes] == [(8, 6), (9, 7), (0, 8), (1, 9)]
 
 
-def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_first(decode):
+def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_first(
+    decode,
+):
     """Columns 6 8 9 and 5 6 7, then 7 9 0 and 6 7 8, ...: a wrong and a right n-gram of each key,
     in this order. Round the circle, after 10 passes, the text ends with 5 again, of which there is
     the right one only; then with 8, of which 8 9 0 came after 8 0 1."""
@@ -67,14 +83,19 @@ def test_an_ngram_met_again_is_the_latest_and_the_oldest_makes_room():
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
     w, n, g = settings.values()
-    trace = decode(METHODS["lookahead"], {"draft": Random(3), "target": Random(3, 1)}, 60,
-                   **settings)[1]
-    whole = (n - 1) * w - 1             # less the text's last token, which is the first of them
+    trace = decode(
+        METHODS["lookahead"],
+        {"draft": Random(3), "target": Random(3, 1)},
+        60,
+        **settings,
+    )[1]
+    whole = (n - 1) * w - 1  # less the text's last token, which is the first of them
     guessed = {e.round: len(e.tokens) for e in trace.events if e.op == "lookup"}
     passes = trace.operations
-    assert [e.last - guessed.get(e.round, 0) for e in passes[:n - 2]] == [
-        (w + n - 2 - step) * (step + 1) - 1 for step in range(n - 2)]
-    assert {e.last - guessed.get(e.round, 0) for e in passes[n - 2:]} == {whole}
+    assert [e.last - guessed.get(e.round, 0) for e in passes[: n - 2]] == [
+        (w + n - 2 - step) * (step + 1) - 1 for step in range(n - 2)
+    ]
+    assert {e.last - guessed.get(e.round, 0) for e in passes[n - 2 :]} == {whole}
     assert 0 < max(guessed.values()) <= g * (n - 1)
     assert min(guessed) > n - 2
 
@@ -85,7 +106,9 @@ def test_the_window_ends_where_the_context_does(decode):
     output, trace = decode(METHODS["lookahead"], models, 9, window=2, ngram=3)
     assert output == (1, 2, 3, 4, 1, 2, 3, 4, 1)
     last = trace.operations[-1]
-    assert trace.operations[0].last == 2 and last.said == () and last.kept + last.fed <= 10
+    assert (
+        trace.operations[0].last == 2 and last.said == () and last.kept + last.fed <= 10
+    )
 
 
 # -- what comes out -------------------------------------------------------------------------------
@@ -93,14 +116,22 @@ def test_the_window_ends_where_the_context_does(decode):
 def test_whatever_the_settings_the_tokens_are_plain_decodings_own(decode, sampler):
     for seed, settings in enumerate(SETTINGS):
         models = {"draft": Random(3), "target": Random(3, seed)}
-        how = {"sampler": sampler, "coins": Coins(seed), "eos": frozenset({2})} if seed % 2 else {
-            "sampler": sampler, "coins": Coins(seed)}
+        how = (
+            {"sampler": sampler, "coins": Coins(seed), "eos": frozenset({2})}
+            if seed % 2
+            else {"sampler": sampler, "coins": Coins(seed)}
+        )
         plain, _ = decode(METHODS["autoregressive"], models, 40, **how)
-        assert decode(METHODS["lookahead"], models, 40, **how, **settings)[0] == plain, settings
+        assert (
+            decode(METHODS["lookahead"], models, 40, **how, **settings)[0] == plain
+        ), settings
 
 
 def test_on_a_text_that_repeats_itself_several_tokens_pass_at_once(decode):
-    models = {"draft": Toy(0.5, 50, 0, (1, 2, 3)), "target": Toy(None, 50, 0, (1, 2, 3))}
+    models = {
+        "draft": Toy(0.5, 50, 0, (1, 2, 3)),
+        "target": Toy(None, 50, 0, (1, 2, 3)),
+    }
     output, trace = decode(METHODS["lookahead"], models, 120)
     s = stats(trace)
     assert output == (1, 2, 3) * 40
@@ -110,30 +141,50 @@ def test_on_a_text_that_repeats_itself_several_tokens_pass_at_once(decode):
 
 def test_a_sampled_run_can_be_replayed(decode):
     models = {"draft": Random(4), "target": Random(4, 5)}
-    _, trace = decode(METHODS["lookahead"], models, 50, sampler=Sampler(1.0), window=3, ngram=3)
+    _, trace = decode(
+        METHODS["lookahead"], models, 50, sampler=Sampler(1.0), window=3, ngram=3
+    )
     assert replay(trace, "lookahead").events == trace.events
 
 
-@pytest.mark.parametrize("name, value, least", [
-    ("window", 0, 1), ("ngram", 2, 3), ("guesses", 0, 1)])
+@pytest.mark.parametrize(
+    "name, value, least", [("window", 0, 1), ("ngram", 2, 3), ("guesses", 0, 1)]
+)
 def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
     with pytest.raises(SpeclibError, match=f"{name} is {value}: give at least {least}"):
-        decode(METHODS["lookahead"], {"draft": Random(3), "target": Random(3)}, 4, **{name: value})
+        decode(
+            METHODS["lookahead"],
+            {"draft": Random(3), "target": Random(3)},
+            4,
+            **{name: value},
+        )
 
 
 # -- the embedded pair ----------------------------------------------------------------------------
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(temperature):
+def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
+    temperature,
+):
     pytest.importorskip("torch")
     import speclib
     from speclib.data import prompts
     from speclib.models import zoo
+
     if not (zoo.ZOO / "target" / "model.safetensors").exists():
         pytest.skip("the embedded models are not trained: make models")
-    with speclib.open_world("virtual", speclib.load_pair("embedded/llama-7b-70b")) as world:
-        how = {"world": world, "max_new_tokens": 96, "temperature": temperature, "seed": 3}
+    with speclib.open_world(
+        "virtual", speclib.load_pair("embedded/llama-7b-70b")
+    ) as world:
+        how = {
+            "world": world,
+            "max_new_tokens": 96,
+            "temperature": temperature,
+            "seed": 3,
+        }
         prompt = prompts.load("humaneval")[0].input
         plain = speclib.decode(prompt, method="autoregressive", **how)
         found = speclib.decode(prompt, method="lookahead", **how)
     assert found.tokens == plain.tokens
-    assert found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
+    assert (
+        found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
+    )

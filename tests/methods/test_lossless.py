@@ -17,19 +17,31 @@ from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
-    pytest.skip("the embedded models are not trained: make models", allow_module_level=True)
+    pytest.skip(
+        "the embedded models are not trained: make models", allow_module_level=True
+    )
 
 GAMMAS = (1, 2, 3, 5, 8)
-TASKS = [t for t in prompts.tasks() if t != "mt_bench"]         # that one is its eight categories
-CASES = [(method, settings) for method in METHODS if method != "autoregressive"
-         for settings in VARIANTS.get(method, [{}])]
+TASKS = [
+    t for t in prompts.tasks() if t != "mt_bench"
+]  # that one is its eight categories
+CASES = [
+    (method, settings)
+    for method in METHODS
+    if method != "autoregressive"
+    for settings in VARIANTS.get(method, [{}])
+]
 PAIR = speclib.load_pair("embedded/llama-7b-70b")
 
 
 def undilated(pair):
     """The same logits at the cost of the trained sizes."""
-    return pair.model_copy(update={r: getattr(pair, r).model_copy(update={"shape": None})
-                                   for r in ("draft", "target")})
+    return pair.model_copy(
+        update={
+            r: getattr(pair, r).model_copy(update={"shape": None})
+            for r in ("draft", "target")
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,33 +58,53 @@ def gap(world, text) -> float:
     return float(best[1] - best[0])
 
 
-def differences(world, judge, task: str, count: int, gammas=GAMMAS, tokens=64) -> list[str]:
+def differences(
+    world, judge, task: str, count: int, gammas=GAMMAS, tokens=64
+) -> list[str]:
     """Every run of ``task`` whose tokens are not plain decoding's; ``judge`` is a virtual world."""
     found = []
     for prompt in prompts.load(task)[:count]:
-        plain = speclib.decode(prompt.input, world=world, method="autoregressive",
-                               max_new_tokens=tokens)
+        plain = speclib.decode(
+            prompt.input, world=world, method="autoregressive", max_new_tokens=tokens
+        )
         for method, settings in CASES:
             for gamma in gammas if takes_gamma(method) else ("auto",):
-                got = speclib.decode(prompt.input, world=world, method=method, gamma=gamma,
-                                     max_new_tokens=tokens, **settings)
+                got = speclib.decode(
+                    prompt.input,
+                    world=world,
+                    method=method,
+                    gamma=gamma,
+                    max_new_tokens=tokens,
+                    **settings,
+                )
                 if got.tokens != plain.tokens:
-                    at = next(i for i, (a, b) in enumerate(zip(
-                        got.tokens + (-1,), plain.tokens + (-2,), strict=False)) if a != b)
+                    at = next(
+                        i
+                        for i, (a, b) in enumerate(
+                            zip(got.tokens + (-1,), plain.tokens + (-2,), strict=False)
+                        )
+                        if a != b
+                    )
                     text = tuple(plain.trace.meta["prompt"]) + plain.tokens[:at]
-                    found.append(f"{prompt.id} {method} {settings} gamma={gamma}: token {at}, "
-                                 f"top-2 gap {gap(judge, text):.2g}")
+                    found.append(
+                        f"{prompt.id} {method} {settings} gamma={gamma}: token {at}, "
+                        f"top-2 gap {gap(judge, text):.2g}"
+                    )
     return found
 
 
-@pytest.mark.parametrize("task, gamma", [("humaneval", 5), ("mgsm_te", 1), ("gsm8k", 3)])
+@pytest.mark.parametrize(
+    "task, gamma", [("humaneval", 5), ("mgsm_te", 1), ("gsm8k", 3)]
+)
 def test_greedy_output_is_plain_decodings_own(virtual, task, gamma):
     assert differences(virtual, virtual, task, 1, gammas=(gamma,), tokens=32) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
-def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(virtual, task):
+def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(
+    virtual, task
+):
     assert differences(virtual, virtual, task, 2) == []
 
 
@@ -85,15 +117,23 @@ def test_greedy_output_is_plain_decodings_own_in_real_processes(virtual):
 
 def test_dilation_does_not_change_a_token(virtual):
     prompt = prompts.load("humaneval")[0].input
-    wanted = speclib.decode(prompt, world=virtual, method="autoregressive", max_new_tokens=24)
+    wanted = speclib.decode(
+        prompt, world=virtual, method="autoregressive", max_new_tokens=24
+    )
     with speclib.Processes(PAIR) as world:
-        got = speclib.decode(prompt, world=world, method="pearl", gamma=5, max_new_tokens=24)
+        got = speclib.decode(
+            prompt, world=world, method="pearl", gamma=5, max_new_tokens=24
+        )
     assert got.tokens == wanted.tokens
 
 
 def test_sampled_output_is_the_same_in_every_world_for_a_fixed_seed(virtual):
     prompt = prompts.load("gsm8k")[0].input
-    settings = dict(method="pearl", gamma=3, temperature=0.8, top_p=0.9, seed=4, max_new_tokens=32)
+    settings = dict(
+        method="pearl", gamma=3, temperature=0.8, top_p=0.9, seed=4, max_new_tokens=32
+    )
     with speclib.Processes(undilated(PAIR)) as world:
-        assert (speclib.decode(prompt, world=world, **settings).tokens
-                == speclib.decode(prompt, world=virtual, **settings).tokens)
+        assert (
+            speclib.decode(prompt, world=world, **settings).tokens
+            == speclib.decode(prompt, world=virtual, **settings).tokens
+        )

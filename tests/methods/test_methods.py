@@ -25,43 +25,60 @@ from speclib.paths import DATA
 from speclib.trace.metrics import stats, total
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 50))         # all different: an end token has one place
+WORDS = tuple(range(1, 50))  # all different: an end token has one place
 GAMMAS = range(1, 9)
-some_or_all = pytest.mark.parametrize("gammas", [
-    (1, 2, 3, 5), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)], ids=["some", "all"])
+some_or_all = pytest.mark.parametrize(
+    "gammas",
+    [(1, 2, 3, 5), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)],
+    ids=["some", "all"],
+)
 
 
 def toys(alpha: float, seed: int = 0) -> dict:
     """A target that says WORDS and a draft that agrees at each position with probability alpha."""
-    return {"draft": Toy(alpha, 50, seed, WORDS, 128), "target": Toy(None, 50, seed, WORDS, 128)}
+    return {
+        "draft": Toy(alpha, 50, seed, WORDS, 128),
+        "target": Toy(None, 50, seed, WORDS, 128),
+    }
 
 
 # -- greedy ---------------------------------------------------------------------------------------
 @some_or_all
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
-def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(case, decode, alpha,
-                                                                           gammas):
+def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
+    case, decode, alpha, gammas
+):
     for settings in case.at(*gammas):
         gamma = settings.get("gamma", 8)
         models = toys(alpha, seed=gamma)
         for prompt in range(1, gamma + 2):
             for limit in range(1, 3 * gamma + 1):
-                output, _ = decode(case.method, models, limit, prompt=(0,) * prompt, **settings)
-                assert output == WORDS[prompt - 1:][:limit], (settings, prompt, limit)
+                output, _ = decode(
+                    case.method, models, limit, prompt=(0,) * prompt, **settings
+                )
+                assert output == WORDS[prompt - 1 :][:limit], (settings, prompt, limit)
 
 
 @some_or_all
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0])
-def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(case, decode, alpha, gammas):
+def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
+    case, decode, alpha, gammas
+):
     for settings in case.at(*gammas):
         gamma = settings.get("gamma", 8)
         models = toys(alpha, seed=gamma)
         for prompt in (1, 3):
-            said = WORDS[prompt - 1:][:3 * gamma]
+            said = WORDS[prompt - 1 :][: 3 * gamma]
             for offset, eos in enumerate(said):
-                output, _ = decode(case.method, models, 3 * gamma, prompt=(0,) * prompt,
-                                   eos=frozenset({eos}), **settings)
-                assert output == said[:offset + 1], (settings, prompt, offset)
+                output, _ = decode(
+                    case.method,
+                    models,
+                    3 * gamma,
+                    prompt=(0,) * prompt,
+                    eos=frozenset({eos}),
+                    **settings,
+                )
+                assert output == said[: offset + 1], (settings, prompt, offset)
 
 
 def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, decode):
@@ -70,15 +87,22 @@ def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, 
         for _ in range(16):
             text += (int(target.rows(text, 0, Sampler(1.0))[0].argmax()),)
         for settings in case.at(1, 2, 5):
-            output, _ = decode(case.method, {"draft": Random(3, seed), "target": target}, 16,
-                               prompt=(1, 2), **settings)
+            output, _ = decode(
+                case.method,
+                {"draft": Random(3, seed), "target": target},
+                16,
+                prompt=(1, 2),
+                **settings,
+            )
             assert output == text[2:], (settings, seed)
 
 
 def test_the_cost_ratio_never_changes_the_tokens(case, decode):
     for settings in case.at(4):
-        outputs = {decode(case.method, toys(0.7), 30, latency=Latency.ratio(c), **settings)[0]
-                   for c in (0.2, 1.0, 3.7, 50.0)}
+        outputs = {
+            decode(case.method, toys(0.7), 30, latency=Latency.ratio(c), **settings)[0]
+            for c in (0.2, 1.0, 3.7, 50.0)
+        }
         assert outputs == {WORDS[:30]}
 
 
@@ -117,7 +141,7 @@ class Markov:
 
     @contextmanager
     def drafting(self, lp, calibrate):
-        yield                   # it has no layers: all of its passes are exact
+        yield  # it has no layers: all of its passes are exact
 
     def chances(self):
         return Sampler(1.0)(self.logits[self.prefix.fed[-1:]])[0]
@@ -126,21 +150,27 @@ class Markov:
         self.prefix.move(text, self.prefix.keep(text, last))
         if sampler not in self.shaped:
             self.shaped[sampler] = sampler(self.logits)
-        return self.shaped[sampler][list(text[len(text) - last - 1:])]
+        return self.shaped[sampler][list(text[len(text) - last - 1 :])]
 
 
 TABLES = np.random.default_rng(5).dirichlet(np.ones(8) * 2, (2, 8))
-LENGTH = 200                # tokens of a request; 8 kinds of them: 56 degrees of freedom
-FAST, REQUESTS = 60, 300    # which find a total variation of 4.5 and of 2 percent
-LIMIT = chi2.isf(1e-3, 56)          # a fresh seed would be a false alarm 1 time in 1,000
+LENGTH = 200  # tokens of a request; 8 kinds of them: 56 degrees of freedom
+FAST, REQUESTS = 60, 300  # which find a total variation of 4.5 and of 2 percent
+LIMIT = chi2.isf(1e-3, 56)  # a fresh seed would be a false alarm 1 time in 1,000
 
 
 def chi_square(decode, method, settings, requests) -> float:
     models = {"draft": Markov(TABLES[0]), "target": Markov(TABLES[1])}
     counts = np.zeros((8, 8))
     for request in range(requests):
-        output, _ = decode(method, models, LENGTH, sampler=Sampler(1.0), coins=Coins(1, request),
-                           **settings)
+        output, _ = decode(
+            method,
+            models,
+            LENGTH,
+            sampler=Sampler(1.0),
+            coins=Coins(1, request),
+            **settings,
+        )
         np.add.at(counts, ((0, *output[:-1]), output), 1)
     expected = counts.sum(1, keepdims=True) * TABLES[1]
     return ((counts - expected) ** 2 / expected).sum()
@@ -154,7 +184,9 @@ def test_the_chi_square_test_finds_a_total_variation_of(requests, variation):
     assert ncx2.sf(LIMIT, 56, shift) > 0.99
 
 
-@pytest.mark.parametrize("requests", [FAST, pytest.param(REQUESTS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "requests", [FAST, pytest.param(REQUESTS, marks=pytest.mark.slow)]
+)
 def test_sampled_transitions_are_the_targets(case, decode, requests):
     for settings in case.at(3):
         assert chi_square(decode, case.method, settings, requests) < LIMIT
@@ -164,7 +196,9 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
     def careless(world, gamma):
         while world.going:
             draft = world.wait(world.draft.propose(world.text, gamma))
-            rows = world.wait(world.target.score(world.text + tuple(d.token for d in draft), gamma))
+            rows = world.wait(
+                world.target.score(world.text + tuple(d.token for d in draft), gamma)
+            )
             accepted, extra = verify(world, draft, rows)
             if len(accepted) < gamma:
                 position = len(world.text) + len(accepted)
@@ -182,58 +216,94 @@ class Watched(Virtual):
 
     def _start(self, future):
         model, op = self.models[future.device], future.op
-        before = list(model.prefix.fed) if getattr(model, "run", None) == self.request.run else []
+        before = (
+            list(model.prefix.fed)
+            if getattr(model, "run", None) == self.request.run
+            else []
+        )
         super()._start(future)
-        (value, kept, fed), = (done for _, _, f, done in self._heap if f is future)
+        ((value, kept, fed),) = (done for _, _, f, done in self._heap if f is future)
         drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
         if op.name == "grow":
             return self.check_tree(future, before, value[0], kept, fed)
-        nodes = getattr(op, "parents", ())                      # of a tree its first line stays
-        stays = len(op.text) - sum(nodes[:n] != tuple(range(-1, n - 1))
-                                   for n in range(1, len(nodes) + 1))
+        nodes = getattr(op, "parents", ())  # of a tree its first line stays
+        stays = len(op.text) - sum(
+            nodes[:n] != tuple(range(-1, n - 1)) for n in range(1, len(nodes) + 1)
+        )
         held, fed_more = model.prefix.fed[stays:], sum(len(d[1:]) for d in drafts)
-        assert model.prefix.fed[:stays] == list(op.text[:stays])    # the cache holds what was fed;
-        assert tuple(held) in {d[:len(held)] for d in drafts}   # of sequences the last fed, too
+        assert model.prefix.fed[:stays] == list(
+            op.text[:stays]
+        )  # the cache holds what was fed;
+        assert tuple(held) in {
+            d[: len(held)] for d in drafts
+        }  # of sequences the last fed, too
         assert len(drafts) > 1 or len(held) == fed_more
-        again = kept + fed - len(op.text) - fed_more    # of several the first, once for theta alone
+        again = (
+            kept + fed - len(op.text) - fed_more
+        )  # of several the first, once for theta alone
         assert again == 0 or again == 1 and len(drafts) > 1
-        common = next((i for i, (a, b) in enumerate(zip(before, op.text, strict=False)) if a != b),
-                      min(len(before), len(op.text)))
+        common = next(
+            (
+                i
+                for i, (a, b) in enumerate(zip(before, op.text, strict=False))
+                if a != b
+            ),
+            min(len(before), len(op.text)),
+        )
         assert kept == min(common, len(op.text) - getattr(op, "last", 0) - 1)
         self.checked += 1
 
     def check_tree(self, future, before, drafted, kept, fed):
         """All but the last level was fed, each node once; of it stays the line that it begins with,
         and nothing where the next pass is to calibrate."""
-        op, held, (tokens, parents) = future.op, self.models[future.device].prefix.fed, drafted
+        op, held, (tokens, parents) = (
+            future.op,
+            self.models[future.device].prefix.fed,
+            drafted,
+        )
         leaves = [n for n in range(len(parents)) if n not in parents]
         levels = [1 if parent < 0 else 0 for parent in parents]
         for node, parent in enumerate(parents):
             levels[node] = levels[parent] + 1 if parent >= 0 else 1
         inner = sum(level < op.n for level in levels)
         assert kept + fed - len(op.text) == inner and max(levels) == op.n and leaves
-        line = held[len(op.text):]
-        assert held[:len(op.text)] == list(op.text) and line == list(tokens[:len(line)])
+        line = held[len(op.text) :]
+        assert held[: len(op.text)] == list(op.text) and line == list(
+            tokens[: len(line)]
+        )
         assert (len(line) == 0) == (op.n == 1 or (op.lp or 1) > 1 and op.calibrate)
-        common = next((i for i, (a, b) in enumerate(zip(before, op.text, strict=False)) if a != b),
-                      min(len(before), len(op.text)))
+        common = next(
+            (
+                i
+                for i, (a, b) in enumerate(zip(before, op.text, strict=False))
+                if a != b
+            ),
+            min(len(before), len(op.text)),
+        )
         assert kept == min(common, len(op.text) - 1)
         self.checked += 1
 
 
-@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"])
+@pytest.mark.parametrize(
+    "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
+)
 @some_or_all
-def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept(case, sampler,
-                                                                                 gammas):
+def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept(
+    case, sampler, gammas
+):
     for settings in case.at(*gammas):
         for seed in range(3):
-            world = Watched({"draft": Random(3, seed), "target": Random(3, seed + 9)},
-                            Latency.ratio(3))
+            world = Watched(
+                {"draft": Random(3, seed), "target": Random(3, seed + 9)},
+                Latency.ratio(3),
+            )
             world.begin((0, 1), sampler=sampler, coins=Coins(seed), limit=30)
             case.method(world, **settings)
             trace = world.end()
             assert world.checked == len(trace.operations) > 0
-            assert all(len(e.tokens) == e.fed for e in trace.operations if e.op == "score")
+            assert all(
+                len(e.tokens) == e.fed for e in trace.operations if e.op == "score"
+            )
 
 
 # -- rates ----------------------------------------------------------------------------------------
@@ -241,17 +311,28 @@ def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
     """A toy run's trace; a target pass takes as long as gamma drafts, the first as long as any."""
     models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
     flat = Latency(Curve(((1, 1.0),)), Curve(((1, float(gamma)),)))
-    return decode(METHODS[name], models, tokens, gamma=gamma, latency=flat,
-                  coins=Coins(2, request), **settings)[1]
+    return decode(
+        METHODS[name],
+        models,
+        tokens,
+        gamma=gamma,
+        latency=flat,
+        coins=Coins(2, request),
+        **settings,
+    )[1]
 
 
 def counted(decode, name, alpha, gamma, sampler=None, requests=10):
     """Statistics of several requests of 300 tokens."""
-    return total(stats(decoded(decode, name, alpha, gamma, 300, request, sampler=sampler))
-                 for request in range(requests))
+    return total(
+        stats(decoded(decode, name, alpha, gamma, 300, request, sampler=sampler))
+        for request in range(requests)
+    )
 
 
-@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"])
+@pytest.mark.parametrize(
+    "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
+)
 @pytest.mark.parametrize("alpha", [0.3, 0.7, 0.95])
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
 def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
@@ -264,7 +345,9 @@ def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
 
 
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
-def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(decode, alpha, gamma):
+def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(
+    decode, alpha, gamma
+):
     """alpha (1 - alpha^gamma) / (1 - alpha), within 4 standard errors; the bonus is one more."""
     s = counted(decode, "speculative", alpha, gamma, Sampler(1.0))
     chances = np.array([alpha**n * (1 - alpha) for n in range(gamma)] + [alpha**gamma])
@@ -273,17 +356,19 @@ def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(decode, alp
     assert mean == pytest.approx(alpha * (1 - alpha**gamma) / (1 - alpha))
     error = ((chances @ lengths**2 - mean**2) / s.target_runs) ** 0.5
     assert abs(s.mat - mean) < 4 * error
-    cut = gamma * s.requests / s.target_runs            # the last pass of a request is cut
+    cut = gamma * s.requests / s.target_runs  # the last pass of a request is cut
     assert s.tokens_per_target_run == pytest.approx(s.mat + 1, abs=cut)
 
 
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
-def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(decode, alpha, gamma):
+def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
+    decode, alpha, gamma
+):
     """Pre-verify commits 1 and goes on to post-verify with probability alpha; post-verify commits
     (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four standard errors
     or more of 6,000 tokens."""
     s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
-    post = alpha / (1 - alpha**gamma)           # steps in post-verify for each in pre-verify
+    post = alpha / (1 - alpha**gamma)  # steps in post-verify for each in pre-verify
     expected = (1 + post * (1 - alpha**gamma) / (1 - alpha)) / (1 + post)
     assert s.tokens / s.rounds == pytest.approx(expected, rel=0.08)
 
@@ -300,13 +385,16 @@ def test_with_a_perfect_draft_pearl_commits_gamma_tokens_a_step(decode, gamma):
 def test_with_a_perfect_draft_the_others_commit_what_their_rows_allow(decode, gamma):
     """SD: gamma and a bonus. Without pre-verify: a step that commits nothing, then gamma each.
     Without post-verify: one early, then gamma - 1 and a bonus."""
+
     def sizes(name, **settings):
         trace = decoded(decode, name, 1.0, gamma, 10 * gamma, **settings)
         return [len(e.tokens) for e in trace.commits][:4]
 
     assert sizes("speculative") == [gamma + 1] * 4
     assert sizes("pearl", without="pre-verify") == [0] + [gamma] * 3
-    assert sizes("pearl", without="post-verify") == ([1, gamma] * 2 if gamma > 1 else [1] * 4)
+    assert sizes("pearl", without="post-verify") == (
+        [1, gamma] * 2 if gamma > 1 else [1] * 4
+    )
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 7])
@@ -320,8 +408,11 @@ def test_with_a_useless_draft_every_pass_commits_the_targets_own_token(decode, g
 def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
     plain = decode(METHODS["autoregressive"], toys(0.6), 25)[1]
     pearl = decode(METHODS["pearl"], toys(0.6), 25, gamma=1, **settings)[1]
-    assert ([(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in pearl.operations if e.op == "score"]
-            == [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in plain.operations])
+    assert [
+        (e.ts, e.dur, e.tokens, e.kept, e.fed)
+        for e in pearl.operations
+        if e.op == "score"
+    ] == [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in plain.operations]
     assert [e.tokens for e in pearl.commits] == [e.tokens for e in plain.commits]
 
 
@@ -330,7 +421,9 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
         decode(METHODS["pearl"], toys(0.5), 4, gamma=2, without="preverify")
 
 
-def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(case, decode, monkeypatch):
+def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
+    case, decode, monkeypatch
+):
     """The q of each token is the draft's row for its own prefix, bit for bit."""
     draft, target, seen = Random(4, 1), Random(4, 2), []
     original = Propose.result
@@ -343,9 +436,22 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(case, d
     monkeypatch.setattr(Propose, "result", watch)
     sampler = Sampler(0.7, 3, 0.9)
     for settings in case.at(3):
-        decode(case.method, {"draft": draft, "target": target}, 12, sampler=sampler, **settings)
-    assert seen or case.name in ("autoregressive", "prompt_lookup", "duodecoding", "lookahead",
-                                 "rest", "tree", "easyspec")
+        decode(
+            case.method,
+            {"draft": draft, "target": target},
+            12,
+            sampler=sampler,
+            **settings,
+        )
+    assert seen or case.name in (
+        "autoregressive",
+        "prompt_lookup",
+        "duodecoding",
+        "lookahead",
+        "rest",
+        "tree",
+        "easyspec",
+    )
     assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 
@@ -367,8 +473,9 @@ def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]
     """
     table = tomllib.loads((DATA / "papers" / "pearl" / f"{item}.toml").read_text())
     gamma, steps = table["settings"]["gamma"], table["steps"]
-    words = ["(not printed)"] + sorted({w for s in steps for k in ("draft", "committed")
-                                        for w in s[k]})
+    words = ["(not printed)"] + sorted(
+        {w for s in steps for k in ("draft", "committed") for w in s[k]}
+    )
     number = {w: i for i, w in enumerate(words)}
     draft, target, text = {}, {}, (BOS,)
     for step in steps:
@@ -379,18 +486,34 @@ def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]
         for word in step["committed"]:
             target[text] = number[word]
             text += (number[word],)
-    models = {"draft": Scripted(draft, len(words)), "target": Scripted(target, len(words))}
+    models = {
+        "draft": Scripted(draft, len(words)),
+        "target": Scripted(target, len(words)),
+    }
     world = Virtual(models, Latency(Curve(((1, 1.0),)), Curve(((1, float(c)),))))
     world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=len(text) - 1)
     METHODS["pearl"](world, gamma)
     trace = world.end()
     drafts = [e for e in trace.operations if e.op == "propose"]
     scores = [e for e in trace.operations if e.op == "score"]
-    shown = [Step("post-verify" if s.last else "pre-verify", s.ts,
-                  tuple(words[t] for t in d.tokens if t), tuple(words[t] for t in e.tokens))
-             for d, s, e in zip(drafts, scores, trace.commits, strict=True)]
-    judged = [[words[t] for d in drafts for t, o in zip(d.tokens, d.outcome, strict=True)
-               if o == outcome] for outcome in ("accepted", "rejected")]
+    shown = [
+        Step(
+            "post-verify" if s.last else "pre-verify",
+            s.ts,
+            tuple(words[t] for t in d.tokens if t),
+            tuple(words[t] for t in e.tokens),
+        )
+        for d, s, e in zip(drafts, scores, trace.commits, strict=True)
+    ]
+    judged = [
+        [
+            words[t]
+            for d in drafts
+            for t, o in zip(d.tokens, d.outcome, strict=True)
+            if o == outcome
+        ]
+        for outcome in ("accepted", "rejected")
+    ]
     return shown, table, *judged
 
 
@@ -400,9 +523,20 @@ def test_table_9_is_replayed_step_by_step():
     tokens; step 6 shows four of the five accepted and an output cut short; step 7's runs over."""
     steps, table, accepted, rejected = replay("table-9", c=5)
     printed = table["steps"]
-    assert [s.mode for s in steps] == [p["mode"] for p in printed] == [
-        "pre-verify", "pre-verify", "post-verify", "pre-verify", "post-verify", "pre-verify",
-        "post-verify", "post-verify"]
+    assert (
+        [s.mode for s in steps]
+        == [p["mode"] for p in printed]
+        == [
+            "pre-verify",
+            "pre-verify",
+            "post-verify",
+            "pre-verify",
+            "post-verify",
+            "pre-verify",
+            "post-verify",
+            "post-verify",
+        ]
+    )
     assert [list(s.drafted) for s in steps] == [p["draft"] for p in printed]
     assert [list(s.committed) for s in steps] == [p["committed"] for p in printed]
     assert [len(s.committed) for s in steps] == [1, 1, 2, 1, 4, 1, 5, 3]
@@ -417,8 +551,16 @@ def test_figure_3_is_replayed_at_its_times():
     """c = 3: pre-verify at 0 and 3t, post-verify at 6t and 9t; x10 .. x12 are dropped."""
     steps, _, accepted, rejected = replay("figure-3", c=3)
     assert [(s.start, s.mode) for s in steps] == [
-        (0, "pre-verify"), (3, "pre-verify"), (6, "post-verify"), (9, "post-verify")]
-    assert [" ".join(s.drafted) for s in steps] == ["x1 x2 x3", "x4 x5 x6", "x7 x8 x9",
-                                                   "x10 x11 x12"]
+        (0, "pre-verify"),
+        (3, "pre-verify"),
+        (6, "post-verify"),
+        (9, "post-verify"),
+    ]
+    assert [" ".join(s.drafted) for s in steps] == [
+        "x1 x2 x3",
+        "x4 x5 x6",
+        "x7 x8 x9",
+        "x10 x11 x12",
+    ]
     assert [w for s in steps for w in s.committed] == "y1 x4 x5 x6 x7 x8 y2".split()
     assert (accepted, rejected) == ("x4 x5 x6 x7 x8".split(), ["x1", "x9"])

@@ -23,17 +23,28 @@ from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 60))         # all different: a token has one place
+WORDS = tuple(range(1, 60))  # all different: a token has one place
 
 
-def ran(documents, target, limit, *, prompt=(0,), sampler=None, eos=frozenset(), seed=0,
-        **settings):
+def ran(
+    documents,
+    target,
+    limit,
+    *,
+    prompt=(0,),
+    sampler=None,
+    eos=frozenset(),
+    seed=0,
+    **settings,
+):
     """(output, trace) of REST with a datastore of ``documents``."""
     world = Virtual({"draft": target, "target": target}, Latency.ratio(3))
     world.datastore = Datastore(documents)
-    world.begin(prompt, sampler=sampler or Sampler(), coins=Coins(seed), limit=limit, eos=eos)
+    world.begin(
+        prompt, sampler=sampler or Sampler(), coins=Coins(seed), limit=limit, eos=eos
+    )
     METHODS["rest"](world, **settings)
-    return world.text[len(prompt):], world.end()
+    return world.text[len(prompt) :], world.end()
 
 
 def lookups(trace) -> list[tuple[int, ...]]:
@@ -44,13 +55,23 @@ def lookups(trace) -> list[tuple[int, ...]]:
 documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
 
 
-@given(documents, st.lists(st.integers(0, 2), max_size=6), st.integers(1, 5), st.integers(1, 4))
-def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(texts, text, longest,
-                                                                            length):
+@given(
+    documents,
+    st.lists(st.integers(0, 2), max_size=6),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(
+    texts, text, longest, length
+):
     wanted = []
     for size in range(1, min(longest, len(text)) + 1):
-        found = [tuple(d[at + size:at + size + length]) for d in texts for at in range(len(d))
-                 if d[at:at + size] == text[-size:]]
+        found = [
+            tuple(d[at + size : at + size + length])
+            for d in texts
+            for at in range(len(d))
+            if d[at : at + size] == text[-size:]
+        ]
         wanted = found if any(found) else wanted
     found = Datastore(texts).after(tuple(text), longest, length)
     assert Counter(found) == Counter(wanted)
@@ -58,7 +79,9 @@ def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(text
 
 @given(st.lists(st.integers(-1, 2), max_size=30))
 def test_suffixes_are_sorted_as_python_sorts_them(tokens):
-    assert stores.sorted_suffixes(tokens) == sorted(range(len(tokens)), key=lambda at: tokens[at:])
+    assert stores.sorted_suffixes(tokens) == sorted(
+        range(len(tokens)), key=lambda at: tokens[at:]
+    )
 
 
 def test_of_very_many_places_evenly_chosen_ones_are_given():
@@ -71,20 +94,31 @@ def test_of_very_many_places_evenly_chosen_ones_are_given():
 def test_documents_are_read_when_something_is_looked_up():
     read = []
     store = Datastore(read.append(n) or (1, n) for n in (2, 3))
-    assert read == [] and sorted(store.after((1,), 4, 3)) == [(2,), (3,)] and read == [2, 3]
+    assert (
+        read == []
+        and sorted(store.after((1,), 4, 3)) == [(2,), (3,)]
+        and read == [2, 3]
+    )
     assert store.after((7,), 4, 3) == [] and read == [2, 3]
 
 
 # -- the method -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [1, 4, 10])
-def test_a_datastore_that_has_the_targets_own_words_gives_them_all_and_one_more_each_pass(length):
+def test_a_datastore_that_has_the_targets_own_words_gives_them_all_and_one_more_each_pass(
+    length,
+):
     """The first lookup is of the prompt's one token."""
     target = Toy(None, 60, 0, WORDS, 128)
     output, trace = ran([(9, 9), (0, *WORDS)], target, 3 * (length + 1), length=length)
-    assert output == WORDS[:3 * (length + 1)]
+    assert output == WORDS[: 3 * (length + 1)]
     assert [len(e.tokens) for e in trace.commits] == [length + 1] * 3
     s = stats(trace)
-    assert (s.target_runs, s.draft_runs, s.rejected, s.accepted) == (3, 0, 0, 3 * length)
+    assert (s.target_runs, s.draft_runs, s.rejected, s.accepted) == (
+        3,
+        0,
+        0,
+        3 * length,
+    )
 
 
 def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
@@ -92,14 +126,22 @@ def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
     12 (3), then 4, 13, 45 (2 each; shorter ones first), then 6."""
     texts = [(0, 1, 2)] * 3 + [(0, 1, 3)] * 2 + [(0, 4, 5)] * 2 + [(0, 6)]
     target = Toy(None, 60, 0, WORDS, 128)
-    for nodes, tree in ((1, (1,)), (2, (1, 2)), (3, (1, 2, 4)), (4, (1, 2, 3, 4)),
-                        (9, (1, 2, 3, 4, 5, 6))):
+    for nodes, tree in (
+        (1, (1,)),
+        (2, (1, 2)),
+        (3, (1, 2, 4)),
+        (4, (1, 2, 3, 4)),
+        (9, (1, 2, 3, 4, 5, 6)),
+    ):
         assert lookups(ran(texts, target, 3, nodes=nodes)[1])[0] == tree
 
 
 def test_a_longer_end_of_the_text_is_looked_up_first():
     """8 0 is followed by 1, 0 alone mostly by 7."""
-    texts, target = [(8, 0, 1), (5, 0, 7), (6, 0, 7)], Toy(None, 60, 0, (9, *WORDS), 128)
+    texts, target = (
+        [(8, 0, 1), (5, 0, 7), (6, 0, 7)],
+        Toy(None, 60, 0, (9, *WORDS), 128),
+    )
     assert lookups(ran(texts, target, 2, prompt=(8, 0))[1]) == [(1,)]
     assert lookups(ran(texts, target, 2, prompt=(8, 0), longest=1)[1]) == [(7, 1)]
 
@@ -107,27 +149,46 @@ def test_a_longer_end_of_the_text_is_looked_up_first():
 def test_where_nothing_is_found_it_is_plain_decoding():
     target = Toy(None, 60, 0, WORDS, 128)
     output, trace = ran([(50, 51)], target, 8)
-    assert output == WORDS[:8] and lookups(trace) == [] and stats(trace).target_runs == 8
+    assert (
+        output == WORDS[:8] and lookups(trace) == [] and stats(trace).target_runs == 8
+    )
 
 
 def test_without_a_datastore_the_text_itself_is_looked_up(decode):
     """Period 3 after the prompt's 0: 1 2 3 cannot be known; from the second 1 on, all can."""
-    models = {"draft": Toy(0.5, 50, 0, (1, 2, 3)), "target": Toy(None, 50, 0, (1, 2, 3))}
+    models = {
+        "draft": Toy(0.5, 50, 0, (1, 2, 3)),
+        "target": Toy(None, 50, 0, (1, 2, 3)),
+    }
     output, trace = decode(METHODS["rest"], models, 12, length=4)
     assert output == (1, 2, 3) * 4
     assert [len(e.tokens) for e in trace.commits] == [1, 1, 1, 1, 4, 4]
 
 
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
-def test_whatever_is_in_the_datastore_the_tokens_are_plain_decodings_own(decode, sampler):
+def test_whatever_is_in_the_datastore_the_tokens_are_plain_decodings_own(
+    decode, sampler
+):
     dice = np.random.default_rng(7)
     for seed in range(12):
         texts = [tuple(dice.integers(0, 3, 30).tolist()) for _ in range(5)]
         target, eos = Random(3, seed), frozenset({2} if seed % 2 else ())
-        plain, _ = decode(METHODS["autoregressive"], {"draft": target, "target": target}, 40,
-                          sampler=sampler, coins=Coins(seed), eos=eos)
-        settings = {"longest": 1 + seed % 4, "length": 1 + seed % 5, "nodes": 1 + 3 * (seed % 3)}
-        output, _ = ran(texts, target, 40, sampler=sampler, seed=seed, eos=eos, **settings)
+        plain, _ = decode(
+            METHODS["autoregressive"],
+            {"draft": target, "target": target},
+            40,
+            sampler=sampler,
+            coins=Coins(seed),
+            eos=eos,
+        )
+        settings = {
+            "longest": 1 + seed % 4,
+            "length": 1 + seed % 5,
+            "nodes": 1 + 3 * (seed % 3),
+        }
+        output, _ = ran(
+            texts, target, 40, sampler=sampler, seed=seed, eos=eos, **settings
+        )
         assert output == plain, settings
 
 
@@ -138,7 +199,9 @@ def test_with_a_datastore_three_tokens_of_three_kinds_have_the_targets_distribut
 
     target = Random(3, 5, 4)
     for settings in ({}, {"longest": 1, "length": 2, "nodes": 3}):
-        found = outcomes(rest, {"draft": Random(3, 1, 4), "target": target}, 3, **settings)
+        found = outcomes(
+            rest, {"draft": Random(3, 1, 4), "target": target}, 3, **settings
+        )
         assert sum(found.values()) == pytest.approx(1, abs=1e-12)
         assert distance(found, truth(target, 3)) < 1e-12
 
@@ -153,6 +216,7 @@ def test_a_setting_that_cannot_be_is_refused(name):
 def embedded():
     pytest.importorskip("torch")
     from speclib.models import zoo
+
     if not (zoo.ZOO / "target" / "model.safetensors").exists():
         pytest.skip("the embedded models are not trained: make models")
     return speclib.load_pair("embedded/llama-7b-70b")
@@ -163,6 +227,7 @@ def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on
     pair = embedded()
     from speclib.training import corpus
     from speclib.training.tokenizer import Writer
+
     writer = Writer(pair.tokenizer)
     for task in islice(corpus.tasks(1), 200):
         ids = stores.document(pair.tokenizer, task)
@@ -175,11 +240,20 @@ def test_a_toy_has_no_datastore():
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_on_the_embedded_pair_what_is_found_passes_and_the_output_is_plain_decodings(temperature):
+def test_on_the_embedded_pair_what_is_found_passes_and_the_output_is_plain_decodings(
+    temperature,
+):
     with speclib.open_world("virtual", embedded()) as world:
-        how = {"world": world, "max_new_tokens": 96, "temperature": temperature, "seed": 3}
+        how = {
+            "world": world,
+            "max_new_tokens": 96,
+            "temperature": temperature,
+            "seed": 3,
+        }
         prompt = prompts.load("humaneval")[0].input
         plain = speclib.decode(prompt, method="autoregressive", **how)
         found = speclib.decode(prompt, method="rest", **how)
     assert found.tokens == plain.tokens
-    assert found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
+    assert (
+        found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
+    )

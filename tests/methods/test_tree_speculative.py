@@ -55,8 +55,11 @@ class Table:
 
 def grown(model, n, width, sampler=None, seed=0, **how):
     """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
-    done = perform(Grow((0, 1), n, width, **how), model,
-                   Request(seed, Coins(seed), sampler or Sampler()))
+    done = perform(
+        Grow((0, 1), n, width, **how),
+        model,
+        Request(seed, Coins(seed), sampler or Sampler()),
+    )
     (tokens, parents), rows = done.value
     return tokens, parents, rows, done
 
@@ -70,21 +73,33 @@ def test_greedy_candidates_are_the_likeliest_ways_each_certain():
     assert (rows == np.eye(3)[list(tokens)]).all()
 
 
-@given(seed=st.integers(0, 30), n=st.integers(1, 4), width=st.integers(1, 4),
-       more=st.none() | st.integers(0, 6), sampled=st.booleans())
-def test_a_tree_has_its_levels_and_no_more_nodes_than_it_may(seed, n, width, more, sampled):
+@given(
+    seed=st.integers(0, 30),
+    n=st.integers(1, 4),
+    width=st.integers(1, 4),
+    more=st.none() | st.integers(0, 6),
+    sampled=st.booleans(),
+)
+def test_a_tree_has_its_levels_and_no_more_nodes_than_it_may(
+    seed, n, width, more, sampled
+):
     budget = None if more is None else n + more
-    tokens, parents, rows, done = grown(Random(5, seed), n, width, Sampler(float(sampled)), seed,
-                                        budget=budget)
+    tokens, parents, rows, done = grown(
+        Random(5, seed), n, width, Sampler(float(sampled)), seed, budget=budget
+    )
     depths = [len(path) - 2 for path in paths((0, 1, *tokens), parents)[1:]]
     assert set(depths) == set(range(1, n + 1)) and len(rows) == len(tokens)
     assert all(depths.count(level) <= width for level in depths)
     assert len(tokens) <= (n * width if budget is None else budget)
-    assert len(set(paths((0, 1, *tokens), parents))) == len(tokens) + 1      # siblings differ
+    assert (
+        len(set(paths((0, 1, *tokens), parents))) == len(tokens) + 1
+    )  # siblings differ
     assert done.fed == 2 + sum(depth < n for depth in depths)
 
 
-@pytest.mark.parametrize("sampler", [Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)], ids=str)
+@pytest.mark.parametrize(
+    "sampler", [Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)], ids=str
+)
 def test_each_q_is_the_drafts_own_less_elder_siblings(sampler):
     draft, twin = Random(5, 3), Random(5, 3)
     for seed in range(10):
@@ -103,10 +118,12 @@ def test_no_more_candidates_than_tokens_that_the_sampler_leaves():
 
 def test_a_model_without_levels_grows_the_same_tree_path_by_path():
     class Plain(Random):
-        level = property()              # hasattr says no
+        level = property()  # hasattr says no
 
     for sampler in (Sampler(), Sampler(1.0)):
-        one, two = (grown(model, 3, 3, sampler)[:3] for model in (Plain(5, 1), Random(5, 1)))
+        one, two = (
+            grown(model, 3, 3, sampler)[:3] for model in (Plain(5, 1), Random(5, 1))
+        )
         assert one[:2] == two[:2] and (one[2] == two[2]).all()
 
 
@@ -128,8 +145,9 @@ def longest_of_independent_paths(world, gamma, width):
         for index in range(width):
             path = world.wait(world.draft.propose(world.text, gamma, index))
             rows = world.wait(world.target.score(world.text + ids(path), last=gamma))
-            alone = SimpleNamespace(text=world.text, coins=Shifted(world.coins, index),
-                                    mark=lambda *_: None)
+            alone = SimpleNamespace(
+                text=world.text, coins=Shifted(world.coins, index), mark=lambda *_: None
+            )
             verdicts.append(verify(alone, path, rows))
         world.commit(max(verdicts, key=lambda verdict: len(verdict.accepted)).tokens)
 
@@ -143,9 +161,16 @@ def planted(world, gamma, width, test):
 
 def each_with_the_first_q(world, draft, parents, rows):
     """Not renormalised: a younger sibling is tested with the q of the eldest."""
-    eldest = {parent: d.q for d, parent in zip(reversed(draft), reversed(parents), strict=True)}
-    return descend(world, [d._replace(q=eldest[p]) for d, p in zip(draft, parents, strict=True)],
-                   parents, rows)
+    eldest = {
+        parent: d.q
+        for d, parent in zip(reversed(draft), reversed(parents), strict=True)
+    }
+    return descend(
+        world,
+        [d._replace(q=eldest[p]) for d, p in zip(draft, parents, strict=True)],
+        parents,
+        rows,
+    )
 
 
 def nothing_removed(world, draft, parents, rows):
@@ -157,7 +182,12 @@ def nothing_removed(world, draft, parents, rows):
         here = [n for n, parent in enumerate(parents) if parent == node]
         for i, n in enumerate(here):
             chance = min(1.0, p[draft[n].token] / draft[n].q[draft[n].token])
-            if world.coins.choose(np.array((chance, 1 - chance)), position, "accept", i) == 0:
+            if (
+                world.coins.choose(
+                    np.array((chance, 1 - chance)), position, "accept", i
+                )
+                == 0
+            ):
                 node, accepted = n, accepted + (draft[n].token,)
                 break
         else:
@@ -180,8 +210,13 @@ def one_coin_for_siblings(world, draft, parents, rows):
 
 
 def error(method, vocab=3, tokens=2, **settings) -> float:
-    models = {"draft": Random(vocab, 10, 1 + tokens), "target": Random(vocab, 20, 1 + tokens)}
-    return distance(outcomes(method, models, tokens, **settings), truth(models["target"], tokens))
+    models = {
+        "draft": Random(vocab, 10, 1 + tokens),
+        "target": Random(vocab, 20, 1 + tokens),
+    }
+    return distance(
+        outcomes(method, models, tokens, **settings), truth(models["target"], tokens)
+    )
 
 
 @pytest.mark.parametrize("gamma, width", [(1, 2), (1, 3), (2, 2)])
@@ -189,7 +224,9 @@ def test_removal_and_renormalisation_lose_nothing(gamma, width):
     assert error(planted, gamma=gamma, width=width, test=descend) < 1e-12
 
 
-@pytest.mark.parametrize("bug", [each_with_the_first_q, nothing_removed, one_coin_for_siblings])
+@pytest.mark.parametrize(
+    "bug", [each_with_the_first_q, nothing_removed, one_coin_for_siblings]
+)
 def test_a_planted_bug_in_a_trees_verification_is_found(bug):
     assert error(planted, gamma=1, width=2, test=bug) > 1e-3
 
@@ -209,7 +246,9 @@ class Independent(Grow):
 
 def drawn_by(world, gamma, width, operation):
     while world.going:
-        draft, parents = world.wait(world.submit("draft", operation(world.text, gamma, width)))
+        draft, parents = world.wait(
+            world.submit("draft", operation(world.text, gamma, width))
+        )
         rows = world.wait(world.target.tree(world.text, ids(draft), parents))
         world.commit(descend(world, draft, parents, rows).tokens)
 
@@ -260,30 +299,52 @@ def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampl
             text, line = decode(TREE, models, 30, width=1, **how)
             plain, trace = decode(METHODS["speculative"], models, 30, **how)
             assert text == plain and stats(line) == stats(trace)
-            assert [(e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in line.events] == [
-                (e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events]
+            assert [
+                (e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in line.events
+            ] == [
+                (e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events
+            ]
 
 
 def test_a_budget_of_one_is_a_single_candidate(decode):
-    _, trace = decode(TREE, {"draft": Random(4, 1), "target": Random(4, 2)}, 12, gamma=4, width=4,
-                      budget=1)
+    _, trace = decode(
+        TREE,
+        {"draft": Random(4, 1), "target": Random(4, 2)},
+        12,
+        gamma=4,
+        width=4,
+        budget=1,
+    )
     assert {len(e.tokens) for e in trace.operations if e.op == "grow"} == {1}
 
 
-@pytest.mark.parametrize("settings, says", [({"width": 0}, "width is 0: give at least 1"),
-                                            ({"budget": 0}, "budget is 0: give at least 1")])
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"width": 0}, "width is 0: give at least 1"),
+        ({"budget": 0}, "budget is 0: give at least 1"),
+    ],
+)
 @pytest.mark.parametrize("name", ["tree", "easyspec"])
 def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
     with pytest.raises(SpeclibError, match=says):
-        decode(METHODS[name], {"draft": Toy(0.5), "target": Toy()}, 4, gamma=2, **settings)
+        decode(
+            METHODS[name], {"draft": Toy(0.5), "target": Toy()}, 4, gamma=2, **settings
+        )
 
 
 # -- what it costs --------------------------------------------------------------------------------
 def test_a_level_takes_one_pass_whatever_its_width(decode):
     """Constant clocks: an iteration takes gamma drafts and a target, whatever the width."""
     for width in (1, 2, 4):
-        _, trace = decode(TREE, {"draft": Random(5, 1), "target": Random(5, 2)}, 20, gamma=3,
-                          width=width, latency=Latency.ratio(5, 10.0))
+        _, trace = decode(
+            TREE,
+            {"draft": Random(5, 1), "target": Random(5, 2)},
+            20,
+            gamma=3,
+            width=width,
+            latency=Latency.ratio(5, 10.0),
+        )
         assert {e.dur for e in trace.operations if e.op == "grow"} == {6.0}
         assert {e.dur for e in trace.operations if e.op == "score"} == {10.0}
         s = stats(trace)
@@ -297,8 +358,14 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
     world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, clock)
     world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
     drafted, parents = world.wait(world.draft.grow(world.text, 3, 3))
-    event, = world.end().operations
-    assert (len(drafted), event.dur, event.kept, event.fed, event.last) == (9, 5.5, 0, 8, 6)
+    (event,) = world.end().operations
+    assert (len(drafted), event.dur, event.kept, event.fed, event.last) == (
+        9,
+        5.5,
+        0,
+        8,
+        6,
+    )
     assert event.parents == parents and max(event.ahead) == 2
 
 
@@ -314,7 +381,9 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
 
 
 # -- transformers ---------------------------------------------------------------------------------
-@pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
+)
 def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sampler):
     torch = pytest.importorskip("torch")
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -325,17 +394,30 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
         level = property()
 
     torch.manual_seed(0)
-    network = LlamaForCausalLM(LlamaConfig(
-        vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, max_position_embeddings=64)).double()
+    network = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=61,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            max_position_embeddings=64,
+        )
+    ).double()
     for seed in range(4):
         one, two = HFModel(network, 61), Plain(network, 61)
-        for _ in range(2):                  # from an empty cache, and from what a tree left
-            (a, q), (b, r) = (perform(Grow((3, 1, 4), 4, 5), model,
-                                      Request(seed, Coins(seed), sampler)).value
-                              for model in (one, two))
+        for _ in range(2):  # from an empty cache, and from what a tree left
+            (a, q), (b, r) = (
+                perform(
+                    Grow((3, 1, 4), 4, 5), model, Request(seed, Coins(seed), sampler)
+                ).value
+                for model in (one, two)
+            )
             assert a == b
             np.testing.assert_allclose(q, r, atol=1e-12)
             assert one.prefix.fed == [3, 1, 4, a[0][0]]
-        np.testing.assert_allclose(one.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)),
-                                   two.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)), atol=1e-12)
+        np.testing.assert_allclose(
+            one.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)),
+            two.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)),
+            atol=1e-12,
+        )

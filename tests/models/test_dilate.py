@@ -19,20 +19,40 @@ CASES = {
     "more queries to a key": ({}, (4, 128, 16, 96), {"kv_heads": 2}),
     "own key each, from grouped queries": ({}, (4, 64, 8, 96), {"kv_heads": 8}),
     "uneven groups": ({"num_attention_heads": 8}, (4, 96, 12, 96), {"kv_heads": 4}),
-    "grouped, from own key each": ({"num_key_value_heads": 4}, (4, 128, 16, 96), {"kv_heads": 4}),
+    "grouped, from own key each": (
+        {"num_key_value_heads": 4},
+        (4, 128, 16, 96),
+        {"kv_heads": 4},
+    ),
     "more words, tied": ({"tie_word_embeddings": True}, (5, 64, 8, 96), {"vocab": 130}),
     "every bias": ({"attention_bias": True, "mlp_bias": True}, (4, 96, 6, 64), {}),
 }
 IDS = torch.randint(0, 97, (2, 24), generator=torch.Generator().manual_seed(0))
-GREEDY = {"attention_mask": torch.ones_like(IDS), "max_new_tokens": 24, "do_sample": False}
+GREEDY = {
+    "attention_mask": torch.ones_like(IDS),
+    "max_new_tokens": 24,
+    "do_sample": False,
+}
 
 
 def tiny(family, dtype=torch.float32, **changes):
     """A random model, its weights large enough that every norm, bias, head and eps matters."""
-    config = getattr(transformers, f"{family}Config")(**{
-        "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "rms_norm_eps": 1e-2,
-        "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0, **changes})
+    config = getattr(transformers, f"{family}Config")(
+        **{
+            "vocab_size": 97,
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "rms_norm_eps": 1e-2,
+            "bos_token_id": None,
+            "eos_token_id": None,
+            "pad_token_id": 0,
+            **changes,
+        }
+    )
     torch.manual_seed(1)
     model = getattr(transformers, f"{family}ForCausalLM")(config).to(dtype).eval()
     for name, weight in model.requires_grad_(False).named_parameters():
@@ -54,8 +74,11 @@ def worst(model, small):
 @pytest.fixture
 def exact_norms(monkeypatch):
     """RMSNorm in the dtype of its input; transformers computes it in float32 at best."""
+
     def forward(self, x):
-        return torch.nn.functional.rms_norm(x, x.shape[-1:], self.weight, self.variance_epsilon)
+        return torch.nn.functional.rms_norm(
+            x, x.shape[-1:], self.weight, self.variance_epsilon
+        )
 
     for family in FAMILIES:
         monkeypatch.setattr(type(tiny(family).model.norm), "forward", forward)
@@ -66,16 +89,23 @@ def exact_norms(monkeypatch):
 def test_the_logits_stay(family, case, request):
     changes, shape, options = CASES[case]
     small = tiny(family, **changes)
-    assert worst(dilate(small, shape, **options), small) < 2e-5  # float32's own rounding is 4e-6
+    assert (
+        worst(dilate(small, shape, **options), small) < 2e-5
+    )  # float32's own rounding is 4e-6
     request.getfixturevalue("exact_norms")
     small = small.double()
-    assert worst(dilate(small, shape, **options), small) < 1e-13  # so the algebra is exact
+    assert (
+        worst(dilate(small, shape, **options), small) < 1e-13
+    )  # so the algebra is exact
 
 
 def test_bfloat16_on_request_differs_by_its_own_rounding():
     small = tiny("Llama")
     model = dilate(small, (4, 96, 6, 64), dtype=torch.bfloat16)
-    assert (model.dtype, model.model.rotary_emb.inv_freq.dtype) == (torch.bfloat16, torch.float32)
+    assert (model.dtype, model.model.rotary_emb.inv_freq.dtype) == (
+        torch.bfloat16,
+        torch.float32,
+    )
     assert 0 < worst(model, small) < 0.1
 
 
@@ -84,22 +114,31 @@ def test_a_cache_fed_in_pieces_gives_the_same_logits(family):
     small = tiny(family)
     model = dilate(small, (5, 64, 4, 96), kv_heads=4, vocab=100)
     cache, want = transformers.DynamicCache(config=model.config), logits(small)
-    rows = [logits(model, piece, past_key_values=cache) for piece in IDS.split([16, 1, 7], 1)]
+    rows = [
+        logits(model, piece, past_key_values=cache)
+        for piece in IDS.split([16, 1, 7], 1)
+    ]
     assert (torch.cat(rows, 1)[..., :97] - want).abs().max() < 2e-5 * want.abs().max()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_generate_writes_the_same_tokens(family):
     small = tiny(family)
-    small.model.embed_tokens.weight.mul_(5.0)  # so that the text depends on its last words
+    small.model.embed_tokens.weight.mul_(
+        5.0
+    )  # so that the text depends on its last words
     want = small.generate(IDS, **GREEDY)
     assert all(len(set(text[24:])) > 3 for text in want.tolist())
-    assert torch.equal(dilate(small, (5, 64, 4, 96), vocab=130).generate(IDS, **GREEDY), want)
+    assert torch.equal(
+        dilate(small, (5, 64, 4, 96), vocab=130).generate(IDS, **GREEDY), want
+    )
 
 
 def test_generate_bans_the_added_words_even_where_their_zero_is_the_largest_logit():
     small = tiny("Llama")
-    small.model.embed_tokens.weight[:, 0] = 40.0  # the head can push every logit below zero
+    small.model.embed_tokens.weight[:, 0] = (
+        40.0  # the head can push every logit below zero
+    )
     small.lm_head.weight[:, 0] = -10.0
     model = dilate(small, (5, 64, 8, 96), vocab=130)
     assert model.config.real_vocab == 97 and not logits(model)[..., 97:].any()
@@ -110,22 +149,39 @@ def test_generate_bans_the_added_words_even_where_their_zero_is_the_largest_logi
 def test_tied_embeddings_are_copied_and_untied():
     small = tiny("Qwen2", tie_word_embeddings=True)
     model = dilate(small, (4, 64, 8, 96), vocab=128)
-    assert Shape.of(model.config) == Shape(4, 64, 8, 96, kv_heads=4, head_dim=8, vocab=128)
+    assert Shape.of(model.config) == Shape(
+        4, 64, 8, 96, kv_heads=4, head_dim=8, vocab=128
+    )
     assert not model.config.tie_word_embeddings  # or loading would tie them again
     assert model.lm_head.weight is not model.model.embed_tokens.weight
 
 
 def test_a_sliding_window_stays_with_its_layer():
-    small = tiny("Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=2)
+    small = tiny(
+        "Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=2
+    )
     model = dilate(small, (7, 64, 4, 96))
-    assert [kind[0] for kind in model.config.layer_types] == list("ffffsss")  # real: 1, 3, 6
+    assert [kind[0] for kind in model.config.layer_types] == list(
+        "ffffsss"
+    )  # real: 1, 3, 6
     assert worst(model, small) < 2e-5
 
 
 def test_llama3_rope_survives_a_larger_head():
-    rope = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
-    assert worst(dilate(small := tiny("Llama", rope_parameters=rope), (4, 64, 4, 96)), small) < 2e-5
+    rope = {
+        "rope_type": "llama3",
+        "rope_theta": 1e4,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16,
+    }
+    assert (
+        worst(
+            dilate(small := tiny("Llama", rope_parameters=rope), (4, 64, 4, 96)), small
+        )
+        < 2e-5
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -143,49 +199,81 @@ def test_it_survives_save_and_load_and_a_second_dilation(family, tmp_path, exact
 def test_added_layers_compute_and_write_exactly_nothing():
     model, wrote, busy = dilate(tiny("Llama"), (7, 64, 8, 96)), [], []
     for layer in (layers := model.model.layers):
-        layer.register_forward_hook(lambda _, args, out: wrote.append(not out.equal(args[0])))
+        layer.register_forward_hook(
+            lambda _, args, out: wrote.append(not out.equal(args[0]))
+        )
     for part in (layers[0].self_attn.o_proj, layers[0].mlp.down_proj):
-        part.register_forward_pre_hook(lambda _, args: busy.append(args[0].ne(0).float().mean()))
+        part.register_forward_pre_hook(
+            lambda _, args: busy.append(args[0].ne(0).float().mean())
+        )
     logits(model)
-    assert wrote == [False, True, False, True, False, False, True]  # spread; the last stays last
+    assert wrote == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]  # spread; the last stays last
     assert min(busy) > 0.99
 
 
 def test_only_the_writers_hold_many_zeros():
     for name, weight in dilate(tiny("Qwen3"), (4, 64, 8, 96)).named_parameters():
-        if not any(writer in name for writer in ("embed_tokens", "o_proj", "down_proj")):
+        if not any(
+            writer in name for writer in ("embed_tokens", "o_proj", "down_proj")
+        ):
             assert weight.ne(0).float().mean() > 0.99, name
 
 
 def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
     small = tiny("Llama")
     before = {name: weight.clone() for name, weight in small.state_dict().items()}
-    one, two, other = (dilate(small, (4, 64, 8, 96), seed=seed).state_dict() for seed in (3, 3, 4))
+    one, two, other = (
+        dilate(small, (4, 64, 8, 96), seed=seed).state_dict() for seed in (3, 3, 4)
+    )
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not torch.equal(other["lm_head.weight"], one["lm_head.weight"])
-    assert all(torch.equal(before[name], weight) for name, weight in small.state_dict().items())
+    assert all(
+        torch.equal(before[name], weight) for name, weight in small.state_dict().items()
+    )
 
 
-@pytest.mark.parametrize("shape, kv_heads, parameters", [
-    ((32, 4096, 32, 11008), 32, 6_738_415_616),  # Llama-2-7B
-    ((80, 8192, 64, 28672), 8, 68_976_648_192),   # Llama-2-70B
-])
+@pytest.mark.parametrize(
+    "shape, kv_heads, parameters",
+    [
+        ((32, 4096, 32, 11008), 32, 6_738_415_616),  # Llama-2-7B
+        ((80, 8192, 64, 28672), 8, 68_976_648_192),  # Llama-2-70B
+    ],
+)
 def test_published_parameter_counts(shape, kv_heads, parameters):
     large = dilate(tiny("Llama"), shape, kv_heads=kv_heads, vocab=32000, device="meta")
     assert large.num_parameters() == parameters
 
 
-@pytest.mark.parametrize("shape, options, words", [
-    ((2, 64, 8, 96), {}, "layers is 2; the model needs at least 3"),
-    ((3, 16, 2, 96), {}, "width is 16"),
-    ((3, 64, 8, 96), {"vocab": 90}, "vocab is 90"),
-    ((3, 64, 8.0, 96), {}, "four positive integers"),
-    ((3, 96, 8, 96), {}, "head_dim is 12, no multiple of the model's 8"),
-    ((3, 66, 8, 96), {}, "width 66 is no multiple of 8 heads"),
-    ((3, 40, 5, 48), {}, r"5 heads don't divide .* pass a divisor of 5 as kv_heads"),
-    ((3, 64, 8, 96), {"kv_heads": 1}, "kv_heads is 1; with 8 heads the model needs at least 2"),
-    ((3, 32, 4, 48), {"kv_heads": 3}, "4 heads don't divide into kv_heads 3"),
-])
+@pytest.mark.parametrize(
+    "shape, options, words",
+    [
+        ((2, 64, 8, 96), {}, "layers is 2; the model needs at least 3"),
+        ((3, 16, 2, 96), {}, "width is 16"),
+        ((3, 64, 8, 96), {"vocab": 90}, "vocab is 90"),
+        ((3, 64, 8.0, 96), {}, "four positive integers"),
+        ((3, 96, 8, 96), {}, "head_dim is 12, no multiple of the model's 8"),
+        ((3, 66, 8, 96), {}, "width 66 is no multiple of 8 heads"),
+        (
+            (3, 40, 5, 48),
+            {},
+            r"5 heads don't divide .* pass a divisor of 5 as kv_heads",
+        ),
+        (
+            (3, 64, 8, 96),
+            {"kv_heads": 1},
+            "kv_heads is 1; with 8 heads the model needs at least 2",
+        ),
+        ((3, 32, 4, 48), {"kv_heads": 3}, "4 heads don't divide into kv_heads 3"),
+    ],
+)
 def test_what_does_not_fit_is_named(shape, options, words):
     with pytest.raises(SpeclibError, match=words):
         dilate(tiny("Llama"), shape, **options)
@@ -194,7 +282,11 @@ def test_what_does_not_fit_is_named(shape, options, words):
 def test_other_models_and_rotary_scalings_are_refused():
     with pytest.raises(SpeclibError, match="Linear; dilate one of"):
         dilate(torch.nn.Linear(1, 1), (1, 1, 1, 1))
-    yarn = tiny("Llama", rope_parameters={"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0})
+    yarn = tiny(
+        "Llama", rope_parameters={"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0}
+    )
     assert worst(dilate(yarn, (4, 64, 8, 96)), yarn) < 2e-5
-    with pytest.raises(SpeclibError, match="'yarn' turns with head_dim; keep head_dim at 8"):
+    with pytest.raises(
+        SpeclibError, match="'yarn' turns with head_dim; keep head_dim at 8"
+    ):
         dilate(yarn, (4, 64, 4, 96))

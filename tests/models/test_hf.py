@@ -21,15 +21,24 @@ VOCAB = 61
 
 def network(seed: int = 0, **changes):
     torch.manual_seed(seed)
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=128, **changes))
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=VOCAB,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            max_position_embeddings=128,
+            **changes,
+        )
+    )
 
 
 @torch.inference_mode()
 def fresh(net, text, last):
     """transformers' own pass without any cache, softmax in float64."""
-    logits = net(input_ids=torch.tensor([text])).logits[0, -last - 1:].double()
+    logits = net(input_ids=torch.tensor([text])).logits[0, -last - 1 :].double()
     return torch.softmax(logits, -1).numpy()
 
 
@@ -37,7 +46,7 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass():
     net, dice = network(), random.Random(1)
     model, text = hf.HFModel(net, VOCAB), [1]
     for _ in range(120):
-        text = text[: dice.randint(1, len(text))]                   # a rejection, however deep
+        text = text[: dice.randint(1, len(text))]  # a rejection, however deep
         text += [dice.randrange(VOCAB) for _ in range(dice.randint(0, 6))]
         text = text[:100]
         last = dice.randrange(min(len(text), 5))
@@ -67,7 +76,7 @@ def test_a_failed_pass_leaves_an_empty_cache_and_the_next_one_is_right():
     model = hf.HFModel(net, VOCAB)
     model.rows((1, 2, 3), 0, Sampler())
     with pytest.raises(IndexError):
-        model.rows((1, 2, 3, VOCAB + 7), 0, Sampler())              # no such embedding
+        model.rows((1, 2, 3, VOCAB + 7), 0, Sampler())  # no such embedding
     assert model.prefix.fed == []
     rows = model.rows((1, 2, 4), 1, Sampler(temperature=1.0))
     np.testing.assert_allclose(rows, fresh(net, [1, 2, 4], 1), atol=2e-6)
@@ -98,18 +107,25 @@ def test_a_corrupt_checkpoint_is_found_by_its_checksum(tmp_path, monkeypatch):
     (folder / "model.safetensors").write_bytes(b"trained")
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  m/model.safetensors\n")
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
-    with pytest.raises(SpeclibError, match="model.safetensors does not match.*SHA256SUMS"):
+    with pytest.raises(
+        SpeclibError, match="model.safetensors does not match.*SHA256SUMS"
+    ):
         zoo.locate("zoo/m")
 
 
 def save(folder, words: list[str], **changes):
     """A checkpoint folder: random weights, a whole-word tokenizer."""
     from tokenizers import Tokenizer, models, pre_tokenizers
+
     net = network(**changes)
     net.save_pretrained(folder)
-    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token=words[0]))
+    tokenizer = Tokenizer(
+        models.WordLevel({w: i for i, w in enumerate(words)}, unk_token=words[0])
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(
+        folder
+    )
     return str(folder)
 
 
@@ -118,7 +134,9 @@ def test_different_tokenizers_are_refused_with_the_first_difference(tmp_path):
     target = save(tmp_path / "target", words)
     draft = save(tmp_path / "draft", words[:5] + ["odd"] + words[6:])
     own = speclib.pair(target=target, draft=draft)
-    with pytest.raises(SpeclibError, match="different tokenizers: id 5 is 'w5' and 'odd'"):
+    with pytest.raises(
+        SpeclibError, match="different tokenizers: id 5 is 'w5' and 'odd'"
+    ):
         speclib.decode("w1 w2", pair=own, method="speculative", gamma=2)
 
 
@@ -132,17 +150,28 @@ def test_the_fork_server_has_the_embedded_models_code_imported():
 def own(tmp_path_factory):
     """Two checkpoints of random weights in real processes."""
     words, folder = [f"w{i}" for i in range(VOCAB)], tmp_path_factory.mktemp("own")
-    pair = speclib.pair(target=save(folder / "target", words),
-                        draft=save(folder / "draft", words, seed=9))
+    pair = speclib.pair(
+        target=save(folder / "target", words),
+        draft=save(folder / "draft", words, seed=9),
+    )
     with speclib.Processes(pair, servers=2) as world:
         yield world
 
 
 @pytest.mark.parametrize("method", speclib.METHODS)
-def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(own, method):
+def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(
+    own, method
+):
     settings = {"gamma": 3} if takes_gamma(method) else {}
-    result = speclib.decode("w5 w7 w11", world=own, method=method, max_new_tokens=24, **settings)
+    result = speclib.decode(
+        "w5 w7 w11", world=own, method=method, max_new_tokens=24, **settings
+    )
     net = transformers.AutoModelForCausalLM.from_pretrained(own.pair.target.model)
-    wanted = net.generate(torch.tensor([[5, 7, 11]]), max_new_tokens=24, do_sample=False,
-                          eos_token_id=None, pad_token_id=0)[0, 3:].tolist()
+    wanted = net.generate(
+        torch.tensor([[5, 7, 11]]),
+        max_new_tokens=24,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+    )[0, 3:].tolist()
     assert list(result.tokens) == wanted

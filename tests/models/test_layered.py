@@ -30,15 +30,31 @@ from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
-FAMILIES, VOCAB, LAYERS, PLAIN = ("Llama", "Qwen2", "Qwen3"), 61, 9, Sampler(temperature=1.0)
+FAMILIES, VOCAB, LAYERS, PLAIN = (
+    ("Llama", "Qwen2", "Qwen3"),
+    61,
+    9,
+    Sampler(temperature=1.0),
+)
 
 
-def network(family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes):
+def network(
+    family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes
+):
     """A random network whose every weight matters, and whose layers change what they read."""
-    config = getattr(transformers, f"{family}Config")(**{
-        "vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 48,
-        "num_hidden_layers": layers, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "head_dim": 8, "max_position_embeddings": 128, **changes})
+    config = getattr(transformers, f"{family}Config")(
+        **{
+            "vocab_size": VOCAB,
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": layers,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "max_position_embeddings": 128,
+            **changes,
+        }
+    )
     torch.manual_seed(1)
     net = getattr(transformers, f"{family}ForCausalLM")(config).to(dtype).eval()
     for name, weight in net.requires_grad_(False).named_parameters():
@@ -54,18 +70,23 @@ class ByHand:
         self.w = {name: w.detach().double() for name, w in net.named_parameters()}
         self.w.setdefault("lm_head.weight", self.w["model.embed_tokens.weight"])
         self.config, self.cache = net.config, [([], []) for _ in range(LAYERS)]
-        self.reads = [None] * LAYERS                        # what each attention read last
+        self.reads = [None] * LAYERS  # what each attention read last
 
     def normed(self, x, name):
-        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.config.rms_norm_eps) \
+        return (
+            x
+            / torch.sqrt((x * x).mean(-1, keepdim=True) + self.config.rms_norm_eps)
             * self.w[f"{name}.weight"]
+        )
 
     def linear(self, x, name):
         return x @ self.w[f"{name}.weight"].T + self.w.get(f"{name}.bias", 0.0)
 
     def turned(self, x, position):
         """x: [heads, 8]; channels j and j + 4 turn together, at theta^(-2j/8)."""
-        rates = self.config.rope_parameters["rope_theta"] ** (-torch.arange(4.0).double() / 4)
+        rates = self.config.rope_parameters["rope_theta"] ** (
+            -torch.arange(4.0).double() / 4
+        )
         cos, sin = torch.cos(position * rates), torch.sin(position * rates)
         a, b = x[:, :4], x[:, 4:]
         return torch.cat((a * cos - b * sin, b * cos + a * sin), 1)
@@ -76,7 +97,10 @@ class ByHand:
         for x in self.normed(h, f"model.layers.{i}.input_layernorm"):
             q, k, v = (self.linear(x, f"{part}.{c}_proj").view(-1, 8) for c in "qkv")
             if self.config.model_type == "qwen3":
-                q, k = self.normed(q, f"{part}.q_norm"), self.normed(k, f"{part}.k_norm")
+                q, k = (
+                    self.normed(q, f"{part}.q_norm"),
+                    self.normed(k, f"{part}.k_norm"),
+                )
             keys.append(self.turned(k, len(keys)))
             values.append(v)
             q = self.turned(q, len(keys) - 1)
@@ -92,7 +116,7 @@ class ByHand:
         """Feeds ``ids``; the logits after each."""
         h = self.w["model.embed_tokens.weight"][list(ids)]
         for group in groups:
-            said = [self.attention(i, h) for i in group]    # all of them read the same h
+            said = [self.attention(i, h) for i in group]  # all of them read the same h
             for i, a in zip(group, said, strict=True):
                 layer, h = f"model.layers.{i}", h + a
                 x = self.normed(h, f"{layer}.post_attention_layernorm")
@@ -103,8 +127,11 @@ class ByHand:
 
 
 APART = [[i] for i in range(LAYERS)]
-IN = {2: [[0], [1, 2], [3, 4], [5, 6], [7], [8]], 3: [[0], [1, 2, 3], [4, 5, 6], [7], [8]],
-      4: [[0], [1, 2, 3], [4, 5, 6, 7], [8]]}
+IN = {
+    2: [[0], [1, 2], [3, 4], [5, 6], [7], [8]],
+    3: [[0], [1, 2, 3], [4, 5, 6], [7], [8]],
+    4: [[0], [1, 2, 3], [4, 5, 6, 7], [8]],
+}
 
 
 def softmax(logits):
@@ -122,10 +149,13 @@ def test_a_fuzzy_pass_is_algorithm_2_on_the_keys_that_were_cached(family, lp):
         np.testing.assert_allclose(have, want, atol=5e-6)
         for token in (3, 8, 1):
             text += (token,)
-            want, have = softmax(hand.passed((token,), IN[lp])), model.rows(text, 0, PLAIN)
+            want, have = (
+                softmax(hand.passed((token,), IN[lp])),
+                model.rows(text, 0, PLAIN),
+            )
             np.testing.assert_allclose(have, want, atol=5e-6)
     exact = softmax(ByHand(net).passed(text, APART)[-1:])
-    assert np.abs(have - exact).max() > 1e-3                # or the case would show nothing
+    assert np.abs(have - exact).max() > 1e-3  # or the case would show nothing
 
 
 def test_without_calibration_every_pass_after_the_prompt_is_fuzzy_and_stays():
@@ -134,7 +164,7 @@ def test_without_calibration_every_pass_after_the_prompt_is_fuzzy_and_stays():
     with model.drafting(4, False):
         model.rows(text, 0, PLAIN)
     hand.passed(text, APART)
-    for news in ((7,), (8, 1), (3,)):                       # an operation each
+    for news in ((7,), (8, 1), (3,)):  # an operation each
         text += news
         want = softmax(hand.passed(news, IN[4])[-1:])
         with model.drafting(4, False):
@@ -147,12 +177,17 @@ def test_with_one_layer_at_once_it_is_the_plain_model_bit_for_bit(family):
     plain, model = HFModel(network(family), VOCAB), Layered(network(family), VOCAB)
     dice, text = random.Random(1), [1]
     for _ in range(40):
-        text = text[:dice.randint(1, len(text))] + [dice.randrange(VOCAB) for _ in range(4)]
+        text = text[: dice.randint(1, len(text))] + [
+            dice.randrange(VOCAB) for _ in range(4)
+        ]
         last = dice.randrange(4)
         with model.drafting(1, dice.random() < 0.5):
             theirs, ours = (m.rows(tuple(text), last, PLAIN) for m in (plain, model))
         assert np.array_equal(theirs, ours)
-        assert (model.prefix.fed, model.prefix.count) == (plain.prefix.fed, plain.prefix.count)
+        assert (model.prefix.fed, model.prefix.count) == (
+            plain.prefix.fed,
+            plain.prefix.count,
+        )
     tree = (*text, 4, 5, 6), (-1, 0, -1), PLAIN
     assert np.array_equal(plain.tree(*tree), model.tree(*tree))
     levels = ((*text, 4), (-1,), 1, PLAIN), ((*text, 4, 5, 6), (-1, 0, 0), 2, PLAIN)
@@ -167,15 +202,18 @@ def test_calibration_forgets_what_fuzzy_passes_cached_of_accepted_tokens_too():
     for accepted in (0, 1, 2, 3):
         fresh, before = HFModel(network(), VOCAB), model.prefix.count
         with model.drafting(4, True):
-            np.testing.assert_allclose(model.rows(text, 0, PLAIN), fresh.rows(text, 0, PLAIN),
-                                       atol=2e-6)
-            assert model.prefix.count - before == fed       # all that came since the last one
+            np.testing.assert_allclose(
+                model.rows(text, 0, PLAIN), fresh.rows(text, 0, PLAIN), atol=2e-6
+            )
+            assert (
+                model.prefix.count - before == fed
+            )  # all that came since the last one
             drafted = text
             for token in (7, 8, 9):
                 drafted += (token,)
                 model.rows(drafted, 0, PLAIN)
-        assert tuple(model.prefix.fed) == text              # and it is forgotten at once
-        text, fed = drafted[:len(text) + accepted] + (30 + accepted,), accepted + 1
+        assert tuple(model.prefix.fed) == text  # and it is forgotten at once
+        text, fed = drafted[: len(text) + accepted] + (30 + accepted,), accepted + 1
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
@@ -184,7 +222,7 @@ def test_whoever_does_not_draft_reads_exact_keys_alone(calibrate):
     for news in ((7,), (1, 4), (8,)):
         with model.drafting(4, calibrate):
             model.rows(text, 0, PLAIN)
-            model.rows(text + news, 0, PLAIN)               # fuzzy
+            model.rows(text + news, 0, PLAIN)  # fuzzy
         text += news
         rows = model.rows(text, 1, PLAIN), plain.rows(text, 1, PLAIN)
         np.testing.assert_allclose(*rows, atol=2e-6)
@@ -196,7 +234,11 @@ def test_whoever_does_not_draft_reads_exact_keys_alone(calibrate):
 
 def test_other_groups_read_nothing_that_was_cached_in_groups():
     """Or on several ranks some would lack the keys of layers that are theirs now."""
-    model, fresh, text = Layered(network(), VOCAB), Layered(network(), VOCAB), (5, 9, 2, 7, 1)
+    model, fresh, text = (
+        Layered(network(), VOCAB),
+        Layered(network(), VOCAB),
+        (5, 9, 2, 7, 1),
+    )
     for lp, fed in ((4, 3), (4, 4), (2, 5)):
         with model.drafting(lp, False):
             found = model.rows(text[:fed], 0, PLAIN)
@@ -214,14 +256,22 @@ def test_a_level_of_a_tree_is_fuzzy_as_its_paths_are():
         rows = tree.level((*text, 7, 8, 4, 6), (-1, -1, 1, 0), 2, PLAIN)
         for row, path in zip(rows, ((8, 4), (7, 6)), strict=True):
             line.rows((*text, path[0]), 0, PLAIN)
-            np.testing.assert_allclose(row, line.rows((*text, *path), 0, PLAIN)[0], atol=2e-6)
+            np.testing.assert_allclose(
+                row, line.rows((*text, *path), 0, PLAIN)[0], atol=2e-6
+            )
 
 
 # -- groups ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("layers", "lp", "printed"), [
-    (32, 2, [*range(1, 31, 2), 31]), (32, 3, [*range(1, 31, 3), 31]),
-    (32, 4, [1, *range(4, 28, 4), 28, 31]), (32, 5, [1, *range(4, 29, 5), 29, 31]),
-    (28, 4, [1, *range(4, 24, 4), 24, 27])])
+@pytest.mark.parametrize(
+    ("layers", "lp", "printed"),
+    [
+        (32, 2, [*range(1, 31, 2), 31]),
+        (32, 3, [*range(1, 31, 3), 31]),
+        (32, 4, [1, *range(4, 28, 4), 28, 31]),
+        (32, 5, [1, *range(4, 29, 5), 29, 31]),
+        (28, 4, [1, *range(4, 24, 4), 24, 27]),
+    ],
+)
 def test_groups_begin_where_table_6_has_them(layers, lp, printed):
     assert [group.start for group in grouped(layers, lp)] == [0, *printed]
 
@@ -235,14 +285,23 @@ def test_groups_hold_every_layer_once_and_no_more_than_lp():
             assert len(groups[0]) == len(groups[-1]) == 1
 
 
-@pytest.mark.parametrize(("family", "changes", "named"), [
-    ("Mistral", {}, "of other layers"),
-    ("Qwen2", {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 4},
-     "full_attention, sliding_attention")])
+@pytest.mark.parametrize(
+    ("family", "changes", "named"),
+    [
+        ("Mistral", {}, "of other layers"),
+        (
+            "Qwen2",
+            {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 4},
+            "full_attention, sliding_attention",
+        ),
+    ],
+)
 def test_what_cannot_share_an_input_is_refused_by_name(family, changes, named):
     net = network(family, **changes)
     for refused in (lambda: Layered(net, VOCAB), lambda: similarities(net, (1, 2), 2)):
-        with pytest.raises(SpeclibError, match=rf"{family}ForCausalLM.*\({named}\).*Qwen3"):
+        with pytest.raises(
+            SpeclibError, match=rf"{family}ForCausalLM.*\({named}\).*Qwen3"
+        ):
             refused()
 
 
@@ -253,16 +312,30 @@ def test_similarities_compare_what_each_attention_reads_and_says():
     exact, stale = ByHand(net), ByHand(net)
     exact.passed(ids, APART)
     stale.passed(ids, IN[3])
-    want = [torch.cosine_similarity(a, b, dim=-1).mean().item()
-            for a, b in zip(exact.reads, stale.reads, strict=True)]
+    want = [
+        torch.cosine_similarity(a, b, dim=-1).mean().item()
+        for a, b in zip(exact.reads, stale.reads, strict=True)
+    ]
     np.testing.assert_allclose(found["h"], want, atol=1e-5)
-    keys = [[torch.cosine_similarity(torch.stack(a), torch.stack(b), dim=-1).mean().item()
-             for a, b in zip(ours, theirs, strict=True)]
-            for ours, theirs in zip(exact.cache, stale.cache, strict=True)]
-    np.testing.assert_allclose(list(zip(found["k"], found["v"], strict=True)), keys, atol=1e-5)
-    assert tuple(found) == STATES and all(len(layers) == LAYERS for layers in found.values())
+    keys = [
+        [
+            torch.cosine_similarity(torch.stack(a), torch.stack(b), dim=-1)
+            .mean()
+            .item()
+            for a, b in zip(ours, theirs, strict=True)
+        ]
+        for ours, theirs in zip(exact.cache, stale.cache, strict=True)
+    ]
+    np.testing.assert_allclose(
+        list(zip(found["k"], found["v"], strict=True)), keys, atol=1e-5
+    )
+    assert tuple(found) == STATES and all(
+        len(layers) == LAYERS for layers in found.values()
+    )
     for state in STATES:
-        assert found[state][:2] == pytest.approx([1, 1])    # they read what they always do
+        assert found[state][:2] == pytest.approx(
+            [1, 1]
+        )  # they read what they always do
         assert max(found[state][2:]) < 0.9999
 
 
@@ -273,7 +346,9 @@ def test_similarities_of_texts_are_of_their_positions_together(tmp_path):
     for model in (pair, str(tmp_path)):
         found = speclib.similarities(model, texts, lp=3)
         for state in STATES:
-            wanted = (4 * np.array(shares[0][state]) + 6 * np.array(shares[1][state])) / 10
+            wanted = (
+                4 * np.array(shares[0][state]) + 6 * np.array(shares[1][state])
+            ) / 10
             np.testing.assert_allclose(found[state], wanted, atol=1e-6)
     alone = speclib.similarities(pair, texts[0], lp=3)
     np.testing.assert_allclose(alone["h"], shares[0]["h"], atol=1e-6)
@@ -287,20 +362,32 @@ def test_a_network_is_its_own_again_after_a_fuzzy_pass():
         assert torch.equal(net(ids).logits, before)
 
 
-@pytest.mark.parametrize(("model", "said"), [
-    ({"model": "toy", "spread": "layers"}, "spread is 'layers', but 'toy' is not torch's"),
-    ({"model": "a", "spread": "tensors", "runtime": "llamacpp"}, "spread is 'tensors', but 'a'"),
-    ({"model": "a.gguf", "spread": "tensors"}, "spread beside 'a.gguf'"),
-    ({"model": "a", "spread": "rings"}, "'blocks', 'layers' or 'tensors'")])
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (
+            {"model": "toy", "spread": "layers"},
+            "spread is 'layers', but 'toy' is not torch's",
+        ),
+        (
+            {"model": "a", "spread": "tensors", "runtime": "llamacpp"},
+            "spread is 'tensors', but 'a'",
+        ),
+        ({"model": "a.gguf", "spread": "tensors"}, "spread beside 'a.gguf'"),
+        ({"model": "a", "spread": "rings"}, "'blocks', 'layers' or 'tensors'"),
+    ],
+)
 def test_a_spread_that_cannot_be_is_refused(model, said):
     with pytest.raises(SpeclibError, match=said):
         speclib.pair(target="zoo/target", draft=model)
 
 
-@pytest.mark.parametrize(("family", "kind"), [*zip(FAMILIES, [Layered] * 3, strict=True),
-                                              ("Gemma", HFModel)])
+@pytest.mark.parametrize(
+    ("family", "kind"), [*zip(FAMILIES, [Layered] * 3, strict=True), ("Gemma", HFModel)]
+)
 def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
-        tmp_path, family, kind):
+    tmp_path, family, kind
+):
     network(family).save_pretrained(tmp_path)
     one = speclib.pair(target=str(tmp_path), draft=str(tmp_path))
     assert type(one.build("draft")) is kind and type(one.build("target")) is HFModel
@@ -321,12 +408,14 @@ TEXT = (5, 9, 2, 7, 11)
 
 def pair_of(folder, ranks: int, spread: str = "layers", role: str = "draft") -> Pair:
     from test_hf import save
+
     save(folder, [f"w{i}" for i in range(VOCAB)])
     network().save_pretrained(folder)
     model = str(folder)
-    return speclib.pair(**{"target": model, "draft": model,
-                           role: {"model": model, "spread": spread}},
-                        place={"draft": ["cpu"], "target": ["cpu"], role: ["cpu"] * ranks})
+    return speclib.pair(
+        **{"target": model, "draft": model, role: {"model": model, "spread": spread}},
+        place={"draft": ["cpu"], "target": ["cpu"], role: ["cpu"] * ranks},
+    )
 
 
 @pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
@@ -341,23 +430,35 @@ def begin(world):
 
 
 def tree(world, text, calibrate: bool = True, lp: int = 4):
-    drafted, parents = world.wait(world.draft.grow(text, 4, 3, lp=lp, calibrate=calibrate))
+    drafted, parents = world.wait(
+        world.draft.grow(text, 4, 3, lp=lp, calibrate=calibrate)
+    )
     return [d.token for d in drafted], parents, np.stack([d.q for d in drafted])
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_ranks_draft_what_one_process_drafts(world, calibrate):
-    alone = speclib.Virtual({"draft": Layered(network(), VOCAB),
-                             "target": HFModel(network(), VOCAB)}, speclib.Latency.ratio(2))
+    alone = speclib.Virtual(
+        {"draft": Layered(network(), VOCAB), "target": HFModel(network(), VOCAB)},
+        speclib.Latency.ratio(2),
+    )
     for opened in (world, alone):
         begin(opened)
-    texts = [(TEXT, 4), ((*TEXT, 1), 4), ((*TEXT, 1, 2), 2), ((*TEXT, 1, 2, 3), 4), (TEXT, 1)]
+    texts = [
+        (TEXT, 4),
+        ((*TEXT, 1), 4),
+        ((*TEXT, 1, 2), 2),
+        ((*TEXT, 1, 2, 3), 4),
+        (TEXT, 1),
+    ]
     for text, lp in texts:
         ours, theirs = (tree(w, text, calibrate, lp) for w in (world, alone))
         assert ours[:2] == theirs[:2]
         np.testing.assert_allclose(ours[2], theirs[2], atol=1e-6)
     traces = [opened.end() for opened in (world, alone)]
-    assert len({tuple((e.kept, e.fed) for e in trace.operations) for trace in traces}) == 1
+    assert (
+        len({tuple((e.kept, e.fed) for e in trace.operations) for trace in traces}) == 1
+    )
 
 
 def ranks(world, device: str = "draft") -> list:
@@ -365,7 +466,9 @@ def ranks(world, device: str = "draft") -> list:
 
 
 def gone(processes, patience: float = 10.0) -> bool:
-    return all(process.join(patience) or not process.is_alive() for process in processes)
+    return all(
+        process.join(patience) or not process.is_alive() for process in processes
+    )
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -383,13 +486,17 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
         world.wait(future or world.draft.grow(TEXT, 100, 3, lp=4))
     assert time.monotonic() - began < 20
     assert gone(processes)
-    begin(world)                                            # others took their place
+    begin(world)  # others took their place
     assert tree(world, TEXT)[0]
 
 
-@pytest.mark.parametrize(("number", "named"), [
-    pytest.param(0, "no answer of rank 0 in 6 s", marks=pytest.mark.slow),
-    (1, "rank 1 of 2 hung")])
+@pytest.mark.parametrize(
+    ("number", "named"),
+    [
+        pytest.param(0, "no answer of rank 0 in 6 s", marks=pytest.mark.slow),
+        (1, "rank 1 of 2 hung"),
+    ],
+)
 def test_a_rank_that_hangs_is_named_in_time(tmp_path, number, named):
     with Processes(pair_of(tmp_path, 2), timeout=6) as world:
         begin(world)
@@ -417,7 +524,9 @@ def broken(pair, rank):
     model = pair.build("draft", rank=rank)
     if rank.number == 2:
         passes = [False, True]
-        model.model.network.register_forward_pre_hook(lambda *_: 1 / (not passes.pop(0)) and None)
+        model.model.network.register_forward_pre_hook(
+            lambda *_: 1 / (not passes.pop(0)) and None
+        )
     return model if rank.number else partial(drafted, model)
 
 
@@ -429,7 +538,7 @@ def drafted(model, message, pipe):
 def test_one_rank_that_fails_is_the_one_that_is_blamed(tmp_path):
     worker = Worker("ranks", pair_of(tmp_path, 4), broken, ranks=4)
     try:
-        assert worker.receive(60) is None                   # it is ready
+        assert worker.receive(60) is None  # it is ready
         worker.pipe.send("draft")
         assert "rank 2 of 4 failed: ZeroDivisionError" in worker.receive(20).cause
     finally:
@@ -455,9 +564,12 @@ def test_a_draft_whose_layers_cannot_be_shared_is_refused_before_it_is_used(tmp_
 def test_the_bench_times_passes_and_meetings_on_real_ranks(tmp_path, monkeypatch):
     from speclib.bench import layered
     from speclib.bench.rows import Size
+
     monkeypatch.setattr(layered, "load_pair", lambda name: pair_of(tmp_path, 2))
     monkeypatch.setattr(layered, "CONTEXTS", (20,))
     monkeypatch.setattr(layered, "SHAPE", (10, 64, 8, 96))
     faster, than_exact, waiting = layered.drafting(Size(repeats=2, passes=3))
     assert faster.value > 0 and than_exact.value > 0 and 0 < waiting.value < 1
-    assert "2 ranks over exact on one" in than_exact.name and "20 tokens" in waiting.name
+    assert (
+        "2 ranks over exact on one" in than_exact.name and "20 tokens" in waiting.name
+    )

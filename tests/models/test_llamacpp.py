@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 for package in ("llama_cpp", "gguf"):
-    pytest.importorskip(package, reason="the extra llamacpp is not installed: make llamacpp")
+    pytest.importorskip(
+        package, reason="the extra llamacpp is not installed: make llamacpp"
+    )
 
 import speclib  # noqa: E402
 from speclib import SpeclibError
@@ -69,8 +71,9 @@ def errors(model, texts, wanted):
     """(total variation, whether the likeliest token is the same) at every position."""
     have = [model.rows(text, len(text) - 1, SOFT) for text in texts]
     far = np.concatenate([distance(a, b) for a, b in zip(have, wanted, strict=True)])
-    same = np.concatenate([a.argmax(-1) == b.argmax(-1)
-                           for a, b in zip(have, wanted, strict=True)])
+    same = np.concatenate(
+        [a.argmax(-1) == b.argmax(-1) for a, b in zip(have, wanted, strict=True)]
+    )
     return far, same
 
 
@@ -81,48 +84,79 @@ def test_float16_probabilities_are_torchs_within_a_hundredth(texts, wanted, shap
     assert len(far) > 300 and far.max() < 1e-2 and same.mean() > 0.99
 
 
-@pytest.mark.parametrize("quantization, mean, agree",
-                         [("Q8_0", 0.01, 0.98), ("Q6_K", 0.02, 0.97), ("Q5_K_M", 0.04, 0.94),
-                          ("Q4_K_M", 0.08, 0.9)])
-def test_a_quantised_draft_stays_near_and_says_mostly_the_same(texts, wanted, quantization, mean,
-                                                               agree):
+@pytest.mark.parametrize(
+    "quantization, mean, agree",
+    [
+        ("Q8_0", 0.01, 0.98),
+        ("Q6_K", 0.02, 0.97),
+        ("Q5_K_M", 0.04, 0.94),
+        ("Q4_K_M", 0.08, 0.9),
+    ],
+)
+def test_a_quantised_draft_stays_near_and_says_mostly_the_same(
+    texts, wanted, quantization, mean, agree
+):
     far, same = errors(gguf(quantization), texts, wanted)
     assert far.mean() < mean and same.mean() > agree
 
 
 def test_quantising_takes_room_away():
-    sizes = [export.exported(DRAFT, SHAPE, q).stat().st_size
-             for q in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M")]
+    sizes = [
+        export.exported(DRAFT, SHAPE, q).stat().st_size
+        for q in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M")
+    ]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > 5 * sizes[-1]
 
 
-TINY = {"vocab_size": 300, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
-        "rms_norm_eps": 1e-3, "bos_token_id": None, "eos_token_id": None}
+TINY = {
+    "vocab_size": 300,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-3,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
 KINDS = {
     "grouped queries": {},
     "tied": {"tie_word_embeddings": True},
     "every bias": {"attention_bias": True, "mlp_bias": True},
     "heads wider than the stream": {"head_dim": 32},
-    "slow rotation": {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}},
-    "linear scaling": {"rope_parameters": {"rope_type": "linear", "factor": 4.0,
-                                           "rope_theta": 10000.0}},
-    "llama3 scaling": {"rope_parameters": {
-        "rope_type": "llama3", "factor": 8.0, "rope_theta": 10000.0, "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0, "original_max_position_embeddings": 64}},
+    "slow rotation": {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}
+    },
+    "linear scaling": {
+        "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
+    },
+    "llama3 scaling": {
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "rope_theta": 10000.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        }
+    },
 }
 
 
 def checkpoint(folder, kind=transformers.LlamaForCausalLM, words=None, **changes):
     """A random model whose every weight matters, with a byte-level BPE; ``words``: other names."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
     torch.manual_seed(1)
     net = kind(kind.config_class(**TINY | changes)).eval()
     for name, weight in net.requires_grad_(False).named_parameters():
         weight.uniform_(0.5, 1.5) if "norm" in name else weight.normal_(0, 0.15)
     net.save_pretrained(folder)
     names = words or [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he"]
-    bpe = Tokenizer(models.BPE({w: i for i, w in enumerate(names)}, [("t", "h"), ("h", "e")]))
+    bpe = Tokenizer(
+        models.BPE({w: i for i, w in enumerate(names)}, [("t", "h"), ("h", "e")])
+    )
     bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(), decoders.ByteLevel()
     transformers.PreTrainedTokenizerFast(tokenizer_object=bpe).save_pretrained(folder)
     return str(folder), net
@@ -135,8 +169,10 @@ def test_every_kind_of_llama_checkpoint_keeps_its_probabilities(tmp_path, change
     text = tuple(np.random.default_rng(0).integers(0, 300, 200).tolist())
     with torch.inference_mode():
         wanted = torch.softmax(net(torch.tensor([text])).logits[0], -1).numpy()
-    far = distance(LlamaCpp(tmp_path / "m.gguf", 300, 256).rows(text, 199, SOFT), wanted)
-    assert far.max() < 1e-2                     # the KV cache is in float16
+    far = distance(
+        LlamaCpp(tmp_path / "m.gguf", 300, 256).rows(text, 199, SOFT), wanted
+    )
+    assert far.max() < 1e-2  # the KV cache is in float16
 
 
 # -- one cache, several sequences -----------------------------------------------------------------
@@ -158,11 +194,15 @@ def test_the_cache_never_matters(half, other, seed):
             text = text[: dice.randint(1, len(text))]
         text += tuple(dice.randrange(5, 4096) for _ in range(dice.randint(0, 9)))
         if dice.random() < 0.6:
-            first, *more = ((t,) for t in dice.sample(range(5, 4096), dice.randint(1, 5)))
-            if dice.random() < 0.5:                     # the first one's token was looked at
+            first, *more = (
+                (t,) for t in dice.sample(range(5, 4096), dice.randint(1, 5))
+            )
+            if dice.random() < 0.5:  # the first one's token was looked at
                 half.rows(text + first, 0, GREEDY)
                 first += (dice.randrange(5, 4096),)
-            text += dice.choice(half.continued(text, (first, *more), dice.randint(2, 5)))
+            text += dice.choice(
+                half.continued(text, (first, *more), dice.randint(2, 5))
+            )
         last = dice.randrange(min(len(text), 5))
         rows = half.rows(text, last, SOFT)
         other.reset()
@@ -178,21 +218,25 @@ def test_sequences_go_on_as_each_would_alone(half, texts):
         starts = ((int(ranked[0]), int(ranked[3])), *((int(t),) for t in ranked[1:5]))
         half.rows(text + starts[0][:1], 0, GREEDY)
         sequences = half.continued(text, starts, 8)
-        assert [s[:len(b)] for s, b in zip(sequences, starts, strict=True)] == list(starts)
+        assert [s[: len(b)] for s, b in zip(sequences, starts, strict=True)] == list(
+            starts
+        )
         for sequence, start in zip(sequences, starts, strict=True):
             half.reset()
-            rows = half.rows(text + sequence, len(sequence), SOFT)[len(start):-1]
-            chosen = rows[np.arange(len(rows)), list(sequence[len(start):])]
+            rows = half.rows(text + sequence, len(sequence), SOFT)[len(start) : -1]
+            chosen = rows[np.arange(len(rows)), list(sequence[len(start) :])]
             assert len(sequence) == 8 and (rows.max(-1) - chosen).max() < 5e-3
 
 
-def test_sequences_share_their_beginning_and_the_cache_serves_the_one_that_goes_on(half, texts):
+def test_sequences_share_their_beginning_and_the_cache_serves_the_one_that_goes_on(
+    half, texts
+):
     half.reset()
     text = texts[0]
     half.rows(text, 0, GREEDY)
     before = half.prefix.count
     sequences = half.continued(text, ((7,), (8,), (9,)), 5)
-    assert half.prefix.count - before == 3 * 4          # no sequence feeds its last token
+    assert half.prefix.count - before == 3 * 4  # no sequence feeds its last token
     for sequence in reversed(sequences):
         assert half.prefix.keep(text + sequence) == len(text) + 4
     before = half.prefix.count
@@ -205,7 +249,7 @@ def test_a_stopped_pass_leaves_what_was_fed_and_the_next_one_is_right(half, text
     half.reset()
     answers = iter([False, True])
     half.stopped = lambda: next(answers)
-    long = texts[0] * 8                                 # two passes
+    long = texts[0] * 8  # two passes
     with pytest.raises(Stopped):
         half.rows(long, 0, SOFT)
     half.stopped = bool
@@ -218,15 +262,19 @@ def test_a_stopped_pass_leaves_what_was_fed_and_the_next_one_is_right(half, text
 def test_a_long_text_is_fed_in_several_passes(half):
     text = tuple(np.random.default_rng(3).integers(5, 4096, 1500).tolist())
     half.reset()
-    rows = half.rows(text, 999, SOFT)                   # rows of two passes
+    rows = half.rows(text, 999, SOFT)  # rows of two passes
     half.reset()
     half.rows(text[:700], 0, SOFT)
     assert distance(half.rows(text[:800], 9, SOFT), rows[290:300]).max() < 5e-3
 
 
 # -- losslessness ---------------------------------------------------------------------------------
-METHODS = [("speculative", {"gamma": 4}), ("pearl", {"gamma": 5}), ("duodecoding", {"gamma": 12}),
-           ("duodecoding", {"gamma": 6, "k": 3})]
+METHODS = [
+    ("speculative", {"gamma": 4}),
+    ("pearl", {"gamma": 5}),
+    ("duodecoding", {"gamma": 12}),
+    ("duodecoding", {"gamma": 6, "k": 3}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -239,16 +287,21 @@ def virtual():
 
 def cheap(pair: Pair) -> Pair:
     """Its target as trained, on a core."""
-    return pair.model_copy(update={
-        "target": pair.target.model_copy(update={"shape": None}),
-        "place": Place(draft=("core:0",), target=("core:1",))})
+    return pair.model_copy(
+        update={
+            "target": pair.target.model_copy(update={"shape": None}),
+            "place": Place(draft=("core:0",), target=("core:1",)),
+        }
+    )
 
 
 @pytest.mark.parametrize("task", ["gsm8k", "rag"])
 @pytest.mark.parametrize("method, how", METHODS)
 def test_greedy_output_is_plain_decodings_own(virtual, method, how, task):
     text = prompts.load(task)[1].input
-    plain = speclib.decode(text, world=virtual, method="autoregressive", max_new_tokens=40)
+    plain = speclib.decode(
+        text, world=virtual, method="autoregressive", max_new_tokens=40
+    )
     ours = speclib.decode(text, world=virtual, method=method, max_new_tokens=40, **how)
     assert ours.tokens == plain.tokens and ours.stats.accepted > 5
 
@@ -274,17 +327,29 @@ def test_drawn_tokens_are_distributed_as_the_targets(virtual, method, how):
     """The first two tokens of 400 requests against the target's own chances, hot enough that four
     tokens are likely: chi-squared; the chance of failing is 1e-6."""
     from scipy.stats import chi2
+
     text, hot = prompts.load("writing")[0].input, {"temperature": 4.0, "top_k": 4}
     ids, sampler = encode(text, DUO, 8), Sampler(**hot)
     counts: dict[tuple[int, ...], int] = {}
     for request in range(400):
-        said = speclib.decode(text, world=virtual, method=method, max_new_tokens=2,
-                              request=request, **hot, **how).tokens
+        said = speclib.decode(
+            text,
+            world=virtual,
+            method=method,
+            max_new_tokens=2,
+            request=request,
+            **hot,
+            **how,
+        ).tokens
         counts[said] = counts.get(said, 0) + 1
     target = virtual.models["target"]
     first = target.rows(ids, 0, sampler)[0]
-    chances = {(int(a), int(b)): float(first[a] * p) for a in np.flatnonzero(first)
-               for b, p in enumerate(target.rows((*ids, int(a)), 0, sampler)[0]) if p > 0}
+    chances = {
+        (int(a), int(b)): float(first[a] * p)
+        for a in np.flatnonzero(first)
+        for b, p in enumerate(target.rows((*ids, int(a)), 0, sampler)[0])
+        if p > 0
+    }
     assert set(counts) <= set(chances) and len(chances) == 16
     common = [pair for pair, chance in chances.items() if 400 * chance > 5]
     found = [(counts.get(pair, 0), 400 * chances[pair]) for pair in common]
@@ -340,7 +405,9 @@ def pair_with(draft: ModelSpec) -> Pair:
 
 def test_a_pair_says_what_runs_its_models():
     path = str(export.exported(DRAFT, SHAPE, "Q8_0"))
-    assert DUO.runtime("draft") == "llama.cpp Q5_K_M" and DUO.runtime("target") == "torch"
+    assert (
+        DUO.runtime("draft") == "llama.cpp Q5_K_M" and DUO.runtime("target") == "torch"
+    )
     assert pair_with(ModelSpec(model=path)).runtime("draft") == "llama.cpp Q8_0"
     assert speclib.load_pair("embedded/duo-torch").runtime("draft") == "torch"
     assert speclib.load_pair("toy").runtime("draft") == "toy"
@@ -369,11 +436,19 @@ def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
         except speclib.SpeclibError as error:
             print(error)
     """
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True,
-                         text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     first, second = ran.stdout.strip().split("\n")
     assert first == "torch Layered"
-    assert "make llamacpp" in second and "six minutes" in second and 'runtime = "torch"' in second
+    assert (
+        "make llamacpp" in second
+        and "six minutes" in second
+        and 'runtime = "torch"' in second
+    )
 
 
 def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
@@ -386,11 +461,15 @@ def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
 
 
 # -- errors ---------------------------------------------------------------------------------------
-def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_path, half):
+def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(
+    tmp_path, half
+):
     folder, _ = checkpoint(tmp_path / "m")
     export.write(folder, None, tmp_path / "other.gguf")
     own = pair_with(ModelSpec(model=str(tmp_path / "other.gguf")))
-    with pytest.raises(SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"):
+    with pytest.raises(
+        SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"
+    ):
         _ = own.tokenizer
 
 
@@ -399,7 +478,9 @@ def test_a_truncated_gguf_says_so(tmp_path):
     for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
         (tmp_path / "short.gguf").write_bytes(whole[:size])
         own = pair_with(ModelSpec(model=str(tmp_path / "short.gguf")))
-        with pytest.raises(SpeclibError, match="cannot load .*short.gguf: .+truncated or damaged"):
+        with pytest.raises(
+            SpeclibError, match="cannot load .*short.gguf: .+truncated or damaged"
+        ):
             LlamaCpp(tmp_path / "short.gguf", 4096, 2048)
         with pytest.raises(SpeclibError, match="short.gguf"):
             _ = own.tokenizer
@@ -438,7 +519,9 @@ def test_nan_logits_are_an_error_not_a_token(tmp_path):
 
 
 def test_k_quants_want_multiples_of_256_and_say_what_is_not():
-    with pytest.raises(SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"):
+    with pytest.raises(
+        SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
+    ):
         export.exported(DRAFT, None, "Q5_K_M")
     with pytest.raises(SpeclibError, match="and ffn .* is 1184"):
         export.exported(DRAFT, (4, 512, 8, 1184), "Q4_K_M")
@@ -450,6 +533,7 @@ def test_what_the_exporter_does_not_write_is_refused(tmp_path):
         export.exported(folder, None, "F16")
     folder, _ = checkpoint(tmp_path / "words")
     from tokenizers import Tokenizer, models
+
     words = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
     transformers.PreTrainedTokenizerFast(tokenizer_object=words).save_pretrained(folder)
     with pytest.raises(SpeclibError, match="no byte-level BPE.*convert_hf_to_gguf"):
@@ -461,11 +545,15 @@ def test_what_the_exporter_does_not_write_is_refused(tmp_path):
 def test_llama_cpp_runs_on_the_cpu_and_says_so():
     draft = ModelSpec(model=DRAFT, runtime="llamacpp")
     own = pair_with(draft).model_copy(update={"place": Place(draft=("cuda:0",))})
-    with pytest.raises(SpeclibError, match="on the CPU here, but its place is .*cuda:0"):
+    with pytest.raises(
+        SpeclibError, match="on the CPU here, but its place is .*cuda:0"
+    ):
         own.build("draft")
 
 
-@pytest.mark.parametrize("more", [{"shape": SHAPE}, {"quantization": "F16"}, {"runtime": "torch"}])
+@pytest.mark.parametrize(
+    "more", [{"shape": SHAPE}, {"quantization": "F16"}, {"runtime": "torch"}]
+)
 def test_a_gguf_is_as_it_is(more):
     with pytest.raises(ValueError, match=f"{[*more][0]} beside 'x.gguf'"):
         ModelSpec(model="x.gguf", **more)

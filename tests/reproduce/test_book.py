@@ -19,8 +19,12 @@ def book(tmp_path_factory):
     held, paths.CACHE = paths.CACHE, tmp_path_factory.mktemp("cache")
     try:
         book = Book("pearl", quick=True, measured=False)
-        book.filled = fill_all(book.paper, replace(book.profile, virtual_tokens=1_024),
-                               ["figure-3", "table-5", "table-9"], kinds=book.kinds)
+        book.filled = fill_all(
+            book.paper,
+            replace(book.profile, virtual_tokens=1_024),
+            ["figure-3", "table-5", "table-9"],
+            kinds=book.kinds,
+        )
         yield book
     finally:
         paths.CACHE = held
@@ -29,7 +33,10 @@ def book(tmp_path_factory):
 def test_a_page_is_html_in_a_notebook_and_markdown_elsewhere(book):
     page = book.show("table-5")
     bundle = page._repr_mimebundle_()
-    assert "<table" in bundle["text/html"] and "| pair | gamma | paper |" in bundle["text/plain"]
+    assert (
+        "<table" in bundle["text/html"]
+        and "| pair | gamma | paper |" in bundle["text/plain"]
+    )
     assert repr(page) == bundle["text/plain"]
     assert "virtual" in repr(book.summary())
 
@@ -46,7 +53,9 @@ def test_unknown_papers_items_and_columns_list_the_known(book):
         Book("pearls")
     with pytest.raises(SpeclibError, match="no 'table-99'; it has: .*table-5"):
         book.show("table-99")
-    with pytest.raises(SpeclibError, match="no runs in column 'x'; columns with runs: CodeLlama"):
+    with pytest.raises(
+        SpeclibError, match="no runs in column 'x'; columns with runs: CodeLlama"
+    ):
         book.timeline("table-5", "x")
 
 
@@ -54,6 +63,12 @@ def test_only_rows_measured_elsewhere_are_another_machines():
     row = LedgerRow("pearl", "table-1", "a", "b", "speedup", "x", "measured", "", 1.0)
     assert of_another_machine(row._replace(setup="hub/x@other-64c/bfloat16/1"))
     assert not of_another_machine(row._replace(setup=f"embedded/x@{name()}/float32/1"))
-    assert not of_another_machine(row._replace(kind="virtual", setup="pearl/llama2-7-70"))
-    assert of_another_machine(row._replace(kind="emulated", setup="pearl/llama2-7-70@other-64c"))
-    assert not of_another_machine(row._replace(kind="emulated", setup=f"pearl/x@{name()}"))
+    assert not of_another_machine(
+        row._replace(kind="virtual", setup="pearl/llama2-7-70")
+    )
+    assert of_another_machine(
+        row._replace(kind="emulated", setup="pearl/llama2-7-70@other-64c")
+    )
+    assert not of_another_machine(
+        row._replace(kind="emulated", setup=f"pearl/x@{name()}")
+    )

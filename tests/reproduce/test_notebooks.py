@@ -13,8 +13,11 @@ from speclib.errors import SpeclibError
 from speclib.reproduce import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = sorted(p for p in (ROOT / "notebooks").rglob("*.ipynb")
-               if ".ipynb_checkpoints" not in p.parts)
+PATHS = sorted(
+    p
+    for p in (ROOT / "notebooks").rglob("*.ipynb")
+    if ".ipynb_checkpoints" not in p.parts
+)
 LEARN = [p for p in PATHS if p.parent.name == "learn"]
 REPRODUCE = [p for p in PATHS if p.parent.name == "reproduce"]
 name = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
@@ -46,8 +49,12 @@ def test_one_parameters_cell_typed_and_commented(path):
     lines = [line for line in cells[0].source.splitlines() if line.strip()]
     for line in lines:
         assert re.fullmatch(r"\w+: [\w| \[\],]+ = .+  # .+", line), line
-    values = {n.target.id: ast.literal_eval(n.value) for n in ast.parse(cells[0].source).body}
-    kinds = {n.target.id: ast.unparse(n.annotation) for n in ast.parse(cells[0].source).body}
+    values = {
+        n.target.id: ast.literal_eval(n.value) for n in ast.parse(cells[0].source).body
+    }
+    kinds = {
+        n.target.id: ast.unparse(n.annotation) for n in ast.parse(cells[0].source).body
+    }
     wrong = {n: v for n, v in values.items() if type(v).__name__ not in kinds[n]}
     assert not wrong, "a default is not of the type it declares"
 
@@ -56,8 +63,13 @@ def test_one_parameters_cell_typed_and_commented(path):
 def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
     for cell in code(path):
         assert len(cell.source.splitlines()) <= 8, cell.source
-        found = [type(n).__name__ for n in ast.walk(ast.parse(cell.source)) if isinstance(
-            n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)]
+        found = [
+            type(n).__name__
+            for n in ast.walk(ast.parse(cell.source))
+            if isinstance(
+                n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+            )
+        ]
         assert not found, cell.source
 
 
@@ -76,8 +88,13 @@ def test_the_head_says_what_you_learn_paper_and_time_the_tail_what_is_next(path)
 def test_it_uses_public_names_of_speclib_only(path):
     for cell in code(path):
         for node in ast.walk(ast.parse(cell.source)):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) \
-                else [node.attr] if isinstance(node, ast.Attribute) else []
+            names = (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                else [node.attr]
+                if isinstance(node, ast.Attribute)
+                else []
+            )
             assert not [n for n in names if n.startswith("_")], cell.source
 
 
@@ -91,13 +108,18 @@ def test_reproduce_notebooks_are_stored_without_outputs(path):
 def test_learn_notebooks_keep_no_widget_state(path):
     assert "widgets" not in read(path).metadata
     kinds = {kind for c in code(path) for o in c.outputs for kind in o.get("data", {})}
-    assert not {k for k in kinds if "widget" in k}, "the picture beside the widget is what is kept"
+    assert not {k for k in kinds if "widget" in k}, (
+        "the picture beside the widget is what is kept"
+    )
 
 
 def test_the_pearl_notebook_has_a_section_for_every_table():
     from speclib.papers.load import load_paper
+
     sources = [c.source for c in code(ROOT / "notebooks" / "reproduce" / "pearl.ipynb")]
-    shown = [m[1] for s in sources for m in [re.match(r'pearl\.show\("([\w-]+)"\)$', s)] if m]
+    shown = [
+        m[1] for s in sources for m in [re.match(r'pearl\.show\("([\w-]+)"\)$', s)] if m
+    ]
     assert sorted(shown) == sorted(load_paper("pearl").tables)
 
 
@@ -105,10 +127,14 @@ def test_the_pearl_notebook_has_a_section_for_every_table():
 @pytest.fixture
 def notebook(tmp_path):
     """A small notebook: out = word * times, then a cell that fails when times is negative."""
-    cells = [nbformat.v4.new_code_cell('word: str = "a"  # to repeat\ntimes: int = 2  # how often',
-                                       metadata={"tags": ["parameters"]}),
-             nbformat.v4.new_code_cell("word * times"),
-             nbformat.v4.new_code_cell('assert times >= 0, "times is negative"')]
+    cells = [
+        nbformat.v4.new_code_cell(
+            'word: str = "a"  # to repeat\ntimes: int = 2  # how often',
+            metadata={"tags": ["parameters"]},
+        ),
+        nbformat.v4.new_code_cell("word * times"),
+        nbformat.v4.new_code_cell('assert times >= 0, "times is negative"'),
+    ]
     path = tmp_path / "small.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     return path
@@ -133,7 +159,9 @@ def test_a_run_that_fails_keeps_the_last_result_and_says_which_cell(notebook, tm
     out = notebooks.run(notebook, tmp_path / "out.ipynb", {"times": 3})
     assert "'aaa'" in out.read_text() and not (tmp_path / "out.ipynb.part").exists()
     before = out.read_bytes()
-    with pytest.raises(SpeclibError, match="small.ipynb failed in cell .*times is negative"):
+    with pytest.raises(
+        SpeclibError, match="small.ipynb failed in cell .*times is negative"
+    ):
         notebooks.run(notebook, out, {"times": -1})
     assert out.read_bytes() == before
     assert "times is negative" in (tmp_path / "out.ipynb.part").read_text()

@@ -25,7 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
 
 
-def make_home(path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()) -> Path:
+def make_home(
+    path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()
+) -> Path:
     """A home with one paper, which fills only some tables."""
     for folder in ("papers/pearl", "latency", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
@@ -40,9 +42,15 @@ def make_home(path: Path, virtual=("table-5", "table-9"), emulated=(), measured=
 
 
 def command(home: Path, *words: str, **options) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-m", "speclib", *words], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, cwd=home,
-                            env=os.environ | {"SPECLIB_HOME": str(home)}, **options)
+    return subprocess.Popen(
+        [sys.executable, "-m", "speclib", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=home,
+        env=os.environ | {"SPECLIB_HOME": str(home)},
+        **options,
+    )
 
 
 def run(home: Path, *words: str, status: int = 0) -> str:
@@ -85,11 +93,20 @@ def test_two_runs_from_nothing_give_the_same_bytes(done, tmp_path):
     assert kinds == {"paper", "virtual"}
 
 
-def test_without_real_models_numbers_are_virtual_and_emulated_and_both_are_cached(tmp_path):
+def test_without_real_models_numbers_are_virtual_and_emulated_and_both_are_cached(
+    tmp_path,
+):
     home = make_home(tmp_path / "home", virtual=["table-4"], emulated=["table-4"])
-    for path in (home / "data" / "latency").rglob("*.toml"):    # a tenth of each forward pass
-        path.write_text(re.sub(r"\[\[1, ([\d.]+)\]\]", lambda m: f"[[1, {float(m[1]) / 10}]]",
-                               path.read_text()))
+    for path in (home / "data" / "latency").rglob(
+        "*.toml"
+    ):  # a tenth of each forward pass
+        path.write_text(
+            re.sub(
+                r"\[\[1, ([\d.]+)\]\]",
+                lambda m: f"[[1, {float(m[1]) / 10}]]",
+                path.read_text(),
+            )
+        )
     run(home, *REPRODUCE)
     rows = read_ledger(home / "reports" / "ledger.csv")
     assert {row.kind for row in rows} == {"paper", "virtual", "emulated"}
@@ -116,7 +133,10 @@ def test_a_lost_or_edited_report_is_made_again(home, name):
     (home / "reports" / name).unlink()
     run(home, *REPRODUCE)
     after = reports(home)
-    assert after["pearl.md"] == before["pearl.md"] and after["ledger.csv"] == before["ledger.csv"]
+    assert (
+        after["pearl.md"] == before["pearl.md"]
+        and after["ledger.csv"] == before["ledger.csv"]
+    )
 
 
 def test_a_changed_cell_changes_the_reports_and_no_run_is_repeated(home):
@@ -125,7 +145,9 @@ def test_a_changed_cell_changes_the_reports_and_no_run_is_repeated(home):
     table.write_text(table.read_text().replace("40.72]", "40.73]"))
     run(home, *REPRODUCE)
     assert "40.73" in (home / "reports" / "pearl.md").read_text()
-    assert {p: p.stat().st_mtime_ns for p in (home / ".cache" / "rows").iterdir()} == rows
+    assert {
+        p: p.stat().st_mtime_ns for p in (home / ".cache" / "rows").iterdir()
+    } == rows
 
 
 def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
@@ -154,6 +176,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
     def fail(*_):
         raise KeyboardInterrupt
+
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(KeyboardInterrupt):
         cache.write_atomically(path, "new")
@@ -161,7 +184,9 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_says_how_to_go_on(tmp_path):
-    home = make_home(tmp_path / "home", virtual=["table-1", "table-5", "table-6", "table-14"])
+    home = make_home(
+        tmp_path / "home", virtual=["table-1", "table-5", "table-6", "table-14"]
+    )
     process = command(home, *REPRODUCE)
     while process.poll() is None and not (home / ".cache" / "rows").is_dir():
         time.sleep(0.01)
@@ -179,19 +204,38 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
 @pytest.fixture
 def elsewhere(home):
     """Another machine's ledger: one measured speed, beside rows that are ours already."""
-    row = LedgerRow("pearl", "table-5", "3", "CodeLlama 7&34", "decode_speed", "tok/s", "measured",
-                    "hub/codellama-7b-34b@epyc-64c-4gpu-0a1b2c/bfloat16/1", 51.5, 50.0, 53.0, 8)
+    row = LedgerRow(
+        "pearl",
+        "table-5",
+        "3",
+        "CodeLlama 7&34",
+        "decode_speed",
+        "tok/s",
+        "measured",
+        "hub/codellama-7b-34b@epyc-64c-4gpu-0a1b2c/bfloat16/1",
+        51.5,
+        50.0,
+        53.0,
+        8,
+    )
     path = home / "other.csv"
     write_ledger(path, [*read_ledger(home / "reports" / "ledger.csv"), row])
     return path
 
 
-def test_another_machines_numbers_stand_beside_ours_and_survive_the_next_run(home, elsewhere):
+def test_another_machines_numbers_stand_beside_ours_and_survive_the_next_run(
+    home, elsewhere
+):
     assert "1 new rows" in run(home, "merge", str(elsewhere))
     for extra in ((), ("--paper", "pearl")):
         run(home, *REPRODUCE, *extra)
-        assert "| measured @ epyc-64c-4gpu-0a1b2c |" in (home / "reports" / "pearl.md").read_text()
-        assert any(row.value == 51.5 for row in read_ledger(home / "reports" / "ledger.csv"))
+        assert (
+            "| measured @ epyc-64c-4gpu-0a1b2c |"
+            in (home / "reports" / "pearl.md").read_text()
+        )
+        assert any(
+            row.value == 51.5 for row in read_ledger(home / "reports" / "ledger.csv")
+        )
     assert "nothing changed" in run(home, *REPRODUCE)
 
 
@@ -209,7 +253,10 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path):
     assert "failed; all others are kept" in out and "codellama-7b-34b" in out
     rows = read_ledger(home / "reports" / "ledger.csv")
     assert sum(r.kind == "virtual" and r.value is not None for r in rows) >= 8
-    assert all(r.value is None and r.note.startswith("failed") for r in rows
-               if r.kind == "measured")
+    assert all(
+        r.value is None and r.note.startswith("failed")
+        for r in rows
+        if r.kind == "measured"
+    )
     assert "failed" in (home / "reports" / "index.html").read_text()
     assert "nothing changed" not in run(home, "reproduce", "--quick", status=1)

@@ -37,7 +37,9 @@ TINY_QWEN = replace(TINY, family="qwen2")
 
 def some(category, count, seed=0):
     rng = random.Random(seed)
-    return [(corpus.GENERATORS | corpus.SHIPPED_ONLY)[category](rng) for _ in range(count)]
+    return [
+        (corpus.GENERATORS | corpus.SHIPPED_ONLY)[category](rng) for _ in range(count)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,9 @@ def test_every_template_is_filled_and_every_answer_is_there(category):
         for question, answer in task.turns:
             assert question.strip() and answer.strip()
             if task.category not in ("humaneval", "coding", "extraction"):
-                assert not re.search(r"[{}<>\[\]]", (question + answer).replace(" > ", ""))
+                assert not re.search(
+                    r"[{}<>\[\]]", (question + answer).replace(" > ", "")
+                )
 
 
 @pytest.mark.parametrize("language", arithmetic.LANGUAGES)
@@ -94,6 +98,7 @@ def test_russian_nouns_agree_with_their_numbers():
 
 def test_code_tasks_pass_their_own_tests_and_show_true_examples():
     import doctest
+
     for task in some("humaneval", 100):
         prompt, solution = task.turns[0]
         space = {}
@@ -113,7 +118,9 @@ def test_library_code_comes_from_this_interpreter():
 
 def test_shipped_prompts_are_what_the_generators_make():
     for name, text in export.files().items():
-        assert (PROMPTS / name).read_text(encoding="utf-8") == text, f"{name}: make models"
+        assert (PROMPTS / name).read_text(encoding="utf-8") == text, (
+            f"{name}: make models"
+        )
 
 
 def test_no_shipped_prompt_is_in_the_training_text():
@@ -123,7 +130,9 @@ def test_no_shipped_prompt_is_in_the_training_text():
     assert not keys & held
     asked = {key.split("\n", 1)[1] for key in keys}
     for task in prompts.tasks():
-        assert not asked & {prompt.text or prompt.turns[0] for prompt in prompts.load(task)}
+        assert not asked & {
+            prompt.text or prompt.turns[0] for prompt in prompts.load(task)
+        }
 
 
 def test_training_text_covers_every_category():
@@ -155,9 +164,11 @@ def test_a_document_weighs_the_answer_fully_and_begins_as_its_prompt(writer):
 def test_the_chat_template_writes_what_the_models_were_trained_on():
     made = tokenizer.train(tokenizer.texts(corpus.tasks(0), 50))
     task = some("writing", 1)[0]
-    chat = [{"role": "user", "content": task.turns[0][0]},
-            {"role": "assistant", "content": task.turns[0][1]},
-            {"role": "user", "content": task.turns[1][0]}]
+    chat = [
+        {"role": "user", "content": task.turns[0][0]},
+        {"role": "assistant", "content": task.turns[0][1]},
+        {"role": "user", "content": task.turns[1][0]},
+    ]
     ids = made.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
     full, _ = tokenizer.Writer(made).document(task)
     assert ids == full[: len(ids)]
@@ -212,39 +223,59 @@ def test_worse_drafts_are_snapshots_and_the_best_goes_on(tmp_path, monkeypatch):
         for folder in tmp_path.iterdir():
             saved.setdefault(folder.name, []).append(step)
             shutil.rmtree(folder)
-    assert saved == {"draft-poor": [200], "draft-plain": [400], "draft-fair": [500],
-                     "draft-good": [100, 200, 300, 400, 500, 600, 700]}
+    assert saved == {
+        "draft-poor": [200],
+        "draft-plain": [400],
+        "draft-fair": [500],
+        "draft-good": [100, 200, 300, 400, 500, 600, 700],
+    }
     drafts.check_reached("draft-good", 500)
-    with pytest.raises(SpeclibError, match="step 450, before draft-fair.*--text-minutes"):
+    with pytest.raises(
+        SpeclibError, match="step 450, before draft-fair.*--text-minutes"
+    ):
         drafts.check_reached("draft-good", 450)
-    drafts.check_reached("draft-deep", 1)       # has no worse ones
+    drafts.check_reached("draft-deep", 1)  # has no worse ones
 
 
-def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(tmp_path, monkeypatch):
+def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
+    tmp_path, monkeypatch
+):
     for module in (drafts, cards):
         monkeypatch.setattr(module, "MODELS", tmp_path)
     monkeypatch.setattr(corpus, "CATEGORIES", ("qa",))
     monkeypatch.setitem(drafts.DRAFTS, "draft-qwen", TINY_QWEN)
-    tokenizer.train(tokenizer.texts(corpus.tasks(0), 50)).save_pretrained(tmp_path / "target")
+    tokenizer.train(tokenizer.texts(corpus.tasks(0), 50)).save_pretrained(
+        tmp_path / "target"
+    )
     fit.save(fit.build(TINY_QWEN, 0), tmp_path / drafts.TEACHER["draft-qwen"])
     how = "draft --only draft-qwen --no-compile --batch 1 --text-steps"
     drafts.main(f"{how} 3 --draft-steps 0".split())
     other = fit.build(TINY_QWEN, 9)
     fit.save(other, tmp_path / "draft-qwen")
-    drafts.main(f"{how} 0 --draft-steps 2 --answers 2".split())        # goes on from what is there
+    drafts.main(
+        f"{how} 0 --draft-steps 2 --answers 2".split()
+    )  # goes on from what is there
     made = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "draft-qwen")
     assert type(made).__name__ == "Qwen2ForCausalLM"
-    torch.testing.assert_close(made.lm_head.weight.float(), other.lm_head.weight.data, atol=1e-3,
-                               rtol=1e-2)
+    torch.testing.assert_close(
+        made.lm_head.weight.float(), other.lm_head.weight.data, atol=1e-3, rtol=1e-2
+    )
     card = json.loads((tmp_path / "draft-qwen" / "card.json").read_text())
-    assert card["architecture"] == "qwen2" and card["command"].count("--only draft-qwen") == 2
+    assert (
+        card["architecture"] == "qwen2"
+        and card["command"].count("--only draft-qwen") == 2
+    )
     tokens = {run["steps"]: run["tokens"] for run in card["runs"].values()}
     assert tokens == {3: 3 * 512, 2: 2 * 512}
     assert set(card["acceptance"]) == {"qa", "overall"}
     assert "draft-qwen/model.safetensors" in (tmp_path / "SHA256SUMS").read_text()
     assert card["teacher"] == "target-qwen"
-    assert {path.name for path in tmp_path.iterdir()} == {"target", "target-qwen", "draft-qwen",
-                                                          "SHA256SUMS"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "target",
+        "target-qwen",
+        "draft-qwen",
+        "SHA256SUMS",
+    }
 
 
 def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):
@@ -264,16 +295,28 @@ def test_parameters_on_a_card_are_those_of_the_model(shape):
     assert cards.parameters(shape, tokenizer.VOCABULARY) == count()
 
 
-@pytest.mark.parametrize(("shape", "name", "biased"), (
-    (TINY, "LlamaForCausalLM", set()), (TINY_QWEN, "Qwen2ForCausalLM", {"q", "k", "v"})))
-def test_a_model_has_the_architecture_of_its_shape_also_when_it_comes_back(tmp_path, shape, name,
-                                                                         biased):
+@pytest.mark.parametrize(
+    ("shape", "name", "biased"),
+    (
+        (TINY, "LlamaForCausalLM", set()),
+        (TINY_QWEN, "Qwen2ForCausalLM", {"q", "k", "v"}),
+    ),
+)
+def test_a_model_has_the_architecture_of_its_shape_also_when_it_comes_back(
+    tmp_path, shape, name, biased
+):
     built = fit.build(shape, 0)
     fit.save(built, tmp_path)
-    back = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    back = transformers.AutoModelForCausalLM.from_pretrained(
+        tmp_path, dtype=torch.float32
+    )
     for model in (built, back):
         assert type(model).__name__ == name
-        found = {key.split(".")[-2] for key in model.state_dict() if key.endswith(".bias")}
+        found = {
+            key.split(".")[-2] for key in model.state_dict() if key.endswith(".bias")
+        }
         assert found == {f"{part}_proj" for part in biased}
     half = {key: value.bfloat16().float() for key, value in built.state_dict().items()}
-    assert all(torch.equal(value, half[key]) for key, value in back.state_dict().items())
+    assert all(
+        torch.equal(value, half[key]) for key, value in back.state_dict().items()
+    )

@@ -33,7 +33,15 @@ def filled(tmp_path_factory):
     """Items of every form, with short virtual cells."""
     held, paths.CACHE = paths.CACHE, tmp_path_factory.mktemp("cache")
     try:
-        items = ["figure-2b", "table-1", "table-4", "table-5", "table-9", "table-15", "theorem-2"]
+        items = [
+            "figure-2b",
+            "table-1",
+            "table-4",
+            "table-5",
+            "table-9",
+            "table-15",
+            "theorem-2",
+        ]
         yield fill_all(load_paper("pearl"), SHORT, items, kinds=("virtual",))
     finally:
         paths.CACHE = held
@@ -41,9 +49,11 @@ def filled(tmp_path_factory):
 
 def executed(outputs, source="pearl.show('table-5')"):
     """The JSON of a notebook with one code cell that left ``outputs``."""
-    cells = [nbformat.v4.new_markdown_cell("# Title\n\ntext"),
-             nbformat.v4.new_markdown_cell("## A section"),
-             nbformat.v4.new_code_cell(source, outputs=outputs)]
+    cells = [
+        nbformat.v4.new_markdown_cell("# Title\n\ntext"),
+        nbformat.v4.new_markdown_cell("## A section"),
+        nbformat.v4.new_code_cell(source, outputs=outputs),
+    ]
     return nbformat.writes(nbformat.v4.new_notebook(cells=cells))
 
 
@@ -52,7 +62,9 @@ def output(**data):
 
 
 def plot(figure):
-    return output(**{report.PLOTLY: figure.to_plotly_json() | {"config": {"u": "https://x"}}})
+    return output(
+        **{report.PLOTLY: figure.to_plotly_json() | {"config": {"u": "https://x"}}}
+    )
 
 
 # -- numbers -------------------------------------------------------------------------------------
@@ -66,18 +78,31 @@ def test_a_cell_shows_its_kinds_side_by_side_with_the_error_against_print(filled
 
 def test_the_unit_shown_is_the_printed_one(filled):
     g = grid(filled["table-15"])
-    assert g.unit == "ms" and g.entry("target", "llama 2 7&70B", Source("paper")).text == "108.0"
+    assert (
+        g.unit == "ms"
+        and g.entry("target", "llama 2 7&70B", Source("paper")).text == "108.0"
+    )
 
 
 def test_numbers_in_brackets_stand_with_their_cell(filled):
-    entry = grid(filled["table-4"]).entry("PEARL w/o pre-verify", "Llama 2 7B&70B", Source("paper"))
+    entry = grid(filled["table-4"]).entry(
+        "PEARL w/o pre-verify", "Llama 2 7B&70B", Source("paper")
+    )
     assert (entry.text, entry.error) == ("2.51", "(0.26)") and "0.36" in entry.note
     assert "| 2.51† (0.26) |" in markdown.section_md(filled["table-4"])
     assert "<small>(0.26)</small>" in tables.section_html(filled["table-4"])
 
 
-@pytest.mark.parametrize("share, text", [(0, "0 %"), (0.0004, "0 %"), (-0.042, "−4.2 %"),
-                                         (0.193, "+19 %"), (float("nan"), "")])
+@pytest.mark.parametrize(
+    "share, text",
+    [
+        (0, "0 %"),
+        (0.0004, "0 %"),
+        (-0.042, "−4.2 %"),
+        (0.193, "+19 %"),
+        (float("nan"), ""),
+    ],
+)
 def test_relative_differences_are_short_and_signed(share, text):
     assert percent(share) == text
 
@@ -87,8 +112,9 @@ def test_every_printed_cell_is_in_html_and_markdown(filled):
         html, text = tables.section_html(item), markdown.section_md(item)
         for row, column, value in item.table.cells:
             entry = grid(item).entry(row, column, Source("paper"))
-            assert float(entry.text) == pytest.approx(value * (1000 if entry.text and
-                                                      item.table.printed_unit == "ms" else 1))
+            assert float(entry.text) == pytest.approx(
+                value * (1000 if entry.text and item.table.printed_unit == "ms" else 1)
+            )
             assert f">{entry.text}<" in html and entry.text in text
 
 
@@ -97,8 +123,9 @@ def test_every_claim_and_erratum_is_shown_with_its_verdict(filled):
         html, text = tables.section_html(item), markdown.section_md(item)
         for claim in item.table.claims:
             assert claim.id in html and claim.text in text
-        assert text.count("✓") + text.count("✗") == sum(c.holds in ("yes", "no")
-                                                        for c in item.claims)
+        assert text.count("✓") + text.count("✗") == sum(
+            c.holds in ("yes", "no") for c in item.claims
+        )
         assert html.count("<b>") == len(item.table.errata)
 
 
@@ -108,54 +135,87 @@ def test_every_section_says_where_its_numbers_come_from(filled):
 
 
 def test_another_machines_numbers_are_a_column_of_their_own(filled):
-    row = LedgerRow("pearl", "table-5", "3", "CodeLlama 7&34", "decode_speed", "tok/s", "measured",
-                    "hub/x@epyc-64c/bfloat16/1", 51.5, 50.0, 53.0, 8, "measured 2026-01-01 9:00",
-                    "dilated; c 3.1")
+    row = LedgerRow(
+        "pearl",
+        "table-5",
+        "3",
+        "CodeLlama 7&34",
+        "decode_speed",
+        "tok/s",
+        "measured",
+        "hub/x@epyc-64c/bfloat16/1",
+        51.5,
+        50.0,
+        53.0,
+        8,
+        "measured 2026-01-01 9:00",
+        "dilated; c 3.1",
+    )
     other = row._replace(item="table-6", value=77.7)
     text = markdown.section_md(filled["table-5"], [row, other])
     assert "measured @ epyc-64c" in text and "51.50" in text and "77.7" not in text
     html = tables.section_html(filled["table-5"], [row])
     assert "measured @ epyc-64c" in html
     assert 'title="95 %: 50.00 .. 53.00 (n 8); dilated; c 3.1"' in html
-    assert "measured: epyc-64c/bfloat16/1, n = 8, measured 2026-01-01: hub/x (dilated)" in text
+    assert (
+        "measured: epyc-64c/bfloat16/1, n = 8, measured 2026-01-01: hub/x (dilated)"
+        in text
+    )
 
 
 def test_a_cell_that_failed_is_shown_as_failed(filled):
     item = filled["table-5"]
     row = next(r for r in item.rows if r.kind == "virtual")
     broken = SimpleNamespace(
-        table=item.table, claims=[], errors={"table-5, 2: pearl": "no <file>"},
-        rows=[r if r is not row else row._replace(value=None, note="failed: no <file>")
-              for r in item.rows])
+        table=item.table,
+        claims=[],
+        errors={"table-5, 2: pearl": "no <file>"},
+        rows=[
+            r if r is not row else row._replace(value=None, note="failed: no <file>")
+            for r in item.rows
+        ],
+    )
     html = tables.section_html(broken)
-    assert ">failed</td>" in html and "no &lt;file&gt;" in html and "no <file>" not in html
+    assert (
+        ">failed</td>" in html and "no &lt;file&gt;" in html and "no <file>" not in html
+    )
 
 
 def test_wide_tables_scroll_in_their_own_box(filled):
     for item in filled.values():
         html = tables.section_html(item)
-        assert html.count("<table") == html.count('<div class="scroll" tabindex=0><table')
+        assert html.count("<table") == html.count(
+            '<div class="scroll" tabindex=0><table'
+        )
 
 
 def test_markdown_tables_have_equal_columns(filled):
     for item in filled.values():
         for block in re.findall(r"(?:^\|.*\|\n?)+", markdown.section_md(item), re.M):
-            cells = [len(re.findall(r"(?<!\\)\|", line)) for line in block.strip().splitlines()]
+            cells = [
+                len(re.findall(r"(?<!\\)\|", line))
+                for line in block.strip().splitlines()
+            ]
             assert len(set(cells)) == 1, block
 
 
 # -- charts --------------------------------------------------------------------------------------
 def test_sweeps_mark_the_highest_of_each_line(filled):
     figure = charts.chart(filled["table-5"])
-    stars = {(t.name, t.x[list(t.marker.symbol).index("star")]) for t in figure.data
-             if t.xaxis == "x"}
+    stars = {
+        (t.name, t.x[list(t.marker.symbol).index("star")])
+        for t in figure.data
+        if t.xaxis == "x"
+    }
     assert {("paper", 3), ("virtual", 3)} == stars
 
 
 def test_charts_are_of_the_filled_kinds_and_paint_no_background(filled):
     for item in ("figure-2b", "table-1", "table-5", "theorem-2"):
         figure = charts.chart(filled[item])
-        assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
+        assert (
+            figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
+        )
         assert not EXTERNAL.search(figure.to_json())
     assert charts.chart(filled["table-15"]) is None
 
@@ -163,10 +223,17 @@ def test_charts_are_of_the_filled_kinds_and_paint_no_background(filled):
 @pytest.mark.parametrize("key", ["pearl", "dsi"])
 def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
     for table in load_paper(key).tables.values():
-        printed = {(row, column): value for row, column, value in table.cells
-                   if table.setting(row, column)["unit"] == table.unit}
-        shown = SimpleNamespace(table=table, kinds=("paper", "virtual"), figure=None,
-                                values={"paper": printed, "virtual": printed})
+        printed = {
+            (row, column): value
+            for row, column, value in table.cells
+            if table.setting(row, column)["unit"] == table.unit
+        }
+        shown = SimpleNamespace(
+            table=table,
+            kinds=("paper", "virtual"),
+            figure=None,
+            values={"paper": printed, "virtual": printed},
+        )
         if table.rows not in ("pair", "target / drafter / dataset") or not printed:
             continue
         bars = [y for bar in charts.pairs(shown).data for y in bar.y if y is not None]
@@ -175,17 +242,27 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
 
 # -- pages ---------------------------------------------------------------------------------------
 def test_no_page_names_anything_outside_its_folder(filled):
-    outputs = [output(**{"text/html": tables.section_html(item)}) for item in filled.values()]
+    outputs = [
+        output(**{"text/html": tables.section_html(item)}) for item in filled.values()
+    ]
     outputs += [plot(charts.chart(filled["table-5"]))]
     page = report.notebook_page(executed(outputs), "Title")
-    entry = report.summary(load_paper("pearl"), filled, "quick") | {"made": "2026-01-01, commit x"}
+    entry = report.summary(load_paper("pearl"), filled, "quick") | {
+        "made": "2026-01-01, commit x"
+    }
     index = report.index_page([entry], {"machine": "xeon"})
     for html in (page, index):
         assert not EXTERNAL.findall(html)
-        assert not re.findall(r"<(?:link|iframe|img|object)[^>]*(?:href|src)=.?(?!data:)", html)
+        assert not re.findall(
+            r"<(?:link|iframe|img|object)[^>]*(?:href|src)=.?(?!data:)", html
+        )
     assert re.findall(r'src="([^"]*)"', page) == ["plotly.min.js"]
     assert set(re.findall(r'href="([^"]*)"', index)) == {
-        "pearl.html", "pearl.md", "ledger.csv", "claims.csv"}
+        "pearl.html",
+        "pearl.md",
+        "ledger.csv",
+        "claims.csv",
+    }
     assert not EXTERNAL.findall(markdown.paper_md(load_paper("pearl"), filled))
 
 
@@ -199,10 +276,21 @@ def test_a_chart_becomes_data_that_cannot_end_its_script(filled):
 
 def test_widgets_give_way_to_their_picture_and_bare_ones_are_dropped():
     view = {report.WIDGET: {"model_id": "1"}}
-    page = report.notebook_page(executed([
-        output(**view, **{"image/png": "AAAA", "text/plain": "timeline of 2 runs"}),
-        output(**view, **{"text/plain": "cells: 0%"})]), "Title")
-    assert 'src="data:image/png;base64,AAAA"' in page and 'alt="timeline of 2 runs"' in page
+    page = report.notebook_page(
+        executed(
+            [
+                output(
+                    **view, **{"image/png": "AAAA", "text/plain": "timeline of 2 runs"}
+                ),
+                output(**view, **{"text/plain": "cells: 0%"}),
+            ]
+        ),
+        "Title",
+    )
+    assert (
+        'src="data:image/png;base64,AAAA"' in page
+        and 'alt="timeline of 2 runs"' in page
+    )
     assert "cells: 0%" not in page and "model_id" not in page
 
 
@@ -222,26 +310,42 @@ def test_a_page_has_a_table_of_contents_its_style_once_and_the_parameters_used(f
 
 def test_the_index_counts_cells_and_verdicts_by_kind(filled):
     entry = report.summary(load_paper("pearl"), filled, "quick")
-    assert entry["counts"]["paper"]["cells"] == sum(len(f.table.cells) for f in filled.values())
+    assert entry["counts"]["paper"]["cells"] == sum(
+        len(f.table.cells) for f in filled.values()
+    )
     found = [c for f in filled.values() for c in f.claims if c.kind == "virtual"]
     by_verdict = {k: n for k, n in entry["counts"]["virtual"].items() if k != "cells"}
     assert sum(by_verdict.values()) == len(found) and by_verdict["own no"] > 0
     assert by_verdict["n/a"] == sum(c.holds == "n/a" for c in found)
-    html = report.index_page([entry | {"made": "2026-01-01 10:00, commit abc"}], {"cpu": "<x>"})
+    html = report.index_page(
+        [entry | {"made": "2026-01-01 10:00, commit abc"}], {"cpu": "<x>"}
+    )
     assert "commit abc" in html and "quick" in html and "&lt;x&gt;" in html
 
 
 def test_folded_verdicts_say_each_source_and_count_our_own_checks_apart(filled):
     html = tables.verdicts_html(filled, "no", ("paper",))
-    broken = {(f.table.item, c.claim) for f in filled.values() for c in f.claims
-              if c.kind == "paper" and c.holds == "no"}
-    sources = [c.source for f in filled.values() for c in f.table.claims
-               if (f.table.item, c.id) in broken]
-    assert sources and all(f"<span class=small>{escape(s)}</span>" in html for s in sources)
+    broken = {
+        (f.table.item, c.claim)
+        for f in filled.values()
+        for c in f.claims
+        if c.kind == "paper" and c.holds == "no"
+    }
+    sources = [
+        c.source
+        for f in filled.values()
+        for c in f.table.claims
+        if (f.table.item, c.id) in broken
+    ]
+    assert sources and all(
+        f"<span class=small>{escape(s)}</span>" in html for s in sources
+    )
     own = sum(s.startswith(("audit", "ours")) for s in sources)
     assert 0 < own < len(sources)
-    assert (f"<summary>{len(sources)} verdicts on claims that do not hold: {len(sources) - own} on "
-            f"the paper's own, {own} on our checks</summary>") in html
+    assert (
+        f"<summary>{len(sources)} verdicts on claims that do not hold: {len(sources) - own} on "
+        f"the paper's own, {own} on our checks</summary>"
+    ) in html
 
 
 @pytest.mark.slow
@@ -251,16 +355,28 @@ def test_pages_open_offline_and_draw_their_charts(filled, tmp_path, scheme):
     from shutil import which
 
     from plotly.offline import get_plotlyjs
-    chromium = which("chromium") or which("chromium-browser") or pytest.skip("no chromium here")
+
+    chromium = (
+        which("chromium")
+        or which("chromium-browser")
+        or pytest.skip("no chromium here")
+    )
     (tmp_path / "plotly.min.js").write_text(get_plotlyjs())
-    outputs = [output(**{"text/html": tables.section_html(filled["table-1"])}),
-               plot(charts.chart(filled["table-5"]))]
-    (tmp_path / "page.html").write_text(report.notebook_page(executed(outputs), "Title"))
+    outputs = [
+        output(**{"text/html": tables.section_html(filled["table-1"])}),
+        plot(charts.chart(filled["table-5"])),
+    ]
+    (tmp_path / "page.html").write_text(
+        report.notebook_page(executed(outputs), "Title")
+    )
     asked, errors = [], []
     with browser_of() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_context(offline=True, color_scheme=scheme,
-                                   viewport={"width": 700, "height": 900}).new_page()
+        browser = driver.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"]
+        )
+        page = browser.new_context(
+            offline=True, color_scheme=scheme, viewport={"width": 700, "height": 900}
+        ).new_page()
         page.on("request", lambda r: asked.append(r.url))
         page.on("pageerror", lambda e: errors.append(str(e)))
         page.goto((tmp_path / "page.html").as_uri())

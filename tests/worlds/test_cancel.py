@@ -42,9 +42,15 @@ def target():
     return speclib.load_pair("embedded/llama-7b-70b").build("target", dilated=False)
 
 
-def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran(target):
+def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran(
+    target,
+):
     layers = target.network.config.num_hidden_layers
-    first, longer, other = tuple(range(3, 11)), tuple(range(3, 16)), (3, 4, 5, 6, 70, 71, 72)
+    first, longer, other = (
+        tuple(range(3, 11)),
+        tuple(range(3, 16)),
+        (3, 4, 5, 6, 70, 71, 72),
+    )
 
     def logits(stop: int | None, unwanted, text):
         target.reset()
@@ -63,18 +69,21 @@ def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran
         never = logits(None, None, text)
         for unwanted in (longer, other) if text is other else (longer,):
             for stop in range(layers):
-                np.testing.assert_allclose(logits(stop, unwanted, text), never, atol=1e-6)
+                np.testing.assert_allclose(
+                    logits(stop, unwanted, text), never, atol=1e-6
+                )
     assert layers > 1
 
 
 def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(target):
     from speclib.operations.operation import Request, perform
     from speclib.operations.propose import Propose
+
     layers = target.network.config.num_hidden_layers
     op, request = Propose((3, 4, 5), 6), Request(-1, Coins(), Sampler())
     whole = perform(op, target, request).value[0]
     target.reset()
-    target.stopped = After(2 * layers + 1)              # in the first layer but one of pass three
+    target.stopped = After(2 * layers + 1)  # in the first layer but one of pass three
     done = perform(op, target, request)
     target.stopped = bool
     assert done.value[0] == whole[:2] and (done.kept, done.fed) == (0, 4)
@@ -102,7 +111,9 @@ def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(devi
     for policy in ("immediate", "after-op"):
         with Processes(TOY, emulate=Latency.ratio(4, 2.0), cancel=policy) as world:
             at = begin(world).devices[device]
-            future = at.propose(world.text, 4) if device == "draft" else at.score(world.text)
+            future = (
+                at.propose(world.text, 4) if device == "draft" else at.score(world.text)
+            )
             world.cancel(future)
             event = world.end().operations[0]
             assert (event.dur < lasts) == (policy == "immediate")

@@ -20,20 +20,37 @@ def emulated():
 
 def test_emulated_tokens_and_decisions_are_those_of_the_virtual_clock(case, emulated):
     for settings in case.at(3):
-        both = [speclib.decode("x", pair=TOY, method=case.name, world=world, max_new_tokens=16,
-                               **settings) for world in (emulated, "virtual")]
-        shapes = [[(e.device, e.op, e.round, e.tokens, e.outcome, e.kept, e.fed)
-                   for e in sorted(r.trace.events, key=lambda e: e.id)] for r in both]
+        both = [
+            speclib.decode(
+                "x",
+                pair=TOY,
+                method=case.name,
+                world=world,
+                max_new_tokens=16,
+                **settings,
+            )
+            for world in (emulated, "virtual")
+        ]
+        shapes = [
+            [
+                (e.device, e.op, e.round, e.tokens, e.outcome, e.kept, e.fed)
+                for e in sorted(r.trace.events, key=lambda e: e.id)
+            ]
+            for r in both
+        ]
         assert both[0].tokens == both[1].tokens
-        assert shapes[0] == shapes[1] or case.name == "dsi"     # it goes by what comes first
+        assert (
+            shapes[0] == shapes[1] or case.name == "dsi"
+        )  # it goes by what comes first
         assert {e.clock for e in both[0].trace.events} == {"emulated"}
 
 
 def test_no_emulated_operation_is_shorter_than_its_latency(case):
     with Processes(TOY, emulate=QUICK) as world:
         for settings in case.at(4):
-            trace = speclib.decode("x", method=case.name, world=world, max_new_tokens=12,
-                                   **settings).trace
+            trace = speclib.decode(
+                "x", method=case.name, world=world, max_new_tokens=12, **settings
+            ).trace
             for event in trace.operations:
                 passes = len(event.tokens) if event.op == "propose" else 1
                 each = {"draft": 0.004, "target": 0.012}[event.device]
@@ -43,22 +60,33 @@ def test_no_emulated_operation_is_shorter_than_its_latency(case):
 def test_an_operation_that_outlasts_its_latency_is_an_overrun():
     impossible = Latency(Curve(((1, 1e-9),)), Curve(((1, 1e-9),)), "impossible")
     with Processes(TOY, emulate=impossible) as world:
-        late = speclib.decode("x", method="speculative", gamma=2, world=world, max_new_tokens=9)
+        late = speclib.decode(
+            "x", method="speculative", gamma=2, world=world, max_new_tokens=9
+        )
     with Processes(TOY, emulate=Latency.ratio(2, 0.5)) as world:
-        early = speclib.decode("x", method="speculative", gamma=2, world=world, max_new_tokens=3)
+        early = speclib.decode(
+            "x", method="speculative", gamma=2, world=world, max_new_tokens=3
+        )
     assert late.stats.overruns == late.stats.operations > 0
     assert early.stats.overruns == 0 and early.stats.operations > 0
 
 
 def test_a_prefill_that_a_paper_leaves_out_is_no_overrun():
-    with Processes(TOY, emulate=Latency(Curve(((1, 0.1),), 0.0), Curve(((1, 0.1),), 0.0))) as world:
-        plain = speclib.decode("x", method="autoregressive", world=world, max_new_tokens=2)
+    with Processes(
+        TOY, emulate=Latency(Curve(((1, 0.1),), 0.0), Curve(((1, 0.1),), 0.0))
+    ) as world:
+        plain = speclib.decode(
+            "x", method="autoregressive", world=world, max_new_tokens=2
+        )
     assert plain.stats.overruns == 0
 
 
 def test_gamma_auto_is_the_emulated_cost_ratio_and_easyspecs_that_of_its_paper():
     with Processes(TOY, emulate=Latency.ratio(4, 0.02)) as world:
         assert world.ratio == pytest.approx(4)
-        assert {method: speclib.decode("x", method=method, world=world,
-                                       max_new_tokens=4).trace.meta["gamma"]
-                for method in ("pearl", "easyspec")} == {"pearl": 4, "easyspec": 5}
+        assert {
+            method: speclib.decode(
+                "x", method=method, world=world, max_new_tokens=4
+            ).trace.meta["gamma"]
+            for method in ("pearl", "easyspec")
+        } == {"pearl": 4, "easyspec": 5}

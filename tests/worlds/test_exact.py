@@ -20,11 +20,23 @@ EXACT, FOUND = 1e-12, 1e-3
 
 def models(vocab: int, end: int | None, seed: int = 0) -> dict:
     """Unrelated draft and target; texts of ``end`` tokens or more go on with token 0."""
-    return {"draft": Random(vocab, 10 + seed, end), "target": Random(vocab, 20 + seed, end)}
+    return {
+        "draft": Random(vocab, 10 + seed, end),
+        "target": Random(vocab, 20 + seed, end),
+    }
 
 
-def error(method, vocab: int, tokens: int, *, horizon: bool = True, seed: int = 0, sampler=None,
-          eos=frozenset(), **settings) -> float:
+def error(
+    method,
+    vocab: int,
+    tokens: int,
+    *,
+    horizon: bool = True,
+    seed: int = 0,
+    sampler=None,
+    eos=frozenset(),
+    **settings,
+) -> float:
     """The largest difference between ``method``'s distribution and the target's."""
     pair = models(vocab, 1 + tokens if horizon else None, seed)
     found = outcomes(method, pair, tokens, sampler=sampler, eos=eos, **settings)
@@ -39,14 +51,18 @@ def test_the_truth_sums_to_one_and_is_the_product_of_the_rows():
     assert sum(found.values()) == pytest.approx(1, abs=EXACT) and len(found) == 27
     for output in product(range(3), repeat=3):
         rows = target.rows((0, *output[:2]), 2, sampler)
-        assert found[output] == pytest.approx(np.prod(rows[range(3), output]), abs=EXACT)
+        assert found[output] == pytest.approx(
+            np.prod(rows[range(3), output]), abs=EXACT
+        )
 
 
 def test_the_truth_stops_at_eos_and_only_there():
     found = truth(Random(3, 4), 3, eos=frozenset({2}))
     assert sum(found.values()) == pytest.approx(1, abs=EXACT)
     assert all((len(o) == 3 or o[-1] == 2) and 2 not in o[:-1] for o in found)
-    assert found[2,] == pytest.approx(Random(3, 4).rows((0,), 0, Sampler(1.0))[0, 2], abs=EXACT)
+    assert found[2,] == pytest.approx(
+        Random(3, 4).rows((0,), 0, Sampler(1.0))[0, 2], abs=EXACT
+    )
 
 
 def test_the_enumerator_agrees_with_sampling():
@@ -59,12 +75,16 @@ def test_the_enumerator_agrees_with_sampling():
         world.begin((0,), sampler=Sampler(1.0), coins=Coins(seed), limit=3)
         speculative(world, 2)
         counts[world.text[1:]] = counts.get(world.text[1:], 0) + 1
-    assert all(abs(counts.get(o, 0) - runs * p) < 4.5 * (runs * p * (1 - p)) ** 0.5
-               for o, p in found.items())
+    assert all(
+        abs(counts.get(o, 0) - runs * p) < 4.5 * (runs * p * (1 - p)) ** 0.5
+        for o, p in found.items()
+    )
 
 
 # -- losslessness ---------------------------------------------------------------------------------
-@pytest.mark.parametrize("gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.slow)], ids=str
+)
 def test_three_tokens_of_three_kinds_have_the_targets_distribution(case, gammas):
     for settings in case.at(*gammas):
         assert error(case.method, 3, 3, **settings) < EXACT, settings
@@ -76,19 +96,35 @@ def test_longer_outputs_of_two_kinds_have_the_targets_distribution(case, tokens)
         assert error(case.method, 2, tokens, seed=tokens, **settings) < EXACT, settings
 
 
-@pytest.mark.parametrize("sampler", [Sampler(0.0), Sampler(0.5), Sampler(3.0), Sampler(1.5, 2),
-                                     Sampler(1.0, 0, 0.8), Sampler(0.7, 2, 0.9)], ids=str)
-@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        Sampler(0.0),
+        Sampler(0.5),
+        Sampler(3.0),
+        Sampler(1.5, 2),
+        Sampler(1.0, 0, 0.8),
+        Sampler(0.7, 2, 0.9),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.slow)], ids=str
+)
 def test_samplers_shape_both_distributions_and_lose_nothing(case, sampler, seeds):
     for settings in case.at(1, 2):
         for seed in seeds:
-            assert error(case.method, 3, 3, seed=seed, sampler=sampler, **settings) < EXACT
+            assert (
+                error(case.method, 3, 3, seed=seed, sampler=sampler, **settings) < EXACT
+            )
 
 
 @pytest.mark.parametrize("eos", [0, 1])
 def test_an_end_token_cuts_as_it_does_in_plain_decoding(case, eos):
     for settings in case.at(1, 2, 3):
-        assert error(case.method, 2, 4, eos=frozenset({eos}), **settings) < EXACT, settings
+        assert error(case.method, 2, 4, eos=frozenset({eos}), **settings) < EXACT, (
+            settings
+        )
 
 
 def test_drafting_beyond_the_end_of_the_output_changes_nothing(case):
@@ -103,7 +139,12 @@ def test_float32_distributions_lose_nothing_but_rounding(case):
 
     pair = {"draft": Float32(3, 1, 4), "target": Float32(3, 2, 4)}
     for settings in case.at(2):
-        assert distance(outcomes(case.method, pair, 3, **settings), truth(pair["target"], 3)) < 1e-6
+        assert (
+            distance(
+                outcomes(case.method, pair, 3, **settings), truth(pair["target"], 3)
+            )
+            < 1e-6
+        )
 
 
 # -- planted bugs ---------------------------------------------------------------------------------
@@ -134,9 +175,12 @@ def reused_coin(world, run, **settings):
 
 def one_coin_for_two_roles(world, gamma):
     """The coin that rejects also draws the replacement."""
+
     class Shared(Collide):
         def choose(self, dist, position, role, index=0):
-            return self.coins.choose(dist, position, "accept" if role == "residual" else role)
+            return self.coins.choose(
+                dist, position, "accept" if role == "residual" else role
+            )
 
     world.coins = Shared(world.coins)
     speculative(world, gamma)
@@ -150,7 +194,8 @@ def untested_first_token(world, gamma):
         window = window or world.wait(world.draft.propose(world.text, gamma))
         draft, rows = world.all(
             world.draft.propose(world.text + ids(window), gamma),
-            world.target.score(world.text + ids(window), last=gamma - 1))
+            world.target.score(world.text + ids(window), last=gamma - 1),
+        )
         world.commit(ids(window[:1]))
         verdict = verify(world, window[1:], rows[:-1])
         world.commit(verdict.tokens)
@@ -175,7 +220,9 @@ def residual_ignored(world, draft, rows):
     n = len(verdict.accepted)
     if n == len(draft):
         return verdict
-    return Verdict(verdict.accepted, (world.coins.choose(rows[n], len(world.text) + n, "target"),))
+    return Verdict(
+        verdict.accepted, (world.coins.choose(rows[n], len(world.text) + n, "target"),)
+    )
 
 
 def stale_q(world, draft, rows):
@@ -188,7 +235,9 @@ def stale_q(world, draft, rows):
             choice = world.coins.choose(residual(p, d.q), position, "residual")
             return Verdict(accepted, (choice,))
         accepted += (d.token,)
-    return Verdict(accepted, (world.coins.choose(rows[-1], len(world.text) + i + 1, "target"),))
+    return Verdict(
+        accepted, (world.coins.choose(rows[-1], len(world.text) + i + 1, "target"),)
+    )
 
 
 def a_row_late(world, draft, rows):
@@ -196,7 +245,9 @@ def a_row_late(world, draft, rows):
     return verify(world, draft, rows[1:])
 
 
-@pytest.mark.parametrize("bug", [bonus_from_the_wrong_row, residual_ignored, stale_q, a_row_late])
+@pytest.mark.parametrize(
+    "bug", [bonus_from_the_wrong_row, residual_ignored, stale_q, a_row_late]
+)
 def test_a_planted_bug_in_verification_is_found(bug):
     assert error(planted, 3, 3, gamma=2, test=verify) < EXACT
     assert error(planted, 3, 3, gamma=2, test=bug) > FOUND
@@ -211,7 +262,9 @@ def test_a_coin_for_two_roles_is_found():
 
 
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
-def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(name, monkeypatch):
+def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
+    name, monkeypatch
+):
     """Positions 1 and 2, then 3 and 4, share a coin: a published collision cost 0.041."""
     settings = {"run": METHODS[name], "gamma": 3}
     assert error(reused_coin, 2, 4, **settings) > FOUND

@@ -32,18 +32,25 @@ from speclib.data.pairs import ModelSpec, Pair
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import DeviceLost
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, limits memory")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="reads /proc, limits memory"
+)
 
 TOY = speclib.load_pair("toy")
-EXPECTED = speclib.decode("x", pair=TOY, method="autoregressive", world="virtual").tokens
-SWIFT = Latency(Curve(((1, 0.002), (1001, 1.002))), Curve(((1, 0.006), (1001, 1.006))), "swift")
-LONG = (0,) * 2000          # a text whose first operation takes SWIFT two seconds
+EXPECTED = speclib.decode(
+    "x", pair=TOY, method="autoregressive", world="virtual"
+).tokens
+SWIFT = Latency(
+    Curve(((1, 0.002), (1001, 1.002))), Curve(((1, 0.006), (1001, 1.006))), "swift"
+)
+LONG = (0,) * 2000  # a text whose first operation takes SWIFT two seconds
 DEVICES = ["draft", "target"]
 
 
 def run(world, tokens: int = 64, **settings):
-    return speclib.decode("x", world=world, method="pearl", gamma=3, max_new_tokens=tokens,
-                          **settings)
+    return speclib.decode(
+        "x", world=world, method="pearl", gamma=3, max_new_tokens=tokens, **settings
+    )
 
 
 def begin(world, text=(0,)) -> None:
@@ -55,7 +62,7 @@ def pids(world) -> dict[str, int]:
 
 
 def kill(world, device: str) -> None:
-    with contextlib.suppress(KeyError):             # lost already
+    with contextlib.suppress(KeyError):  # lost already
         os.kill(pids(world)[device], signal.SIGKILL)
 
 
@@ -75,8 +82,11 @@ def stat(process: int) -> list[str]:
 
 def those(field: int, of: int) -> list[int]:
     """Living processes whose field of ``stat`` is ``of``: 1 for children, 3 for a session."""
-    return [int(p.name) for p in Path("/proc").glob("[0-9]*")
-            if (found := stat(int(p.name)))[field] == str(of) and found[0] != "Z"]
+    return [
+        int(p.name)
+        for p in Path("/proc").glob("[0-9]*")
+        if (found := stat(int(p.name)))[field] == str(of) and found[0] != "Z"
+    ]
 
 
 def server(world) -> int:
@@ -91,7 +101,9 @@ def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
             run(world, 8)
     assert run(world).tokens == EXPECTED
     now = pids(world)
-    assert set(now) == set(DEVICES) and gone(set(before.values()) - set(now.values()), 2)
+    assert set(now) == set(DEVICES) and gone(
+        set(before.values()) - set(now.values()), 2
+    )
 
 
 @pytest.fixture
@@ -111,6 +123,7 @@ def while_it_is_built(world, device):
         while device not in world._workers:
             time.sleep(0.0002)
         kill(world, device)
+
     after(0, strike)
     run(world)
 
@@ -140,11 +153,22 @@ def amid_an_operation(world, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("act", [while_it_is_built, while_idle, right_before_begin,
-                                 between_operations, amid_an_operation], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "act",
+    [
+        while_it_is_built,
+        while_idle,
+        right_before_begin,
+        between_operations,
+        amid_an_operation,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_a_killed_worker_is_named_within_two_seconds_and_replaced(world, act, device):
     before, begun = pids(world), time.monotonic()
-    with pytest.raises(DeviceLost, match=f"device '{device}' of pair 'toy' was lost.*code -9"):
+    with pytest.raises(
+        DeviceLost, match=f"device '{device}' of pair 'toy' was lost.*code -9"
+    ):
         act(world, device)
     assert time.monotonic() - begun < 2
     recovers(world, before)
@@ -158,6 +182,7 @@ def test_a_worker_killed_at_the_end_costs_the_finished_output_nothing(world, dev
         written.extend(tokens)
         if len(written) == 64:
             kill(world, device)
+
     assert run(world, on_commit=end).tokens == tuple(written) == EXPECTED
     assert time.monotonic() - begun < 2
     recovers(world, before, noticed=False)
@@ -186,14 +211,16 @@ def strike_at_random(world, seed: int) -> None:
     except DeviceLost as error:
         assert f"device {device!r}" in str(error)
         noticed = True
-    assert time.monotonic() - begun < 2.3           # the delay, and two seconds
+    assert time.monotonic() - begun < 2.3  # the delay, and two seconds
     if not noticed:
-        time.sleep(0.3)                             # the strike may still be to come
+        time.sleep(0.3)  # the strike may still be to come
     recovers(world, before, noticed)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.slow if s > 2 else ())
-                                  for s in range(50)])
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(s, marks=pytest.mark.slow if s > 2 else ()) for s in range(50)],
+)
 def test_a_worker_killed_at_any_time_costs_one_request(world, seed):
     strike_at_random(world, seed)
 
@@ -201,7 +228,7 @@ def test_a_worker_killed_at_any_time_costs_one_request(world, seed):
 def test_a_killed_fork_server_is_replaced(world):
     before = pids(world)
     os.kill(server(world), signal.SIGKILL)
-    with contextlib.suppress(DeviceLost):           # its workers seem lost, though they answer
+    with contextlib.suppress(DeviceLost):  # its workers seem lost, though they answer
         assert run(world).tokens == EXPECTED
     recovers(world, before, noticed=False)
 
@@ -241,6 +268,7 @@ def test_a_worker_that_hangs_while_it_is_built_is_stopped_in_time(world, device)
             time.sleep(0.0002)
         hung.append(pids(world)[device])
         os.kill(hung[0], signal.SIGSTOP)
+
     after(0, stop)
     begun = time.monotonic()
     with pytest.raises(DeviceLost, match=f"{device}.*0.5 s.*larger start_timeout"):
@@ -262,32 +290,47 @@ def test_closing_does_not_wait_for_workers_that_hang():
 # -- memory, numbers, methods ---------------------------------------------------------------------
 def size(process: int) -> int:
     """Bytes of address space."""
-    return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * resource.getpagesize()
+    return (
+        int(Path(f"/proc/{process}/statm").read_text().split()[0])
+        * resource.getpagesize()
+    )
 
 
 def test_an_operation_that_finds_no_memory_says_what_to_do_and_the_world_goes_on():
-    wide = Pair(target=ModelSpec(model="toy", vocab=2000),
-                draft=ModelSpec(model="toy", vocab=2000, alpha=0.9), name="wide")
+    wide = Pair(
+        target=ModelSpec(model="toy", vocab=2000),
+        draft=ModelSpec(model="toy", vocab=2000, alpha=0.9),
+        name="wide",
+    )
     with Processes(wide) as world:
         target, text = pids(world)["target"], (0,) * 8000
         free = resource.prlimit(target, resource.RLIMIT_AS, (size(target) + 2**24, -1))
         begin(world, text)
-        with pytest.raises(DeviceLost, match="'target' failed in score.*emory.*smaller model"):
-            world.wait(world.target.score(text, 7000))          # 112 MB of rows, 16 are left
+        with pytest.raises(
+            DeviceLost, match="'target' failed in score.*emory.*smaller model"
+        ):
+            world.wait(world.target.score(text, 7000))  # 112 MB of rows, 16 are left
         resource.prlimit(target, resource.RLIMIT_AS, free)
         begin(world, text)
-        assert np.array_equal(world.wait(world.target.score(text, 3)).sum(1), np.ones(4))
+        assert np.array_equal(
+            world.wait(world.target.score(text, 3)).sum(1), np.ones(4)
+        )
         assert pids(world)["target"] == target
 
 
 def test_a_model_that_does_not_fit_in_memory_says_what_to_do():
-    huge = Pair(target=ModelSpec(model="toy", context=1 << 26),  # its script: 512 MB
-                draft=ModelSpec(model="toy", alpha=0.9), name="huge")
+    huge = Pair(
+        target=ModelSpec(model="toy", context=1 << 26),  # its script: 512 MB
+        draft=ModelSpec(model="toy", alpha=0.9),
+        name="huge",
+    )
     with Processes(TOY) as world:
         parent = server(world)
         free = resource.prlimit(parent, resource.RLIMIT_AS, (size(parent) + 2**27, -1))
         try:
-            with pytest.raises(DeviceLost, match="'target' could not build 'huge'.*emory.*smaller"):
+            with pytest.raises(
+                DeviceLost, match="'target' could not build 'huge'.*emory.*smaller"
+            ):
                 Processes(huge)
         finally:
             resource.prlimit(parent, resource.RLIMIT_AS, free)
@@ -296,16 +339,29 @@ def test_a_model_that_does_not_fit_in_memory_says_what_to_do():
 
 
 def test_weights_that_are_not_numbers_are_reported(tmp_path):
-    torch, files = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
-    folder = shutil.copytree(speclib.paths.DATA / "models" / "draft-fair", tmp_path / "unsound")
+    torch, files = (
+        pytest.importorskip("torch"),
+        pytest.importorskip("safetensors.torch"),
+    )
+    folder = shutil.copytree(
+        speclib.paths.DATA / "models" / "draft-fair", tmp_path / "unsound"
+    )
     weights = files.load_file(folder / "model.safetensors")
     weights["model.norm.weight"][0] = torch.nan
     files.save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with Processes(speclib.pair(target="zoo/target", draft=str(folder))) as world:
-        with pytest.raises(DeviceLost, match="'draft' failed in propose.*NaN.*try dtype"):
+        with pytest.raises(
+            DeviceLost, match="'draft' failed in propose.*NaN.*try dtype"
+        ):
             run(world, 8)
-        assert len(speclib.decode("x", world=world, method="autoregressive",
-                                  max_new_tokens=8).tokens) == 8
+        assert (
+            len(
+                speclib.decode(
+                    "x", world=world, method="autoregressive", max_new_tokens=8
+                ).tokens
+            )
+            == 8
+        )
 
 
 def test_a_method_that_raises_leaves_the_world_usable(world):
@@ -315,6 +371,7 @@ def test_a_method_that_raises_leaves_the_world_usable(world):
         world.draft.propose(world.text, 3)
         world.target.score(world.text)
         raise ZeroDivisionError
+
     begin(world)
     with pytest.raises(ZeroDivisionError):
         fails(world)
@@ -323,11 +380,21 @@ def test_a_method_that_raises_leaves_the_world_usable(world):
 
 
 # -- an interrupt ---------------------------------------------------------------------------------
-WATCHED = {str(Path(speclib.__file__).parent / f"{name}.py")
-           for name in ("worlds/world", "worlds/processes", "worlds/worker_process",
-                        "decoding/decode")} | {connection.__file__}
+WATCHED = {
+    str(Path(speclib.__file__).parent / f"{name}.py")
+    for name in (
+        "worlds/world",
+        "worlds/processes",
+        "worlds/worker_process",
+        "decoding/decode",
+    )
+} | {connection.__file__}
 
-UNSAFE = ("__del__", "close", "_close")     # multiprocessing's own: what is half closed is lost
+UNSAFE = (
+    "__del__",
+    "close",
+    "_close",
+)  # multiprocessing's own: what is half closed is lost
 
 
 def interrupted(world, line: int) -> bool:
@@ -345,6 +412,7 @@ def interrupted(world, line: int) -> bool:
             sys.settrace(None)
             raise KeyboardInterrupt
         return trace
+
     before = sys.gettrace()
     sys.settrace(trace)
     try:
@@ -377,7 +445,10 @@ def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
 
 
 def test_interrupts_at_random_times_leave_the_world_usable():
-    chance, usual = random.Random(0), signal.signal(signal.SIGALRM, signal.default_int_handler)
+    chance, usual = (
+        random.Random(0),
+        signal.signal(signal.SIGALRM, signal.default_int_handler),
+    )
     try:
         with Processes(TOY, timeout=5) as world:
             for _ in range(30):
@@ -408,16 +479,23 @@ SCRIPT = """
     print("busy", flush=True)
     {then}
 """
-CASES = {"computing": ("toy, None, 100_000", "world.wait(asked[0])"),
-         "waiting": ("toy, Latency.ratio(1, 30), 1", "world.wait(asked[0])"),
-         "hung": ("toy, None, 1", "[os.kill(w.process.pid, signal.SIGSTOP)"
-                                  " for w in world._workers.values()]; signal.pause()"),
-         "torch": ("load_pair('embedded/llama-7b-70b'), None, 1500", "world.wait(asked[0])")}
+CASES = {
+    "computing": ("toy, None, 100_000", "world.wait(asked[0])"),
+    "waiting": ("toy, Latency.ratio(1, 30), 1", "world.wait(asked[0])"),
+    "hung": (
+        "toy, None, 1",
+        "[os.kill(w.process.pid, signal.SIGSTOP)"
+        " for w in world._workers.values()]; signal.pause()",
+    ),
+    "torch": ("load_pair('embedded/llama-7b-70b'), None, 1500", "world.wait(asked[0])"),
+}
 
 
 # A session of its own that hears interrupts, even if these tests run in a shell's background.
-OWN = {"start_new_session": True,
-       "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+OWN = {
+    "start_new_session": True,
+    "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+}
 
 
 @pytest.fixture
@@ -431,10 +509,17 @@ def script(folder: Path, name: str) -> subprocess.Popen:
     """A process of its own session, whose temporary files go to ``folder``/tmp."""
     case, then = CASES[name]
     (folder / "tmp").mkdir()
-    (folder / "script.py").write_text(textwrap.dedent(SCRIPT).format(case=case, then=then))
-    process = subprocess.Popen([sys.executable, folder / "script.py"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, **OWN,
-                               env=os.environ | {"TMPDIR": str(folder / "tmp")})
+    (folder / "script.py").write_text(
+        textwrap.dedent(SCRIPT).format(case=case, then=then)
+    )
+    process = subprocess.Popen(
+        [sys.executable, folder / "script.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **OWN,
+        env=os.environ | {"TMPDIR": str(folder / "tmp")},
+    )
     assert process.stdout.readline() == "started\n"
     return process
 
@@ -446,24 +531,28 @@ def end(process: subprocess.Popen, sig: signal.Signals) -> str:
     begun = time.monotonic()
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
     while living := those(3, process.pid):
-        ending = {process.pid, *those(1, process.pid)} if process.poll() is None else set()
+        ending = (
+            {process.pid, *those(1, process.pid)} if process.poll() is None else set()
+        )
         assert time.monotonic() - begun < (10 if set(living) <= ending else 2), [
-            Path(f"/proc/{p}/cmdline").read_text() for p in living]
+            Path(f"/proc/{p}/cmdline").read_text() for p in living
+        ]
         time.sleep(0.02)
     assert not list(Path("/dev/shm").glob(f"pym-{process.pid}-*"))
     return process.communicate(timeout=10)[1]
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("name", ["computing", "waiting",
-                                  pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["computing", "waiting", pytest.param("torch", marks=pytest.mark.slow)]
+)
 def test_nothing_outlives_a_stopped_parent(tmp_path, name, sig):
     process = script(tmp_path, name)
     assert process.stdout.readline() == "busy\n"
     time.sleep(0.2)
-    assert len(those(3, process.pid)) >= 4              # itself, the fork server, two workers
+    assert len(those(3, process.pid)) >= 4  # itself, the fork server, two workers
     said = end(process, sig)
-    assert said.count("Traceback") == (sig == signal.SIGINT), said      # the script's own
+    assert said.count("Traceback") == (sig == signal.SIGINT), said  # the script's own
     assert not list((tmp_path / "tmp").glob("pymp-*"))
 
 
@@ -475,10 +564,20 @@ def test_a_script_ends_though_its_workers_hang(tmp_path):
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("name, seed", [("computing", 0), *(
-    pytest.param(name, seed, marks=pytest.mark.slow)
-    for name in ("computing", "torch") for seed in range(1, 9))])
-def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(tmp_path, name, seed, sig):
+@pytest.mark.parametrize(
+    "name, seed",
+    [
+        ("computing", 0),
+        *(
+            pytest.param(name, seed, marks=pytest.mark.slow)
+            for name in ("computing", "torch")
+            for seed in range(1, 9)
+        ),
+    ],
+)
+def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(
+    tmp_path, name, seed, sig
+):
     process = script(tmp_path, name)
     time.sleep(random.Random(seed).uniform(0, 0.5 if name == "computing" else 8))
     end(process, sig)
@@ -488,7 +587,7 @@ def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(tmp_path,
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_fork_server_amid_the_import_of_torch_ends_with_its_parent(tmp_path, sig):
     process = script(tmp_path, "torch")
-    while len(those(3, process.pid)) < 3:               # itself, a resource tracker, the server
+    while len(those(3, process.pid)) < 3:  # itself, a resource tracker, the server
         time.sleep(0.01)
-    time.sleep(0.3)                                     # Python has started
+    time.sleep(0.3)  # Python has started
     assert end(process, sig).count("Traceback") == (sig == signal.SIGINT)

@@ -34,7 +34,9 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
+    )
     return not state.stdout.strip().startswith("Z") and bool(state.stdout.strip())
 
 
@@ -49,23 +51,40 @@ def gone(pids, patience: float = 10.0) -> bool:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", speclib.METHODS)
-def test_lock_step_methods_give_the_same_tokens_in_every_world(world, method, temperature):
-    settings = {"pair": TOY, "method": method, "temperature": temperature, "seed": 5,
-                **({"gamma": 3} if takes_gamma(method) else {})}
+def test_lock_step_methods_give_the_same_tokens_in_every_world(
+    world, method, temperature
+):
+    settings = {
+        "pair": TOY,
+        "method": method,
+        "temperature": temperature,
+        "seed": 5,
+        **({"gamma": 3} if takes_gamma(method) else {}),
+    }
     real = speclib.decode("x", world=world, **settings)
     virtual = speclib.decode("x", world="virtual", **settings)
     assert real.tokens == virtual.tokens and len(real.tokens) == 64
-    assert real.trace.meta["clock"] == "measured" and virtual.trace.meta["clock"] == "virtual"
+    assert (
+        real.trace.meta["clock"] == "measured"
+        and virtual.trace.meta["clock"] == "virtual"
+    )
 
 
 def test_a_device_does_one_thing_at_a_time_and_draft_and_target_overlap(world):
-    trace = speclib.decode("x", world=world, method="pearl", gamma=4, max_new_tokens=200).trace
+    trace = speclib.decode(
+        "x", world=world, method="pearl", gamma=4, max_new_tokens=200
+    ).trace
     for device in trace.devices:
         events = sorted(e for e in trace.operations if e.device == device)
-        assert all(a.ts + a.dur <= b.ts for a, b in zip(events, events[1:], strict=False))
+        assert all(
+            a.ts + a.dur <= b.ts for a, b in zip(events, events[1:], strict=False)
+        )
     targets = {e.round: e for e in trace.operations if e.device == "target"}
-    overlaps = sum(e.ts < targets[e.round].ts + targets[e.round].dur
-                   for e in trace.operations if e.op == "propose" and e.round in targets)
+    overlaps = sum(
+        e.ts < targets[e.round].ts + targets[e.round].dur
+        for e in trace.operations
+        if e.op == "propose" and e.round in targets
+    )
     assert overlaps > 0
 
 
@@ -89,7 +108,10 @@ def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
         with pytest.raises(DeviceLost, match="draft.*exit code -9"):
             speclib.decode("x", world=world, method="speculative", gamma=3)
         assert time.monotonic() - begun < 2
-        assert len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens) == 64
+        assert (
+            len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens)
+            == 64
+        )
 
 
 # -- several target servers -----------------------------------------------------------------------
@@ -102,7 +124,7 @@ class AnyTime:
         self.random = random.Random(seed)
 
     def seconds(self, device, op, kept, fed) -> float:
-        self.random.seed(f"{self.random.random()}{device}")     # servers differ
+        self.random.seed(f"{self.random.random()}{device}")  # servers differ
         return self.random.choice((0.0, 0.001, 0.002, 0.006, 0.015))
 
 
@@ -116,11 +138,17 @@ def overtaken(trace) -> int:
 @pytest.mark.parametrize("servers", [1, 2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel):
     late = caught_up = 0
-    with Processes(TOY, servers=servers, cancel=cancel, emulate=AnyTime(servers)) as world:
+    with Processes(
+        TOY, servers=servers, cancel=cancel, emulate=AnyTime(servers)
+    ) as world:
         for seed, lookahead in product(range(2), (1, 2, 5)):
             how = {"max_new_tokens": 24, "temperature": float(seed), "seed": seed}
-            ours = speclib.decode("x", world=world, method="dsi", lookahead=lookahead, **how)
-            plain = speclib.decode("x", pair=TOY, world="virtual", method="autoregressive", **how)
+            ours = speclib.decode(
+                "x", world=world, method="dsi", lookahead=lookahead, **how
+            )
+            plain = speclib.decode(
+                "x", pair=TOY, world="virtual", method="autoregressive", **how
+            )
             assert ours.tokens == plain.tokens and len(ours.tokens) == 24
             late += overtaken(ours.trace)
             caught_up += ours.stats.caught_up
@@ -130,8 +158,9 @@ def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel)
 def killed(*devices, servers: int = 3):
     """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and DSI again.
     Only four servers keep up with its drafter: all there are have work, on a slow machine too."""
-    with Processes(TOY, servers=servers, cancel="immediate",
-                   emulate=Latency.ratio(4, 0.04)) as world:
+    with Processes(
+        TOY, servers=servers, cancel="immediate", emulate=Latency.ratio(4, 0.04)
+    ) as world:
         heard = []
 
         def kill(tokens):
@@ -146,19 +175,24 @@ def killed(*devices, servers: int = 3):
         except DeviceLost as error:
             hurt = error
         again = speclib.decode("x", **how)
-    plain = speclib.decode("x", pair=TOY, world="virtual", method="autoregressive",
-                           max_new_tokens=40)
+    plain = speclib.decode(
+        "x", pair=TOY, world="virtual", method="autoregressive", max_new_tokens=40
+    )
     assert again.tokens == plain.tokens and not any(e.lost for e in again.trace.events)
     return hurt, plain
 
 
 @pytest.mark.parametrize("device", ["target", "target-2", "target-3", "draft"])
-def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_shows_it(device):
+def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_shows_it(
+    device,
+):
     hurt, plain = killed(device)
     assert hurt.tokens == plain.tokens
     lost = [e for e in hurt.trace.operations if e.lost]
     assert [e.device for e in lost] == [device]
-    assert not any(e.ts > lost[0].end for e in hurt.trace.operations if e.device == device)
+    assert not any(
+        e.ts > lost[0].end for e in hurt.trace.operations if e.device == device
+    )
     assert any(e.ts > lost[0].end for e in hurt.trace.operations)
 
 
@@ -168,12 +202,23 @@ def test_with_every_target_killed_dsi_ends_and_names_one():
 
 
 def test_further_servers_take_the_cores_after_the_targets_and_gpus_must_be_named():
-    place = TOY.place.model_copy(update={"target": ("core:1",), "servers": (("core:5",),)})
-    assert [place.of("target", i) for i in range(3)] == [("core:1",), ("core:5",), ("core:3",)]
+    place = TOY.place.model_copy(
+        update={"target": ("core:1",), "servers": (("core:5",),)}
+    )
+    assert [place.of("target", i) for i in range(3)] == [
+        ("core:1",),
+        ("core:5",),
+        ("core:3",),
+    ]
     assert place.of("draft") == TOY.place.draft
-    gpus = TOY.model_copy(update={"place": place.model_copy(
-        update={"target": ("cuda:0",), "servers": ()})})
-    with pytest.raises(speclib.SpeclibError, match="target-2 has no place.*place.servers"):
+    gpus = TOY.model_copy(
+        update={
+            "place": place.model_copy(update={"target": ("cuda:0",), "servers": ()})
+        }
+    )
+    with pytest.raises(
+        speclib.SpeclibError, match="target-2 has no place.*place.servers"
+    ):
         Processes(gpus, servers=2)
 
 
@@ -206,8 +251,13 @@ def script(tmp_path, end: str) -> subprocess.Popen:
     """A script without a ``__main__`` guard that opens a world and then does ``end``."""
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SCRIPT).format(end=end))
-    return subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True,
-                            stderr=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, path],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def test_a_script_without_a_main_guard_works_and_leaves_nothing(tmp_path):
@@ -224,18 +274,22 @@ def test_no_worker_outlives_a_stopped_parent(tmp_path, sig):
     pids = [int(p) for p in process.stdout.readline().split()]
     assert process.stdout.readline().strip() == "64"
     if sig == signal.SIGINT:
-        os.killpg(process.pid, sig)          # a terminal and Jupyter signal the whole group
+        os.killpg(process.pid, sig)  # a terminal and Jupyter signal the whole group
     else:
         process.send_signal(sig)
     process.wait(timeout=30)
     assert gone(pids)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no CPU affinity on this system")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="no CPU affinity on this system"
+)
 def test_a_core_place_pins_its_worker():
     place = TOY.place.model_copy(update={"draft": ("core:0",), "target": ("core:1",)})
     with Processes(TOY.model_copy(update={"place": place})) as world:
-        cores = {n: os.sched_getaffinity(w.process.pid) for n, w in world._workers.items()}
+        cores = {
+            n: os.sched_getaffinity(w.process.pid) for n, w in world._workers.items()
+        }
     allowed = sorted(os.sched_getaffinity(0))
     assert cores == {"draft": {allowed[0]}, "target": {allowed[1 % len(allowed)]}}
 
@@ -246,8 +300,12 @@ def test_a_temporary_folder_with_too_long_a_path_is_named(tmp_path):
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     code = "import speclib; speclib.Processes(speclib.load_pair('toy'))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                         env=os.environ | {"TMPDIR": str(folder)})
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(folder)},
+    )
     said = ran.stderr.splitlines()[-1]
     assert f"SpeclibError: TMPDIR, {folder}, has {len(str(folder))} bytes" in said
     assert said.endswith("give one with at most 70, as in TMPDIR=/tmp")
@@ -258,7 +316,14 @@ def test_the_longest_temporary_folder_that_the_message_allows_works():
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         folder = Path(str(Path(short, "x" * 70))[:70])
         folder.mkdir()
-        ran = subprocess.run([sys.executable, "-c", "import speclib; speclib.Processes("
-                              "speclib.load_pair('toy')).close()"], capture_output=True, text=True,
-                             env=os.environ | {"TMPDIR": str(folder)})
+        ran = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import speclib; speclib.Processes(speclib.load_pair('toy')).close()",
+            ],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"TMPDIR": str(folder)},
+        )
     assert ran.returncode == 0, ran.stderr

@@ -52,7 +52,9 @@ class Given:
 
 
 def still(durations=(1.0,) * 100, cancel="immediate", devices=DEVICES) -> Virtual:
-    world = Virtual({name: Still() for name in devices}, Given(durations), cancel=cancel)
+    world = Virtual(
+        {name: Still() for name in devices}, Given(durations), cancel=cancel
+    )
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
     return world
 
@@ -68,7 +70,9 @@ def program(seed: int, ties: bool, cancels: bool) -> list[tuple]:
     multiples of 2**-20, so that sums are exact; few and small ones make ties, zeros included."""
     draw, statements, dead = random.Random(seed), [], set()
     for i in range(40):
-        seconds = draw.randrange(4) / 4 if ties else draw.randrange(1, 1 << 24) / (1 << 20)
+        seconds = (
+            draw.randrange(4) / 4 if ties else draw.randrange(1, 1 << 24) / (1 << 20)
+        )
         statements.append(("submit", draw.choice(DEVICES), seconds))
         alive = [j for j in range(i + 1) if j not in dead]
         chance = draw.random()
@@ -120,11 +124,14 @@ def run_simpy(statements, cancel) -> tuple[dict, list[float]]:
                 continue
             if what == "cancel":
                 [stops[i].succeed() for i in args[0] if not stops[i].triggered]
-                for _ in range(4):          # release, grant and start are events of this instant
+                for _ in range(
+                    4
+                ):  # release, grant and start are events of this instant
                     yield env.timeout(0)
             else:
                 yield getattr(env, {"all": "all_of", "first": "any_of"}[what])(
-                    [jobs[i] for i in args[0]])
+                    [jobs[i] for i in args[0]]
+                )
             woken.append(env.now)
 
     env.process(controller())
@@ -136,7 +143,9 @@ def run_simpy(statements, cancel) -> tuple[dict, list[float]]:
 def test_operations_start_and_end_as_in_simpy(ties):
     for seed in range(150):
         statements = program(seed, ties, cancels=False)
-        assert run_here(statements, "after-op") == run_simpy(statements, "after-op"), seed
+        assert run_here(statements, "after-op") == run_simpy(statements, "after-op"), (
+            seed
+        )
 
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
@@ -149,7 +158,9 @@ def test_cancelled_operations_free_their_devices_as_in_simpy(cancel):
 # -- order, cancelling, mistakes ------------------------------------------------------------------
 def test_equal_deadlines_end_in_the_order_of_starting():
     world = still()
-    futures = [world.submit(name, Score((i,))) for i, name in enumerate(reversed(DEVICES))]
+    futures = [
+        world.submit(name, Score((i,))) for i, name in enumerate(reversed(DEVICES))
+    ]
     assert world.first(*reversed(futures)) is futures[0]
     world.all(*futures)
     assert [e.id for e in world.end().operations] == [0, 1, 2, 3]
@@ -158,25 +169,37 @@ def test_equal_deadlines_end_in_the_order_of_starting():
 def test_a_queue_is_first_come_first_served():
     world = still([2.0, 0.5, 0.25])
     world.all(*(world.submit("target", Score((i,))) for i in range(3)))
-    assert times(world.end()) == {0: ("target", 0, 2), 1: ("target", 2, 0.5),
-                                  2: ("target", 2.5, 0.25)}
+    assert times(world.end()) == {
+        0: ("target", 0, 2),
+        1: ("target", 2, 0.5),
+        2: ("target", 2.5, 0.25),
+    }
 
 
 @pytest.mark.parametrize("cancel, end", [("immediate", 1.0), ("after-op", 5.0)])
 def test_cancelling_frees_the_device_at_once_or_when_its_operation_ends(cancel, end):
     world = still([5.0, 1.0, 3.0], cancel)
-    running, other = world.submit("target", Score((0,))), world.submit("draft", Score((1,)))
+    running, other = (
+        world.submit("target", Score((0,))),
+        world.submit("draft", Score((1,))),
+    )
     queued = world.submit("target", Score((2,)))
     assert world.first(other, running) is other
     world.cancel(running)
     world.wait(queued)
-    assert times(world.end()) == {0: ("target", 0, end), 1: ("draft", 0, 1),
-                                  2: ("target", end, 3)}
+    assert times(world.end()) == {
+        0: ("target", 0, end),
+        1: ("draft", 0, 1),
+        2: ("target", end, 3),
+    }
 
 
 def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
     world = still([5.0, 1.0, 1.0])
-    done, queued = world.submit("target", Score((0,))), world.submit("target", Score((1,)))
+    done, queued = (
+        world.submit("target", Score((0,))),
+        world.submit("target", Score((1,))),
+    )
     world.cancel(queued, queued)
     world.wait(done)
     world.cancel(done)
@@ -186,7 +209,9 @@ def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
 
 def test_cancelling_a_running_and_a_queued_operation_starts_nothing():
     world = still([5.0, 1.0])
-    world.cancel(world.submit("target", Score((0,))), world.submit("target", Score((1,))))
+    world.cancel(
+        world.submit("target", Score((0,))), world.submit("target", Score((1,)))
+    )
     assert [e.id for e in world.end().operations] == [0]
 
 
@@ -197,18 +222,33 @@ def test_of_an_aborted_pass_nothing_stays_in_the_cache():
     world.wait(world.submit("draft", Score((1,))))
     world.cancel(aborted)
     world.wait(world.submit("target", Score((2, 7, 8, 9, 9))))
-    ops = [(e.ts, e.dur, e.kept, e.fed) for e in world.end().operations if e.device == "target"]
+    ops = [
+        (e.ts, e.dur, e.kept, e.fed)
+        for e in world.end().operations
+        if e.device == "target"
+    ]
     assert ops == [(0, 4, 0, 3), (4, 1, 3, 0), (5, 4, 3, 2)]
 
 
 def test_an_aborted_pass_leaves_a_real_models_cache_sound():
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch, transformers = (
+        pytest.importorskip("torch"),
+        pytest.importorskip("transformers"),
+    )
     from speclib.models.hf import HFModel
+
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(vocab_size=31, hidden_size=16, intermediate_size=16,
-                                      num_hidden_layers=2, num_attention_heads=2)
+    config = transformers.LlamaConfig(
+        vocab_size=31,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+    )
     network = transformers.LlamaForCausalLM(config).float()
-    world = Virtual({"draft": Still(), "target": HFModel(network, 31)}, Latency.ratio(2))
+    world = Virtual(
+        {"draft": Still(), "target": HFModel(network, 31)}, Latency.ratio(2)
+    )
     world.begin((1,), sampler=Sampler(1.0), coins=Coins(), limit=1)
     world.wait(world.submit("target", Score((1, 2, 3))))
     aborted = world.submit("target", Score((1, 2, 3, 4, 5, 6)))
@@ -220,9 +260,14 @@ def test_an_aborted_pass_leaves_a_real_models_cache_sound():
 
 def test_waiting_for_what_will_never_end_says_so():
     world = still()
-    running, queued = world.submit("target", Score((0,))), world.submit("target", Score((1,)))
+    running, queued = (
+        world.submit("target", Score((0,))),
+        world.submit("target", Score((1,))),
+    )
     world.cancel(queued)
-    with pytest.raises(SpeclibError, match="cancelled or never submitted: nothing is running"):
+    with pytest.raises(
+        SpeclibError, match="cancelled or never submitted: nothing is running"
+    ):
         world.all(running, queued)
 
 
@@ -241,7 +286,9 @@ def test_an_operations_error_is_raised_where_its_result_is_awaited():
 
 
 def test_an_unknown_cancel_policy_is_refused():
-    with pytest.raises(SpeclibError, match="cancel is 'later': give 'immediate' or 'after-op'"):
+    with pytest.raises(
+        SpeclibError, match="cancel is 'later': give 'immediate' or 'after-op'"
+    ):
         still(cancel="later")
 
 
@@ -250,7 +297,9 @@ def test_a_request_begins_with_empty_caches_and_the_clock_at_zero():
     for _ in range(2):
         world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
         world.wait(world.submit("target", Score((0, 1, 2))))
-        assert [(e.id, e.ts, e.kept, e.fed) for e in world.end().operations] == [(0, 0, 0, 3)]
+        assert [(e.id, e.ts, e.kept, e.fed) for e in world.end().operations] == [
+            (0, 0, 0, 3)
+        ]
 
 
 def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
@@ -262,13 +311,27 @@ def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
 
 
 # -- commits --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("limit, eos, text, going", [
-    (9, (), (5, 6, 7, 8), True), (4, (), (5, 6, 7, 8), False), (2, (), (5, 6), False),
-    (9, (7,), (5, 6, 7), False), (2, (7,), (5, 6), False), (3, (8, 6), (5, 6), False)])
+@pytest.mark.parametrize(
+    "limit, eos, text, going",
+    [
+        (9, (), (5, 6, 7, 8), True),
+        (4, (), (5, 6, 7, 8), False),
+        (2, (), (5, 6), False),
+        (9, (7,), (5, 6, 7), False),
+        (2, (7,), (5, 6), False),
+        (3, (8, 6), (5, 6), False),
+    ],
+)
 def test_a_commit_is_cut_at_the_limit_and_after_eos(limit, eos, text, going):
     world, streamed = still(), []
-    world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=limit, eos=frozenset(eos),
-                on_commit=streamed.append)
+    world.begin(
+        (1, 2),
+        sampler=Sampler(),
+        coins=Coins(),
+        limit=limit,
+        eos=frozenset(eos),
+        on_commit=streamed.append,
+    )
     world.commit(())
     world.commit((5, 6, 7, 8))
     assert world.text == (1, 2, *text) and world.going is going and streamed == [text]
@@ -284,7 +347,7 @@ def test_nothing_is_committed_after_the_end():
 
 
 # -- latency --------------------------------------------------------------------------------------
-TD, TT = 0.25, 1.0                  # seconds of one pass; powers of two, so that sums are exact
+TD, TT = 0.25, 1.0  # seconds of one pass; powers of two, so that sums are exact
 FLAT = Latency(Curve(((1, TD),)), Curve(((1, TT),)))
 
 
@@ -304,13 +367,19 @@ def test_plain_decoding_takes_one_target_pass_per_token(decode):
 @pytest.mark.parametrize("gamma", [1, 3, 4, 9])
 def test_an_iteration_of_sd_takes_gamma_draft_passes_and_one_target_pass(decode, gamma):
     _, trace = decode(METHODS["speculative"], agree(), 40, latency=FLAT, gamma=gamma)
-    assert starts(trace) == [n * (gamma * TD + TT) for n in range(1, len(trace.commits) + 1)]
+    assert starts(trace) == [
+        n * (gamma * TD + TT) for n in range(1, len(trace.commits) + 1)
+    ]
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 4, 9])
-def test_an_iteration_of_pearl_takes_the_longer_of_drafting_and_verifying(decode, gamma):
+def test_an_iteration_of_pearl_takes_the_longer_of_drafting_and_verifying(
+    decode, gamma
+):
     _, trace = decode(METHODS["pearl"], agree(), 40, latency=FLAT, gamma=gamma)
-    assert starts(trace) == [n * max(gamma * TD, TT) for n in range(1, len(trace.commits) + 1)]
+    assert starts(trace) == [
+        n * max(gamma * TD, TT) for n in range(1, len(trace.commits) + 1)
+    ]
 
 
 @pytest.mark.parametrize("gamma", [2, 6])
@@ -318,51 +387,88 @@ def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
     """Without pre-verify, the first block is drafted while the target idles; without post-verify,
     drafting and verifying alternate."""
     pearl = METHODS["pearl"]
-    _, trace = decode(pearl, agree(), 40, latency=FLAT, gamma=gamma, without="pre-verify")
+    _, trace = decode(
+        pearl, agree(), 40, latency=FLAT, gamma=gamma, without="pre-verify"
+    )
     step = max(gamma * TD, TT)
     assert starts(trace) == [gamma * TD + n * step for n in range(len(trace.commits))]
-    _, trace = decode(pearl, agree(), 40, latency=FLAT, gamma=gamma, without="post-verify")
-    assert starts(trace) == [(n + 1) // 2 * step + n // 2 * TT
-                             for n in range(1, len(trace.commits) + 1)]
+    _, trace = decode(
+        pearl, agree(), 40, latency=FLAT, gamma=gamma, without="post-verify"
+    )
+    assert starts(trace) == [
+        (n + 1) // 2 * step + n // 2 * TT for n in range(1, len(trace.commits) + 1)
+    ]
 
 
 def test_prefill_and_catch_up_are_charged_by_the_tokens_fed(decode):
     """Curves of 1 s + 0.25 s per further token. SD, gamma 2, prompt of 5: the draft is fed 5 then
     1; the target 5 + 2. All pass, and the bonus makes both feed one token more than they made."""
     rising = Curve(((1, 1.0), (101, 26.0)))
-    _, trace = decode(METHODS["speculative"], agree(), 5, gamma=2, prompt=(0,) * 5,
-                      latency=Latency(rising, rising))
+    _, trace = decode(
+        METHODS["speculative"],
+        agree(),
+        5,
+        gamma=2,
+        prompt=(0,) * 5,
+        latency=Latency(rising, rising),
+    )
     ops = [(e.op, e.kept, e.fed, e.dur) for e in trace.operations]
-    assert ops == [("propose", 0, 6, 2 + 1), ("score", 0, 7, 2.5),
-                   ("propose", 6, 3, 1.25 + 1), ("score", 7, 3, 1.5)]
+    assert ops == [
+        ("propose", 0, 6, 2 + 1),
+        ("score", 0, 7, 2.5),
+        ("propose", 6, 3, 1.25 + 1),
+        ("score", 7, 3, 1.5),
+    ]
 
 
 def test_a_prefill_entry_replaces_the_first_pass_of_a_text_only(decode):
     curve = Curve(((1, 1.0),), prefill=7.0)
-    _, trace = decode(METHODS["speculative"], agree(), 6, gamma=2, prompt=(0, 0),
-                      latency=Latency(curve, curve))
+    _, trace = decode(
+        METHODS["speculative"],
+        agree(),
+        6,
+        gamma=2,
+        prompt=(0, 0),
+        latency=Latency(curve, curve),
+    )
     assert [e.dur for e in trace.operations] == [8, 7, 2, 1]
 
 
 def test_a_cost_ratio_charges_every_pass_alike_the_first_too(decode):
-    _, trace = decode(METHODS["autoregressive"], agree(), 5, latency=Latency.ratio(4, 2.0))
+    _, trace = decode(
+        METHODS["autoregressive"], agree(), 5, latency=Latency.ratio(4, 2.0)
+    )
     assert starts(trace) == [2, 4, 6, 8, 10] and Latency.ratio(4, 2.0).c == 4
 
 
-@given(st.lists(st.tuples(st.integers(1, 500), st.floats(0, 10)), min_size=1, max_size=6,
-                unique_by=lambda p: p[0]).map(sorted), st.integers(0, 600))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 500), st.floats(0, 10)),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda p: p[0],
+    ).map(sorted),
+    st.integers(0, 600),
+)
 def test_a_curve_is_numpys_linear_interpolation(points, fed):
     expected = np.interp(fed, *zip(*points, strict=True))
     assert Curve(tuple(points))(fed) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@given(st.lists(st.integers(0, 2), max_size=12), st.lists(st.integers(0, 2), min_size=1,
-                                                          max_size=12), st.data())
-def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(cached, text, data):
+@given(
+    st.lists(st.integers(0, 2), max_size=12),
+    st.lists(st.integers(0, 2), min_size=1, max_size=12),
+    st.data(),
+)
+def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(
+    cached, text, data
+):
     prefix, last = Prefix(), data.draw(st.integers(0, len(text) - 1))
     prefix.move(cached, 0)
-    common = next((i for i, (a, b) in enumerate(zip(cached, text, strict=False)) if a != b),
-                  min(len(cached), len(text)))
+    common = next(
+        (i for i, (a, b) in enumerate(zip(cached, text, strict=False)) if a != b),
+        min(len(cached), len(text)),
+    )
     kept = prefix.keep(tuple(text), last)
     assert kept == min(common, len(text) - last - 1)
     prefix.move(tuple(text), kept)
@@ -373,14 +479,18 @@ def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(cached
 @pytest.fixture
 def latency_file(tmp_path, monkeypatch):
     """Writes data/latency/mine.toml in a data folder of its own."""
+
     def write(text: str) -> None:
         monkeypatch.setattr("speclib.data.latency.DATA", tmp_path)
         (tmp_path / "latency").mkdir(exist_ok=True)
         (tmp_path / "latency" / "mine.toml").write_text(text)
+
     return write
 
 
-GOOD = "[draft]\nforward = [[1, 0.5], [3, 1]]\n[target]\nforward = [[1, 2]]\nprefill = 9\n"
+GOOD = (
+    "[draft]\nforward = [[1, 0.5], [3, 1]]\n[target]\nforward = [[1, 2]]\nprefill = 9\n"
+)
 
 FUZZY = GOOD + "[fuzzy]\nlayers = 9\nlp_size = 2\nforward = [[1, 0.35], [3, 0.7]]\n"
 
@@ -388,7 +498,12 @@ FUZZY = GOOD + "[fuzzy]\nlayers = 9\nlp_size = 2\nforward = [[1, 0.35], [3, 0.7]
 def test_a_latency_file_is_read_as_it_is_written(latency_file):
     latency_file(GOOD)
     latency = load_latency("mine")
-    assert (latency.c, latency.draft(2), latency.target(5, 0), latency.name) == (4, 0.75, 9, "mine")
+    assert (latency.c, latency.draft(2), latency.target(5, 0), latency.name) == (
+        4,
+        0.75,
+        9,
+        "mine",
+    )
 
 
 def test_an_unknown_latency_file_lists_the_known(latency_file):
@@ -397,18 +512,29 @@ def test_an_unknown_latency_file_lists_the_known(latency_file):
         load_latency("thine")
 
 
-@pytest.mark.parametrize("text", [
-    "[draft]\nforward = [[1, 1]]\n", "[draft]\nforward = 3\n[target]\nforward = [[1, 1]]\n",
-    "[draft]\nforward = [[1, 'x']]\n[target]\nforward = [[1, 1]]\n",
-    pytest.param(GOOD.replace("[[1, 2]]", "[]"), id="no entry"),
-    pytest.param(GOOD.replace("[[1, 2]]", "[[1, -2]]"), id="negative"),
-    pytest.param(GOOD.replace("[[1, 0.5], [3, 1]]", "[[3, 1], [1, 0.5]]"), id="unsorted"),
-    pytest.param(GOOD.replace("prefill", "prefil"), id="unknown key"),
-    pytest.param(FUZZY.replace("lp_size = 2", ""), id="no lp_size"),
-    pytest.param(FUZZY.replace("lp_size = 2", "lp_size = 1"), id="no layers joined"),
-    pytest.param(FUZZY.replace("layers = 9", "layers = 9\nlp = 2"), id="unknown key of fuzzy"),
-    pytest.param(FUZZY.replace("[[1, 0.35]", "[[1, 0]"), id="no time"),
-    pytest.param(GOOD.replace("= 9", "="), id="not TOML")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[draft]\nforward = [[1, 1]]\n",
+        "[draft]\nforward = 3\n[target]\nforward = [[1, 1]]\n",
+        "[draft]\nforward = [[1, 'x']]\n[target]\nforward = [[1, 1]]\n",
+        pytest.param(GOOD.replace("[[1, 2]]", "[]"), id="no entry"),
+        pytest.param(GOOD.replace("[[1, 2]]", "[[1, -2]]"), id="negative"),
+        pytest.param(
+            GOOD.replace("[[1, 0.5], [3, 1]]", "[[3, 1], [1, 0.5]]"), id="unsorted"
+        ),
+        pytest.param(GOOD.replace("prefill", "prefil"), id="unknown key"),
+        pytest.param(FUZZY.replace("lp_size = 2", ""), id="no lp_size"),
+        pytest.param(
+            FUZZY.replace("lp_size = 2", "lp_size = 1"), id="no layers joined"
+        ),
+        pytest.param(
+            FUZZY.replace("layers = 9", "layers = 9\nlp = 2"), id="unknown key of fuzzy"
+        ),
+        pytest.param(FUZZY.replace("[[1, 0.35]", "[[1, 0]"), id="no time"),
+        pytest.param(GOOD.replace("= 9", "="), id="not TOML"),
+    ],
+)
 def test_a_malformed_latency_file_is_refused_by_name(latency_file, text):
     latency_file(text)
     with pytest.raises(SpeclibError, match="mine.toml"):
@@ -420,25 +546,37 @@ def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_fi
     one more, at 4 two. For one token 0.05 s each of an exact pass's 0.5, for three 0.1 of 1."""
     latency_file(FUZZY)
     latency = load_latency("mine")
-    for lp, one, two, three in ((1, 0.5, 0.75, 1), (2, 0.35, 0.525, 0.7), (3, 0.3, 0.45, 0.6),
-                                (4, 0.25, 0.375, 0.5)):
+    for lp, one, two, three in (
+        (1, 0.5, 0.75, 1),
+        (2, 0.35, 0.525, 0.7),
+        (3, 0.3, 0.45, 0.6),
+        (4, 0.25, 0.375, 0.5),
+    ):
         for fed, seconds in ((1, one), (2, two), (3, three)):
-            assert latency.fuzzy.seconds(latency.draft, lp, fed) == pytest.approx(seconds)
+            assert latency.fuzzy.seconds(latency.draft, lp, fed) == pytest.approx(
+                seconds
+            )
     longer = latency.lengthened(0.5)
     assert longer.fuzzy.curve(3) == pytest.approx(0.7 + 0.5 * 2 * 0.35)
     assert latency.lengthened(0) is latency
 
 
-def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(latency_file):
+def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
+    latency_file,
+):
     """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s. Then, three
     layers at once, two levels of three nodes each (0.6 s); the next tree starts with the two tokens
     that came, exactly (0.75), or of what is missing, fuzzily (one token: 0.3 s)."""
     latency_file(FUZZY)
     for calibrate, first, then in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
-        world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, load_latency("mine"))
+        world = Virtual(
+            {"draft": Random(5, 1), "target": Random(5, 2)}, load_latency("mine")
+        )
         world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
         drafted, _ = world.wait(world.draft.grow(world.text, 3, 3, None, 3, calibrate))
-        world.wait(world.draft.grow((1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate))
+        world.wait(
+            world.draft.grow((1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate)
+        )
         assert [e.dur for e in world.end().operations] == pytest.approx([first, then])
 
 
@@ -453,7 +591,14 @@ def test_two_runs_leave_the_same_trace_to_the_last_byte(case, decode):
     for settings in case.at(1, 4):
         for sampler in (Sampler(), Sampler(1.0)):
             first, again = (
-                decode(case.method, {"draft": Random(5, 1), "target": Random(5, 2)}, 20,
-                       sampler=sampler, latency=Latency.ratio(3.7), **settings)[1].to_json()
-                for _ in range(2))
+                decode(
+                    case.method,
+                    {"draft": Random(5, 1), "target": Random(5, 2)},
+                    20,
+                    sampler=sampler,
+                    latency=Latency.ratio(3.7),
+                    **settings,
+                )[1].to_json()
+                for _ in range(2)
+            )
             assert first == again

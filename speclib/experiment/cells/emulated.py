@@ -14,12 +14,30 @@ from speclib.worlds.processes import Processes
 from .virtual import CANCEL, decode, script
 
 
-def trace(method, latency: Latency, alpha: float, *, tokens: int, seed: int, request: int,
-          cancel: str | None = None, **settings) -> Trace:
+def trace(
+    method,
+    latency: Latency,
+    alpha: float,
+    *,
+    tokens: int,
+    seed: int,
+    request: int,
+    cancel: str | None = None,
+    **settings,
+) -> Trace:
     """The trace of one request; ``settings`` as in ``virtual_cells.trace``."""
     same = script(tokens, seed, request)
-    pair = Pair(target=ModelSpec(model="toy", **same), name="toys",
-                draft=ModelSpec(model="toy", alpha=alpha, **same))
-    with Processes(pair, servers=settings.get("servers", 1), cancel=cancel or CANCEL,
-                   emulate=latency) as world:
-        return decode(world, method, alpha, tokens=tokens, seed=seed, request=request, **settings)
+    pair = Pair(
+        target=ModelSpec(model="toy", **same),
+        name="toys",
+        draft=ModelSpec(model="toy", alpha=alpha, **same),
+    )
+    with Processes(
+        pair,
+        servers=settings.get("servers", 1),
+        cancel=cancel or CANCEL,
+        emulate=latency,
+    ) as world:
+        return decode(
+            world, method, alpha, tokens=tokens, seed=seed, request=request, **settings
+        )

@@ -26,7 +26,7 @@ from speclib.trace.metrics import Stats, astuple, stats, total
 
 from . import virtual as simulating
 
-AT_ONCE = 16                # devices: on two idle cores they stay within 3 % of the virtual clock
+AT_ONCE = 16  # devices: on two idle cores they stay within 3 % of the virtual clock
 
 
 class Cell:
@@ -65,12 +65,25 @@ class Cell:
         for request in range(len(self.rows), spec.requests):
             started = time.perf_counter()
             trace = emulated_cells.trace(
-                METHODS[spec.method], latency, spec.alpha, tokens=spec.tokens, seed=spec.seed,
-                request=request, temperature=spec.temperature, cancel=spec.cancel,
-                on_commit=go_on, **gamma, **dict(spec.settings))
+                METHODS[spec.method],
+                latency,
+                spec.alpha,
+                tokens=spec.tokens,
+                seed=spec.seed,
+                request=request,
+                temperature=spec.temperature,
+                cancel=spec.cancel,
+                on_commit=go_on,
+                **gamma,
+                **dict(spec.settings),
+            )
             self.header = self.header or {
-                "spec": spec.model_dump(mode="json"), "machine": machine.name(), "seconds": 0.0,
-                "created": f"{datetime.now():%Y-%m-%d %H:%M}", "trace": trace.to_json()}
+                "spec": spec.model_dump(mode="json"),
+                "machine": machine.name(),
+                "seconds": 0.0,
+                "created": f"{datetime.now():%Y-%m-%d %H:%M}",
+                "trace": trace.to_json(),
+            }
             self.header["seconds"] += round(time.perf_counter() - started, 3)
             self.rows.append({"stats": astuple(stats(trace))})
             cache.save(self.key, self.header, self.rows)
@@ -90,7 +103,10 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
     failed = _emulate([cell for cell in cells.values() if not cell.whole], bar)
     for spec in specs:
         twin = twins[spec.but(kind="virtual")]
-        yield spec, twin if not isinstance(twin, Run) else _outcome(spec, twin, cells, failed)
+        yield (
+            spec,
+            twin if not isinstance(twin, Run) else _outcome(spec, twin, cells, failed),
+        )
 
 
 def _fixed(spec: Spec) -> Spec:
@@ -99,20 +115,32 @@ def _fixed(spec: Spec) -> Spec:
     return one.baseline if one.method == "autoregressive" else one
 
 
-def _outcome(spec: Spec, twin: Run, cells: dict[Spec, Cell],
-             failed: dict[Spec, Exception]) -> Run | Exception:
+def _outcome(
+    spec: Spec, twin: Run, cells: dict[Spec, Cell], failed: dict[Spec, Exception]
+) -> Run | Exception:
     """The twin with this clock's numbers."""
     fixed = _fixed(spec)
     error = failed.get(fixed) or failed.get(fixed.baseline)
     if error is not None:
         return error
     cell, plain = cells[fixed], cells[fixed.baseline]
-    facts = {"overruns": max(cell.overruns, plain.overruns),
-             "over_virtual": round(total(cell.stats).seconds / cell.virtual, 4)}
+    facts = {
+        "overruns": max(cell.overruns, plain.overruns),
+        "over_virtual": round(total(cell.stats).seconds / cell.virtual, 4),
+    }
     head = cell.header
-    return replace(twin, spec=spec, stats=cell.stats, baseline=plain.stats, trace=head["trace"],
-                   machine=head["machine"], seconds=head["seconds"], created=head["created"],
-                   facts=twin.facts | facts, cached=cell.cached and plain.cached)
+    return replace(
+        twin,
+        spec=spec,
+        stats=cell.stats,
+        baseline=plain.stats,
+        trace=head["trace"],
+        machine=head["machine"],
+        seconds=head["seconds"],
+        created=head["created"],
+        facts=twin.facts | facts,
+        cached=cell.cached and plain.cached,
+    )
 
 
 def _emulate(cells: Iterable[Cell], bar: Progress) -> dict[Spec, Exception]:
@@ -120,7 +148,9 @@ def _emulate(cells: Iterable[Cell], bar: Progress) -> dict[Spec, Exception]:
     cells, failed = sorted(cells, key=lambda c: -c.virtual), {}
     bar.grow(len(cells))
     for devices in sorted({c.devices for c in cells}):
-        failed |= _at_once([c for c in cells if c.devices == devices], AT_ONCE // devices, bar)
+        failed |= _at_once(
+            [c for c in cells if c.devices == devices], AT_ONCE // devices, bar
+        )
     return failed
 
 
@@ -131,6 +161,7 @@ def _at_once(cells: list[Cell], at_once: int, bar: Progress) -> dict[Spec, Excep
     def go_on(_tokens) -> None:
         if stopped.is_set():
             raise SpeclibError("interrupted")
+
     with ThreadPoolExecutor(max(1, at_once)) as pool:
         running = {pool.submit(cell.run, go_on): cell.spec for cell in cells}
         try:
@@ -149,7 +180,9 @@ def _at_once(cells: list[Cell], at_once: int, bar: Progress) -> dict[Spec, Excep
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its latency file and this machine."""
-    return cache.digest(spec.model_dump_json(exclude={"sweep", "over"}),
-                        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.emulated"),
-                        cache.data(DATA / "latency" / f"{spec.latency}.toml"),
-                        machine.environment())
+    return cache.digest(
+        spec.model_dump_json(exclude={"sweep", "over"}),
+        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.emulated"),
+        cache.data(DATA / "latency" / f"{spec.latency}.toml"),
+        machine.environment(),
+    )

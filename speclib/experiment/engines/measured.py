@@ -28,12 +28,16 @@ from speclib.trace.metrics import Stats, astuple, total
 from speclib.trace.rounds import branches
 from speclib.worlds.processes import Processes
 
-CODE = ("speclib.experiment.cells.measured", "speclib.worlds.processes", "speclib.models.hf",
-        "speclib.models.toy")
+CODE = (
+    "speclib.experiment.cells.measured",
+    "speclib.worlds.processes",
+    "speclib.models.hf",
+    "speclib.models.toy",
+)
 LLAMACPP = ("speclib.models.llamacpp.model", "speclib.models.llamacpp.gguf")
 PLAIN = Setting("autoregressive", None)
 SHARED = ("task", "length", "tokens", "temperature", "seed", "ignore_eos")
-WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)     # of c: the windows a search tries
+WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
 
 
 class Cell:
@@ -57,24 +61,44 @@ class Cell:
         """The next prompt's outcome, beside plain decoding's; stored at once. ``more`` is what
         else is known of the output; of the first, where draft and target ``agree``."""
         if not self.rows:
-            self.header |= {"trace": result.trace.to_json(), "agree": more["agree"],
-                            "pieces": {str(k): v for k, v in result.pieces.items()}}
-        self.rows.append({"stats": astuple(result.stats), "baseline": astuple(plain.stats),
-                          "branches": branches(result.trace), "differs": more["differs"],
-                          "gap": more["gap"]})
-        self.header["seconds"] = round(sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3)
+            self.header |= {
+                "trace": result.trace.to_json(),
+                "agree": more["agree"],
+                "pieces": {str(k): v for k, v in result.pieces.items()},
+            }
+        self.rows.append(
+            {
+                "stats": astuple(result.stats),
+                "baseline": astuple(plain.stats),
+                "branches": branches(result.trace),
+                "differs": more["differs"],
+                "gap": more["gap"],
+            }
+        )
+        self.header["seconds"] = round(
+            sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3
+        )
         cache.save(self.key, self.header, self.rows)
         self.bar.step(self.spec.name)
 
     def run(self) -> Run:
         head = self.header
         found = {name: [row[name] for row in self.rows] for name in ("differs", "gap")}
-        return Run(self.spec, [Stats(*row["stats"]) for row in self.rows],
-                   [Stats(*row["baseline"]) for row in self.rows], head["gamma"], head["c"],
-                   head["machine"], head["seconds"], head["created"],
-                   head["facts"] | found | {"agree": head["agree"]}, head["trace"],
-                   {int(k): v for k, v in head["pieces"].items()},
-                   [row["branches"] for row in self.rows], self.cached)
+        return Run(
+            self.spec,
+            [Stats(*row["stats"]) for row in self.rows],
+            [Stats(*row["baseline"]) for row in self.rows],
+            head["gamma"],
+            head["c"],
+            head["machine"],
+            head["seconds"],
+            head["created"],
+            head["facts"] | found | {"agree": head["agree"]},
+            head["trace"],
+            {int(k): v for k, v in head["pieces"].items()},
+            [row["branches"] for row in self.rows],
+            self.cached,
+        )
 
 
 def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
@@ -98,20 +122,28 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
 def _explained(error: Exception) -> Exception:
     if not isinstance(error, ImportError):
         return error
-    return SpeclibError(f"{error}: measured cells need the libraries of real models; install them "
-                        "with `pip install 'speclib[models]'`")
+    return SpeclibError(
+        f"{error}: measured cells need the libraries of real models; install them "
+        "with `pip install 'speclib[models]'`"
+    )
 
 
-def _measure(pair: str, dtype: str, servers: int, cancel: str,
-             cells: list[Cell]) -> dict[Spec, Exception]:
+def _measure(
+    pair: str, dtype: str, servers: int, cancel: str, cells: list[Cell]
+) -> dict[Spec, Exception]:
     """Completes cells of one pair in one set of workers; returns those that failed."""
     failed: dict[Spec, Exception] = {}
     if not cells:
         return failed
     cells[0].bar.step(f"starting {pair}", 0)
-    with Processes(load_pair(pair), dtype=dtype, servers=servers, cancel=cancel) as world:
-        facts = {"contention": measured_cells.contention(world), "load": round(machine.load(), 2),
-                 "draft": world.pair.runtime("draft")}
+    with Processes(
+        load_pair(pair), dtype=dtype, servers=servers, cancel=cancel
+    ) as world:
+        facts = {
+            "contention": measured_cells.contention(world),
+            "load": round(machine.load(), 2),
+            "draft": world.pair.runtime("draft"),
+        }
         warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
             group = [c for c in cells if _conditions(c.spec) == conditions]
@@ -125,7 +157,14 @@ def _measure(pair: str, dtype: str, servers: int, cancel: str,
                 except Exception as error:
                     failed[cell.spec] = error
             for i, text in enumerate(texts):
-                _prompt(world, text, i, [c for c in group if c.spec not in failed], common, failed)
+                _prompt(
+                    world,
+                    text,
+                    i,
+                    [c for c in group if c.spec not in failed],
+                    common,
+                    failed,
+                )
     return failed
 
 
@@ -152,11 +191,20 @@ def _prepare(cell: Cell, world, texts, facts: dict, common: dict) -> None:
         searched = {g: _speed(cell, g, world, texts, common) for g in windows}
         gamma = max(searched, key=searched.get)
     else:
-        gamma = None if cell.spec.gamma is None else draft_length(cell.spec.gamma, world)
-    facts = facts | ({"searched": {str(g): v for g, v in searched.items()}} if searched else {})
-    cell.header = {"spec": cell.spec.model_dump(mode="json"), "gamma": gamma,
-                   "c": round(world.ratio, 4), "machine": machine.name(), "facts": facts,
-                   "created": f"{datetime.now():%Y-%m-%d %H:%M}"}
+        gamma = (
+            None if cell.spec.gamma is None else draft_length(cell.spec.gamma, world)
+        )
+    facts = facts | (
+        {"searched": {str(g): v for g, v in searched.items()}} if searched else {}
+    )
+    cell.header = {
+        "spec": cell.spec.model_dump(mode="json"),
+        "gamma": gamma,
+        "c": round(world.ratio, 4),
+        "machine": machine.name(),
+        "facts": facts,
+        "created": f"{datetime.now():%Y-%m-%d %H:%M}",
+    }
 
 
 def _speed(cell: Cell, gamma: int, world, texts, common: dict) -> float:
@@ -164,8 +212,10 @@ def _speed(cell: Cell, gamma: int, world, texts, common: dict) -> float:
     spec = cell.spec
     cell.bar.step(f"trying gamma {gamma} of {spec.name}", 0)
     setting = Setting(spec.method, gamma, spec.settings)
-    return total(measured_cells.one(world, text, setting, request=i, **common).stats
-                 for i, text in enumerate(texts[:spec.sweep])).decode_speed
+    return total(
+        measured_cells.one(world, text, setting, request=i, **common).stats
+        for i, text in enumerate(texts[: spec.sweep])
+    ).decode_speed
 
 
 def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) -> None:
@@ -177,13 +227,19 @@ def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) 
     turn, results = i % len(settings), {}
     for setting in [*settings[turn:], *settings[:turn]]:
         try:
-            results[setting] = measured_cells.one(world, text, setting, request=i, **common)
+            results[setting] = measured_cells.one(
+                world, text, setting, request=i, **common
+            )
         except Exception as error:
-            failed.update((c.spec, error) for c in cells if setting in (PLAIN, c.setting))
+            failed.update(
+                (c.spec, error) for c in cells if setting in (PLAIN, c.setting)
+            )
             if setting == PLAIN:
                 return
     plain = results[PLAIN]
-    more = measured_cells.outputs(world, {r.tokens for r in results.values()}, plain, i == 0)
+    more = measured_cells.outputs(
+        world, {r.tokens for r in results.values()}, plain, i == 0
+    )
     for cell in cells:
         if cell.setting in results:
             result = results[cell.setting]
@@ -196,5 +252,10 @@ def key_of(spec: Spec) -> str:
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
     draft = load_pair(spec.pair).runtime("draft")
     code = (*CODE, *LLAMACPP) if draft.startswith("llama.cpp") else CODE
-    return cache.digest(spec.model_dump_json(), cache.code_of(METHODS[spec.method], *code),
-                        cache.data(*files), draft, machine.environment())
+    return cache.digest(
+        spec.model_dump_json(),
+        cache.code_of(METHODS[spec.method], *code),
+        cache.data(*files),
+        draft,
+        machine.environment(),
+    )

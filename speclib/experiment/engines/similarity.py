@@ -17,15 +17,34 @@ from speclib.paths import DATA
 CODE = ("speclib.experiment.cells.similarity",)
 
 
-def similar(pair: str, task: str, length: int, n: int, lp: int) -> list[dict[str, list[float]]]:
+def similar(
+    pair: str, task: str, length: int, n: int, lp: int
+) -> list[dict[str, list[float]]]:
     """Of ``n`` texts of about ``length`` tokens: state -> its similarity in each layer of the
     pair's draft as it was trained, with groups of up to ``lp`` layers (see similarities)."""
-    files = [DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS", prompts.locate(task, None)[0]]
-    key = cache.digest("similar", pair, task, length, n, lp, cache.code(CODE), cache.data(*files),
-                       machine.environment())
+    files = [
+        DATA / "pairs" / f"{pair}.toml",
+        ZOO / "SHA256SUMS",
+        prompts.locate(task, None)[0],
+    ]
+    key = cache.digest(
+        "similar",
+        pair,
+        task,
+        length,
+        n,
+        lp,
+        cache.code(CODE),
+        cache.data(*files),
+        machine.environment(),
+    )
     return kept(key, lambda: each(load_pair(pair), task, length, n, lp))
 
 
-def each(pair: Pair, task: str, length: int, n: int, lp: int) -> list[dict[str, list[float]]]:
+def each(
+    pair: Pair, task: str, length: int, n: int, lp: int
+) -> list[dict[str, list[float]]]:
     """The same, computed."""
-    return [similarities(pair, text, lp) for text in texts(task, length, n, pair.tokenizer)]
+    return [
+        similarities(pair, text, lp) for text in texts(task, length, n, pair.tokenizer)
+    ]

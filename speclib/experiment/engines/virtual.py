@@ -20,9 +20,9 @@ from speclib.progress import Progress
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, astuple, total
 
-PATIENCE = 2                # a search stops after so many windows in a row that are slower
-LONGEST = 32                # and at this window
-PAYS = 8                    # cells to compute from which starting worker processes pays
+PATIENCE = 2  # a search stops after so many windows in a row that are slower
+LONGEST = 32  # and at this window
+PAYS = 8  # cells to compute from which starting worker processes pays
 
 
 def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
@@ -32,8 +32,10 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
     ordered = sorted(specs, key=lambda s: s.gamma == "best" or s.choices != [s])
     here = machine.cores() == 1 or any(cache.foreign(METHODS[s.method]) for s in specs)
     pays = not here and sum(not cached(s) for s in specs) >= PAYS
-    outcomes = on_every_core(attempt, ordered) if pays else (attempt(s) for s in ordered)
-    with closing(outcomes):                 # at once, whatever stops this
+    outcomes = (
+        on_every_core(attempt, ordered) if pays else (attempt(s) for s in ordered)
+    )
+    with closing(outcomes):  # at once, whatever stops this
         for spec, outcome in outcomes:
             bar.step(spec.name)
             yield spec, outcome
@@ -50,11 +52,12 @@ def cached(spec: Spec) -> bool:
     """Whether a cell is on disk; of a search, whether its first setting is."""
     try:
         c = load_latency(spec.latency).c
-    except SpeclibError:                    # the cell's own failure, when it is run
+    except SpeclibError:  # the cell's own failure, when it is run
         return False
     first = spec.choices[0]
-    return cache.exists(key_of(_window(first.but(gamma="auto") if first.gamma == "best" else first,
-                                       c)))
+    return cache.exists(
+        key_of(_window(first.but(gamma="auto") if first.gamma == "best" else first, c))
+    )
 
 
 def run(spec: Spec) -> Run:
@@ -63,9 +66,18 @@ def run(spec: Spec) -> Run:
     fixed, facts = _search(spec, c)
     header, rows, cached = _cell(fixed)
     baseline = rows if fixed.method == "autoregressive" else _cell(fixed.baseline)[1]
-    return Run(spec, _stats(rows), _stats(baseline), fixed.gamma, c, seconds=header["seconds"],
-               created=header["created"], facts=facts, cached=cached,
-               branches=[row["branches"] for row in rows])
+    return Run(
+        spec,
+        _stats(rows),
+        _stats(baseline),
+        fixed.gamma,
+        c,
+        seconds=header["seconds"],
+        created=header["created"],
+        facts=facts,
+        cached=cached,
+        branches=[row["branches"] for row in rows],
+    )
 
 
 def fixed(spec: Spec) -> Spec:
@@ -77,7 +89,9 @@ def fixed(spec: Spec) -> Spec:
 def example(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     """The trace of one request of a virtual cell, for figures: computed anew, always the same."""
     one = fixed(spec).but(tokens=tokens)
-    return virtual_cells.trace(*_arguments(one), tokens=tokens, request=request, **_settings(one))
+    return virtual_cells.trace(
+        *_arguments(one), tokens=tokens, request=request, **_settings(one)
+    )
 
 
 def _search(spec: Spec, c: float) -> tuple[Spec, dict]:
@@ -88,14 +102,18 @@ def _search(spec: Spec, c: float) -> tuple[Spec, dict]:
         over = {"over": (spec.over[0], _search(spec.baseline, c)[0].gamma)}
     best = spec
     if len(spec.choices) > 1:
-        speeds = {one: total(_stats(_cell(one)[1])).decode_speed_e2e for one in spec.choices}
+        speeds = {
+            one: total(_stats(_cell(one)[1])).decode_speed_e2e for one in spec.choices
+        }
         best = max(speeds, key=speeds.get)
         facts = {"chosen": dict(best.settings), "of": len(speeds)}
     elif spec.gamma == "best":
         found = _windows(spec, c)
         best = spec.but(gamma=max(found, key=found.get))
         facts = {"searched": {str(g): v for g, v in found.items()}}
-    return _window(best, c).but(**over), facts | ({"over": over["over"]} if over else {})
+    return _window(best, c).but(**over), facts | (
+        {"over": over["over"]} if over else {}
+    )
 
 
 def _windows(spec: Spec, c: float) -> dict[int, float]:
@@ -131,8 +149,12 @@ def _window(spec: Spec, c: float) -> Spec:
 def _settings(spec: Spec) -> dict:
     """What the toys' world and the method are told."""
     given = dict(spec.settings) | ({} if spec.gamma is None else {"gamma": spec.gamma})
-    return {"temperature": spec.temperature, "seed": spec.seed, "cancel": spec.cancel,
-            "doubt": spec.doubt} | given
+    return {
+        "temperature": spec.temperature,
+        "seed": spec.seed,
+        "cancel": spec.cancel,
+        "doubt": spec.doubt,
+    } | given
 
 
 def _arguments(spec: Spec) -> tuple:
@@ -151,10 +173,14 @@ def _cell(spec: Spec) -> tuple[dict, list[dict], bool]:
     if held is not None and len(held[1]) == spec.requests:
         return *held, True
     started = time.perf_counter()
-    found = virtual_cells.run(*_arguments(spec), requests=spec.requests, tokens=spec.tokens,
-                              **_settings(spec))
-    header = {"spec": spec.model_dump(mode="json"), "created": f"{datetime.now():%Y-%m-%d %H:%M}",
-              "seconds": round(time.perf_counter() - started, 3)}
+    found = virtual_cells.run(
+        *_arguments(spec), requests=spec.requests, tokens=spec.tokens, **_settings(spec)
+    )
+    header = {
+        "spec": spec.model_dump(mode="json"),
+        "created": f"{datetime.now():%Y-%m-%d %H:%M}",
+        "seconds": round(time.perf_counter() - started, 3),
+    }
     rows = [{"stats": astuple(one), "branches": branches} for one, branches in found]
     cache.save(key, header, rows)
     return header, rows, False
@@ -162,6 +188,8 @@ def _cell(spec: Spec) -> tuple[dict, list[dict], bool]:
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
-    return cache.digest(spec.model_dump_json(exclude={"sweep", "over"}),
-                        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.virtual"),
-                        cache.data(DATA / "latency" / f"{spec.latency}.toml"))
+    return cache.digest(
+        spec.model_dump_json(exclude={"sweep", "over"}),
+        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.virtual"),
+        cache.data(DATA / "latency" / f"{spec.latency}.toml"),
+    )

@@ -26,10 +26,12 @@ from .gguf import quantised
 try:
     import gguf
 except ImportError as error:
-    raise SpeclibError(f"the package gguf is missing ({error}): `make llamacpp`, or `pip install "
-                       "gguf`; without it llama.cpp runs ready .gguf files only") from error
+    raise SpeclibError(
+        f"the package gguf is missing ({error}): `make llamacpp`, or `pip install "
+        "gguf`; without it llama.cpp runs ready .gguf files only"
+    ) from error
 
-VERSION = 1                                 # of what this module writes
+VERSION = 1  # of what this module writes
 PLAIN = {"F32": torch.float32, "F16": torch.float16}
 CONTENT = ("*.safetensors", "*.json", "*.jinja")
 
@@ -39,13 +41,17 @@ def exported(model: str, shape, quantization: str) -> Path:
     cache by its content, or written there. Raises SpeclibError for what does not fit a GGUF."""
     folder = Path(locate(model))
     if not (folder / "config.json").is_file():
-        raise SpeclibError(f"model {model!r} is no folder of a checkpoint: to run it in llama.cpp, "
-                           "download it and give its folder, or give a .gguf")
+        raise SpeclibError(
+            f"model {model!r} is no folder of a checkpoint: to run it in llama.cpp, "
+            "download it and give its folder, or give a .gguf"
+        )
     key = _digest(folder, shape, quantization)
     path = CACHE / "gguf" / f"{folder.name}-{quantization}-{key}.gguf"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as own:   # another may write it, too
+        with tempfile.TemporaryDirectory(
+            dir=path.parent
+        ) as own:  # another may write it, too
             plain, whole = Path(own) / "plain", Path(own) / "whole"
             write(model, shape, plain, quantization)
             if quantization not in PLAIN:
@@ -60,15 +66,22 @@ def _digest(folder: Path, shape, quantization: str) -> str:
     found = hashlib.sha256(repr((VERSION, shape, quantization, packages)).encode())
     for path in sorted(p for pattern in CONTENT for p in folder.glob(pattern)):
         with path.open("rb") as file:
-            found.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
+            found.update(
+                f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode()
+            )
     return found.hexdigest()[:16]
 
 
 def write(model: str, shape, path: Path, quantization: str = "F16") -> None:
     """Writes ``model``, dilated to ``shape`` if given, to ``path``: matrices in float16 for F16,
     else in float32, to be quantised; vectors in float32."""
-    network = load_part(model, AutoModelForCausalLM, "weights", dtype=torch.float32,
-                        use_safetensors=True)
+    network = load_part(
+        model,
+        AutoModelForCausalLM,
+        "weights",
+        dtype=torch.float32,
+        use_safetensors=True,
+    )
     _check(model, network)
     if shape is not None:
         network = dilate(network, tuple(shape))
@@ -86,31 +99,45 @@ def write(model: str, shape, path: Path, quantization: str = "F16") -> None:
 def _check(model: str, network) -> None:
     name, config = type(network).__name__, network.config
     rotary = config.rope_parameters["rope_type"]
-    if name != "LlamaForCausalLM" or rotary not in ROTARY or config.hidden_act != "silu":
-        raise SpeclibError(f"model {model!r} is a {name} with rope_type {rotary!r} and "
-                           f"{config.hidden_act!r}: what is written here is LlamaForCausalLM with "
-                           f"one of {ROTARY} and 'silu'; for others give a .gguf made by "
-                           "llama.cpp's convert_hf_to_gguf.py")
+    if (
+        name != "LlamaForCausalLM"
+        or rotary not in ROTARY
+        or config.hidden_act != "silu"
+    ):
+        raise SpeclibError(
+            f"model {model!r} is a {name} with rope_type {rotary!r} and "
+            f"{config.hidden_act!r}: what is written here is LlamaForCausalLM with "
+            f"one of {ROTARY} and 'silu'; for others give a .gguf made by "
+            "llama.cpp's convert_hf_to_gguf.py"
+        )
 
 
 def _check_widths(model: str, shape: Shape, quantization: str) -> None:
     """llama.cpp would fall back to other formats, tensor by tensor, without a word."""
     block = 256 if "_K" in quantization else 1 if quantization in PLAIN else 32
-    rows = {"width": shape.width, "heads * head_dim": shape.heads * shape.head_dim,
-            "ffn": shape.ffn}
+    rows = {
+        "width": shape.width,
+        "heads * head_dim": shape.heads * shape.head_dim,
+        "ffn": shape.ffn,
+    }
     for name, size in rows.items():
         if size % block:
-            raise SpeclibError(f"{quantization} stores blocks of {block} weights, and {name} of "
-                               f"{model!r} is {size}: dilate it to a shape = [layers, width, "
-                               f"heads, ffn] of multiples of {block}, or choose "
-                               f"{'Q8_0 or F16' if block == 256 else 'F16'}")
+            raise SpeclibError(
+                f"{quantization} stores blocks of {block} weights, and {name} of "
+                f"{model!r} is {size}: dilate it to a shape = [layers, width, "
+                f"heads, ffn] of multiples of {block}, or choose "
+                f"{'Q8_0 or F16' if block == 256 else 'F16'}"
+            )
 
 
 def _add_config(writer, network, model: str, quantization: str) -> None:
     config, shape = network.config, Shape.of(network.config)
     writer.add_name(f"{model} {list(shape[:4])}")
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16 if quantization == "F16"
-                         else gguf.LlamaFileType.ALL_F32)
+    writer.add_file_type(
+        gguf.LlamaFileType.MOSTLY_F16
+        if quantization == "F16"
+        else gguf.LlamaFileType.ALL_F32
+    )
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_vocab_size(shape.vocab)
@@ -130,20 +157,29 @@ def _add_tokens(writer, config, model: str) -> None:
     """Tokens by id, merges, special ids and the chat template, as the checkpoint has them."""
     bpe = tokenizer(model)
     kind = json.loads(bpe.backend_tokenizer.to_str())
-    if kind["model"]["type"] != "BPE" or (kind.get("decoder") or {}).get("type") != "ByteLevel":
-        raise SpeclibError(f"the tokenizer of {model!r} is no byte-level BPE, the only kind "
-                           "written here: give a .gguf made by llama.cpp's convert_hf_to_gguf.py")
+    if (
+        kind["model"]["type"] != "BPE"
+        or (kind.get("decoder") or {}).get("type") != "ByteLevel"
+    ):
+        raise SpeclibError(
+            f"the tokenizer of {model!r} is no byte-level BPE, the only kind "
+            "written here: give a .gguf made by llama.cpp's convert_hf_to_gguf.py"
+        )
     types, words = gguf.TokenType, {i: word for word, i in bpe.get_vocab().items()}
-    added = {i: types.CONTROL if token.special else types.USER_DEFINED
-             for i, token in bpe.added_tokens_decoder.items()}
+    added = {
+        i: types.CONTROL if token.special else types.USER_DEFINED
+        for i, token in bpe.added_tokens_decoder.items()
+    }
     rows = range(config.vocab_size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list([words.get(i, f"[PAD{i}]") for i in rows])
-    writer.add_token_types([added.get(i, types.NORMAL) if i in words else types.UNUSED
-                            for i in rows])
-    gguf.SpecialVocab(locate(model), load_merges=True, n_vocab=config.vocab_size).add_to_gguf(
-        writer, quiet=True)
+    writer.add_token_types(
+        [added.get(i, types.NORMAL) if i in words else types.UNUSED for i in rows]
+    )
+    gguf.SpecialVocab(
+        locate(model), load_merges=True, n_vocab=config.vocab_size
+    ).add_to_gguf(writer, quiet=True)
 
 
 def _add_weights(writer, network, dtype: torch.dtype) -> None:
@@ -157,11 +193,14 @@ def _add_weights(writer, network, dtype: torch.dtype) -> None:
         if module in heads:
             weight = _paired(weight, heads[module])
         weight = weight.to(torch.float32 if weight.dim() == 1 else dtype).contiguous()
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), weight.numpy())
+        writer.add_tensor(
+            names.get_name(name, try_suffixes=(".weight", ".bias")), weight.numpy()
+        )
     turns = network.model.rotary_emb.inv_freq.double()
     plain = network.config.rope_parameters["rope_theta"] ** -(
-        torch.arange(len(turns)).double() / len(turns))
-    slower = (plain / turns).float()            # as linear and llama3 scaling turn less
+        torch.arange(len(turns)).double() / len(turns)
+    )
+    slower = (plain / turns).float()  # as linear and llama3 scaling turn less
     if not torch.allclose(slower, torch.ones_like(slower), atol=1e-5):
         writer.add_tensor("rope_freqs.weight", slower.numpy())
 

@@ -21,14 +21,15 @@ except (ImportError, OSError, RuntimeError) as error:
     raise SpeclibError(
         f"llama.cpp's Python package cannot be imported ({error}): `make llamacpp`, or `pip "
         "install 'speclib[llamacpp]'`, compiles it from source in about six minutes; or give the "
-        'model runtime = "torch" ("auto": torch until then)') from error
+        'model runtime = "torch" ("auto": torch until then)'
+    ) from error
 
 MAGIC = b"GGUF"
 # g++ 12 drops the writes to what ldtilecfg reads, so a llama.cpp that it built with AMX crashes at
 # its first quantised matrix; weights that are not repacked do not come that way
 REPACKED = b"AMX_INT8 = 1" not in api.llama_print_system_info()
-ERROR = 4                                   # of ggml's log levels
-said = deque(maxlen=3)                      # llama.cpp's latest errors
+ERROR = 4  # of ggml's log levels
+said = deque(maxlen=3)  # llama.cpp's latest errors
 
 
 @api.llama_log_callback
@@ -57,33 +58,50 @@ def opened(path: str | Path, **settings):
     missing, no GGUF, truncated, or of a model without a KV cache that can be cut."""
     path = Path(path)
     if not path.is_file():
-        raise SpeclibError(f"there is no file {path}: give the path of a GGUF, or a checkpoint "
-                           'with runtime = "llamacpp", which is written as one')
+        raise SpeclibError(
+            f"there is no file {path}: give the path of a GGUF, or a checkpoint "
+            'with runtime = "llamacpp", which is written as one'
+        )
     with path.open("rb") as file:
         magic = file.read(len(MAGIC))
     if magic != MAGIC:
-        raise SpeclibError(f"{path} is no GGUF: it begins with {magic!r}, not {MAGIC!r}; give a "
-                           "GGUF, or the folder of a transformers checkpoint")
+        raise SpeclibError(
+            f"{path} is no GGUF: it begins with {magic!r}, not {MAGIC!r}; give a "
+            "GGUF, or the folder of a transformers checkpoint"
+        )
     params = api.llama_model_default_params()
-    for name, value in {"n_gpu_layers": 0, "use_extra_bufts": REPACKED, **settings}.items():
+    for name, value in {
+        "n_gpu_layers": 0,
+        "use_extra_bufts": REPACKED,
+        **settings,
+    }.items():
         setattr(params, name, value)
     said.clear()
     model = api.llama_model_load_from_file(os.fsencode(path), params)
     if not model:
-        raise SpeclibError(f"llama.cpp cannot load {path}: {'; '.join(said) or 'no reason given'}. "
-                           "It is truncated or damaged, or newer than this llama.cpp: get or "
-                           "write it again (in speclib's cache: delete it)")
-    if api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model) \
-            or not api.llama_model_has_decoder(model):
+        raise SpeclibError(
+            f"llama.cpp cannot load {path}: {'; '.join(said) or 'no reason given'}. "
+            "It is truncated or damaged, or newer than this llama.cpp: get or "
+            "write it again (in speclib's cache: delete it)"
+        )
+    if (
+        api.llama_model_is_recurrent(model)
+        or api.llama_model_is_hybrid(model)
+        or not api.llama_model_has_decoder(model)
+    ):
         api.llama_model_free(model)
-        raise SpeclibError(f"the model in {path} has no KV cache that can be cut to a common "
-                           "prefix: give a decoder with attention in every layer")
+        raise SpeclibError(
+            f"the model in {path} has no KV cache that can be cut to a common "
+            "prefix: give a decoder with attention in every layer"
+        )
     return model
 
 
 def described(path: str | Path) -> Card:
     """The card of the GGUF ``path``; errors as ``opened``."""
-    return _described(Path(path), Path(path).stat().st_mtime_ns if Path(path).exists() else 0)
+    return _described(
+        Path(path), Path(path).stat().st_mtime_ns if Path(path).exists() else 0
+    )
 
 
 @cache
@@ -96,8 +114,11 @@ def _described(path: Path, _changed: int) -> Card:
         kind = _meta(model, "general.architecture")
         longest = int(_meta(model, f"{kind}.context_length") or 0)
         quantization = api.llama_ftype_name(int(_meta(model, "general.file_type") or 0))
-        return Card(tuple(t.decode(errors="replace") for t in tokens), longest,
-                    quantization.decode())
+        return Card(
+            tuple(t.decode(errors="replace") for t in tokens),
+            longest,
+            quantization.decode(),
+        )
     finally:
         api.llama_model_free(model)
 
@@ -115,6 +136,9 @@ def quantised(source: Path, target: Path, quantization: str) -> None:
     params.ftype = getattr(api, f"LLAMA_FTYPE_MOSTLY_{quantization}")
     params.nthread = 1
     said.clear()
-    if api.llama_model_quantize(os.fsencode(source), os.fsencode(target), ctypes.byref(params)):
-        raise SpeclibError(f"llama.cpp cannot quantise {source} to {quantization}: "
-                           f"{'; '.join(said)}")
+    if api.llama_model_quantize(
+        os.fsencode(source), os.fsencode(target), ctypes.byref(params)
+    ):
+        raise SpeclibError(
+            f"llama.cpp cannot quantise {source} to {quantization}: {'; '.join(said)}"
+        )

@@ -19,8 +19,8 @@ from speclib.operations.operation import Stopped
 
 from .gguf import api, opened, said
 
-BATCH = 512                                 # tokens fed between two looks at ``stopped``
-SEQUENCES = 32                              # drafted side by side, at most
+BATCH = 512  # tokens fed between two looks at ``stopped``
+SEQUENCES = 32  # drafted side by side, at most
 
 
 class Branches(Prefix):
@@ -71,8 +71,10 @@ class LlamaCpp:
         self._context = api.llama_init_from_model(model, params)
         if not self._context:
             api.llama_model_free(model)
-            raise SpeclibError(f"llama.cpp has no room for {context} tokens of {path}: "
-                               f"{'; '.join(said)}; free memory, or take a smaller model")
+            raise SpeclibError(
+                f"llama.cpp has no room for {context} tokens of {path}: "
+                f"{'; '.join(said)}; free memory, or take a smaller model"
+            )
         self._slots = api.llama_batch_init(BATCH, 0, 1)
         for i in range(BATCH):
             self._slots.n_seq_id[i] = 1
@@ -103,7 +105,9 @@ class LlamaCpp:
     def continued(self, text, starts, n: int) -> tuple[tuple[int, ...], ...]:
         """See branch.continued; here a pass feeds the next token of every sequence."""
         if len(starts) > SEQUENCES:
-            raise SpeclibError(f"{len(starts)} sequences at once: {SEQUENCES} is the most here")
+            raise SpeclibError(
+                f"{len(starts)} sequences at once: {SEQUENCES} is the most here"
+            )
         text = tuple(text)
         kept = self._only(text + tuple(starts[0]), 0)
         if kept < len(text):
@@ -116,7 +120,10 @@ class LlamaCpp:
                 api.llama_memory_seq_cp(self._memory, first, sequence, 0, len(text))
                 self.prefix.sequences[sequence] = list(text)
         while going := [s for s, tokens in drafts.items() if len(tokens) < n]:
-            news = [(s, drafts[s][len(self.prefix.sequences[s]) - len(text):], 1) for s in going]
+            news = [
+                (s, drafts[s][len(self.prefix.sequences[s]) - len(text) :], 1)
+                for s in going
+            ]
             for s, row in zip(going, self._feed(news), strict=True):
                 drafts[s].append(int(row.argmax()))
         return tuple(map(tuple, drafts.values()))
@@ -124,8 +131,10 @@ class LlamaCpp:
     def _only(self, text, last: int) -> int:
         """Leaves the sequence that serves ``text`` best alone in the cache, cut to what serves."""
         if len(text) > self.context:
-            raise SpeclibError(f"a text of {len(text)} tokens does not fit the context of "
-                               f"{self.context} of {self.path}: ask for fewer tokens")
+            raise SpeclibError(
+                f"a text of {len(text)} tokens does not fit the context of "
+                f"{self.context} of {self.path}: ask for fewer tokens"
+            )
         kept = self.prefix.keep(text, last)
         for sequence in [s for s in self.prefix.sequences if s != self.prefix.at]:
             api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
@@ -136,14 +145,19 @@ class LlamaCpp:
     def _feed(self, news) -> np.ndarray:
         """Feeds ``news``, each (sequence, the tokens that follow in it, of how many of these the
         rows are wanted), together; returns the logits [wanted in all, V]."""
-        queue = [(token, len(self.prefix.sequences[s]) + i, s, i >= len(tokens) - wanted)
-                 for s, tokens, wanted in news for i, token in enumerate(tokens)]
+        queue = [
+            (token, len(self.prefix.sequences[s]) + i, s, i >= len(tokens) - wanted)
+            for s, tokens, wanted in news
+            for i, token in enumerate(tokens)
+        ]
         try:
-            found = [self._passed(queue[i:i + BATCH]) for i in range(0, len(queue), BATCH)]
+            found = [
+                self._passed(queue[i : i + BATCH]) for i in range(0, len(queue), BATCH)
+            ]
         except Stopped:
-            raise                                   # between passes: the cache is as it says
+            raise  # between passes: the cache is as it says
         except BaseException:
-            self.reset()                            # what is in the cache is not known now
+            self.reset()  # what is in the cache is not known now
             raise
         return np.concatenate(found)
 
@@ -159,18 +173,24 @@ class LlamaCpp:
         said.clear()
         code = api.llama_decode(self._context, slots)
         if code:
-            raise SpeclibError(f"llama.cpp ended a pass of {self.path} with code {code}: "
-                               f"{'; '.join(said) or 'no room in its cache for so many tokens'}")
+            raise SpeclibError(
+                f"llama.cpp ended a pass of {self.path} with code {code}: "
+                f"{'; '.join(said) or 'no room in its cache for so many tokens'}"
+            )
         for token, _, sequence, _ in queue:
             self.prefix.feed(sequence, token)
         size = sum(wanted for *_, wanted in queue), self._rows
         if not size[0]:
             return np.empty((0, self.vocab), np.float32)
-        logits = np.ctypeslib.as_array(api.llama_get_logits(self._context), size)[:, :self.vocab]
+        logits = np.ctypeslib.as_array(api.llama_get_logits(self._context), size)[
+            :, : self.vocab
+        ]
         if np.isnan(logits).any():
-            raise SpeclibError(f"the logits of {self.path} contain NaN: its weights are unsound, "
-                               'or too large for its quantization; try runtime = "torch"')
-        return logits.copy()                        # llama.cpp overwrites them with the next pass
+            raise SpeclibError(
+                f"the logits of {self.path} contain NaN: its weights are unsound, "
+                'or too large for its quantization; try runtime = "torch"'
+            )
+        return logits.copy()  # llama.cpp overwrites them with the next pass
 
 
 def _free(slots, context, model) -> None:
@@ -179,12 +199,19 @@ def _free(slots, context, model) -> None:
     api.llama_model_free(model)
 
 
-def load(spec, places: tuple[str, ...], threads: int, vocab: int, context: int) -> LlamaCpp:
+def load(
+    spec, places: tuple[str, ...], threads: int, vocab: int, context: int
+) -> LlamaCpp:
     """Builds ``spec`` (a ModelSpec) for the CPU: a .gguf, or a checkpoint written as one."""
     if any(p.startswith("cuda") for p in places):
-        raise SpeclibError(f"model {spec.model!r} runs in llama.cpp, on the CPU here, but its "
-                           f'place is {places}: give core:N or cpu, or runtime = "torch"')
+        raise SpeclibError(
+            f"model {spec.model!r} runs in llama.cpp, on the CPU here, but its "
+            f'place is {places}: give core:N or cpu, or runtime = "torch"'
+        )
     if spec.is_gguf:
         return LlamaCpp(spec.model, vocab, context, threads)
     from .export import exported
-    return LlamaCpp(exported(spec.model, spec.shape, spec.quantization), vocab, context, threads)
+
+    return LlamaCpp(
+        exported(spec.model, spec.shape, spec.quantization), vocab, context, threads
+    )

@@ -40,10 +40,12 @@ def check(network) -> None:
     """Raises SpeclibError for layers that cannot share an input."""
     kinds = _kinds(network)
     if not able(network):
-        raise SpeclibError(f"this {type(network).__name__} ({', '.join(kinds) or 'of other layers'}"
-                           ") cannot run several of its layers at once (spread is 'layers'): take "
-                           f"one of {', '.join(FAMILIES)} with one kind of attention, or leave "
-                           "spread out")
+        raise SpeclibError(
+            f"this {type(network).__name__} ({', '.join(kinds) or 'of other layers'}"
+            ") cannot run several of its layers at once (spread is 'layers'): take "
+            f"one of {', '.join(FAMILIES)} with one kind of attention, or leave "
+            "spread out"
+        )
 
 
 @contextmanager
@@ -59,7 +61,7 @@ def fuzzy(network, lp: int, ranks=ALONE):
         yield
     finally:
         for layer in changed:
-            del layer.forward                       # the class's own is there again
+            del layer.forward  # the class's own is there again
 
 
 class Group:
@@ -77,6 +79,7 @@ class Group:
                 self.said = self.attend(hidden, how)
             hidden = hidden + self.said[place]
             return hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+
         return forward
 
     def attend(self, hidden, how) -> list[torch.Tensor]:
@@ -84,8 +87,12 @@ class Group:
         computed by rank i % size."""
         rank, size = self.ranks.rank, self.ranks.size
         mine = self.layers[rank::size]
-        shares = hidden.new_zeros(-(-len(self.layers) // size), *hidden.shape)  # all of one shape
+        shares = hidden.new_zeros(
+            -(-len(self.layers) // size), *hidden.shape
+        )  # all of one shape
         for share, layer in zip(shares, mine, strict=False):
-            share.copy_(layer.self_attn(hidden_states=layer.input_layernorm(hidden), **how)[0])
+            share.copy_(
+                layer.self_attn(hidden_states=layer.input_layernorm(hidden), **how)[0]
+            )
         theirs = self.ranks.gather(shares)
         return [theirs[i % size][i // size] for i in range(len(self.layers))]

@@ -57,7 +57,7 @@ class Layered(HFModel):
             self.end(calibrate)
 
     def begin(self, lp: int, calibrate: bool) -> None:
-        if calibrate or lp != self.lp:              # ranks have cached what one lp had them compute
+        if calibrate or lp != self.lp:  # ranks have cached what one lp had them compute
             self.cut(self.exact)
         self.lp, self._fuzzy = lp, not calibrate
 
@@ -79,8 +79,9 @@ class Layered(HFModel):
         if self._fuzzy is None and len(self.prefix.fed) > self.exact:
             self.cut(self.exact)
 
-    def _pass(self, text, last: int, sampler: Sampler, kept: int | None = None,
-              **how) -> np.ndarray:
+    def _pass(
+        self, text, last: int, sampler: Sampler, kept: int | None = None, **how
+    ) -> np.ndarray:
         kept = self.prefix.keep(text, last) if kept is None else kept
         if self._fuzzy and kept and self.lp > 1:
             with fuzzy(self.network, self.lp, self.ranks):
@@ -104,7 +105,14 @@ class LeadingDrafter(Leading):
         self.everywhere("end", calibrate)
 
 
-def load(spec, dtype: str, places: tuple[str, ...], vocab: int, packed: bool = True, rank=None):
+def load(
+    spec,
+    dtype: str,
+    places: tuple[str, ...],
+    vocab: int,
+    packed: bool = True,
+    rank=None,
+):
     """Builds ``spec`` (a ModelSpec) as ``rank`` (a worker.Rank) of those on ``places`` has it;
     None: as the only one, on the first of them. With its ``spread`` left out: on all of them, and
     where its layers cannot share an input there, an HFModel."""
@@ -115,7 +123,7 @@ def load(spec, dtype: str, places: tuple[str, ...], vocab: int, packed: bool = T
     number = rank.number if rank else 0
     built = network(spec, dtype, places[number:][:1], packed)
     if number:
-        built.set_output_embeddings(torch.nn.Identity())    # it draws no token
+        built.set_output_embeddings(torch.nn.Identity())  # it draws no token
     return joined(Layered(built, vocab), rank, LeadingDrafter)
 
 
@@ -136,9 +144,13 @@ def similarities(network, ids, lp: int) -> dict[str, list[float]]:
     exact = _states(network, ids)
     with fuzzy(network, lp):
         stale = _states(network, ids)
-    return {state: [float(torch.cosine_similarity(ours, theirs, dim=-1).mean())
-                    for ours, theirs in zip(exact[state], stale[state], strict=True)]
-            for state in STATES}
+    return {
+        state: [
+            float(torch.cosine_similarity(ours, theirs, dim=-1).mean())
+            for ours, theirs in zip(exact[state], stale[state], strict=True)
+        ]
+        for state in STATES
+    }
 
 
 def _states(network, ids) -> dict[str, list[torch.Tensor]]:
@@ -149,15 +161,21 @@ def _states(network, ids) -> dict[str, list[torch.Tensor]]:
         def see(module, args, value):
             seen = args[0] if reads else value
             found[state].append(seen[0].double().unflatten(-1, (-1, channels)))
+
         return see
 
     for layer in _layers(network):
         part, width = layer.self_attn, network.config.hidden_size
-        hooks += [module.register_forward_hook(keep(state, channels, state == "h"))
-                  for state, module, channels in (
-                      ("h", layer.input_layernorm, width), ("q", part.q_proj, part.head_dim),
-                      ("k", part.k_proj, part.head_dim), ("v", part.v_proj, part.head_dim),
-                      ("Attn output", part.o_proj, width))]
+        hooks += [
+            module.register_forward_hook(keep(state, channels, state == "h"))
+            for state, module, channels in (
+                ("h", layer.input_layernorm, width),
+                ("q", part.q_proj, part.head_dim),
+                ("k", part.k_proj, part.head_dim),
+                ("v", part.v_proj, part.head_dim),
+                ("Attn output", part.o_proj, width),
+            )
+        ]
     try:
         network(input_ids=ids, use_cache=False)
     finally:

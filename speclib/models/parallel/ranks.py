@@ -21,9 +21,9 @@ from torch import distributed
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
-GRACE = 1.0                 # seconds, at most, until ranks that miss another have left their word
+GRACE = 1.0  # seconds, at most, until ranks that miss another have left their word
 HOST = "127.0.0.1"
-ENDED, FAILED, HUNG, LEFT = range(4)        # what may be wrong with a rank, the worst first
+ENDED, FAILED, HUNG, LEFT = range(4)  # what may be wrong with a rank, the worst first
 
 
 class Apart(SpeclibError):
@@ -52,11 +52,18 @@ class Ranks:
     """Rank ``rank`` of ``size``, which find each other in ``store``; their tensors are on
     ``device``. They wait ``patience`` seconds for one that is late."""
 
-    def __init__(self, rank: int, size: int, store, device: torch.device, patience: float):
+    def __init__(
+        self, rank: int, size: int, store, device: torch.device, patience: float
+    ):
         self.rank, self.size = rank, size
         backend = "nccl" if device.type == "cuda" else "gloo"
-        distributed.init_process_group(backend, store=store, rank=rank, world_size=size,
-                                       timeout=timedelta(seconds=patience))
+        distributed.init_process_group(
+            backend,
+            store=store,
+            rank=rank,
+            world_size=size,
+            timeout=timedelta(seconds=patience),
+        )
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Every rank's ``tensor``, all of one shape, in the order of the ranks."""
@@ -96,16 +103,21 @@ class Following:
         try:
             getattr(self if name == "join" else self.model, name)(*args)
         except Exception as error:
-            with suppress(ValueError, AssertionError):      # there may be none yet
-                distributed.destroy_process_group()         # or the others would wait for this one
+            with suppress(ValueError, AssertionError):  # there may be none yet
+                distributed.destroy_process_group()  # or the others would wait for this one
             if isinstance(error, Apart):
                 return Left(str(error))
             raise
 
     def join(self, port: int) -> None:
         store = distributed.TCPStore(HOST, port, is_master=False)
-        self.model.ranks = Ranks(self.rank.number, self.rank.size, store,
-                                 self.model.network.device, self.rank.patience)
+        self.model.ranks = Ranks(
+            self.rank.number,
+            self.rank.size,
+            store,
+            self.model.network.device,
+            self.rank.patience,
+        )
 
 
 class Leading:
@@ -118,7 +130,7 @@ class Leading:
     def __init__(self, model, rank):
         self.model, self.rank, self.stopped = model, rank, bool
         store = distributed.TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
-        self._say("join", store.port, patience=None)        # they may still be loading
+        self._say("join", store.port, patience=None)  # they may still be loading
         model.ranks = Ranks(0, rank.size, store, model.network.device, rank.patience)
 
     def __getattr__(self, name: str):
@@ -157,7 +169,7 @@ class Leading:
         for number, pipe in enumerate(self.rank.pipes, 1):
             if word := self._word(number, patience):
                 raise SpeclibError(word[1])
-            with suppress(ConnectionError):                 # noticed when its answer is due
+            with suppress(ConnectionError):  # noticed when its answer is due
                 pipe.send(order)
 
     def _word(self, number: int, patience: float | None) -> tuple[int, str] | None:
@@ -165,8 +177,10 @@ class Leading:
         pipe, name = self.rank.pipes[number - 1], f"rank {number} of {self.rank.size}"
         try:
             if not pipe.poll(patience):
-                return HUNG, (f"{name} hung: it is {self.rank.patience:g} s late. Slow hardware: "
-                              "Processes(timeout=...), of which this is half")
+                return HUNG, (
+                    f"{name} hung: it is {self.rank.patience:g} s late. Slow hardware: "
+                    "Processes(timeout=...), of which this is half"
+                )
             answer = pipe.recv()
         except (EOFError, ConnectionError):
             return ENDED, f"{name} ended"
@@ -176,6 +190,8 @@ class Leading:
     def _blamed(self, error: Apart) -> SpeclibError:
         """``error``, with the name of the rank to blame for it."""
         until = time.monotonic() + min(GRACE, self.rank.patience / 2)
-        words = [self._word(number, max(0.0, until - time.monotonic()))
-                 for number in range(1, self.rank.size)]
+        words = [
+            self._word(number, max(0.0, until - time.monotonic()))
+            for number in range(1, self.rank.size)
+        ]
         return SpeclibError(min(filter(None, words), default=(LEFT, str(error)))[1])

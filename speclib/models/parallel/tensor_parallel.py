@@ -23,15 +23,22 @@ from speclib.models.packed_linear import pack
 
 from .ranks import ALONE, joined
 
-CUT = {"colwise": 0, "colwise_gather_output": 0, "rowwise": 1}      # the dimension of the weight
-WHOLE = {"embedding_rowwise", "replicated_with_grad_allreduce"}     # cheap: a copy on every rank
+CUT = {
+    "colwise": 0,
+    "colwise_gather_output": 0,
+    "rowwise": 1,
+}  # the dimension of the weight
+WHOLE = {
+    "embedding_rowwise",
+    "replicated_with_grad_allreduce",
+}  # cheap: a copy on every rank
 
 
 class Tensors(HFModel):
     """An HFModel, of whose ``network`` this is the share of rank ``number`` of ``size``."""
 
     def __init__(self, network, vocab: int, number: int, size: int):
-        self.ranks = ALONE                                  # until they meet
+        self.ranks = ALONE  # until they meet
         self._split(network, number, size)
         super().__init__(network, vocab)
 
@@ -43,7 +50,7 @@ class Tensors(HFModel):
                 continue
             if style == "colwise_gather_output":
                 if module.out_features % size:
-                    continue                                # then it is whole on every rank
+                    continue  # then it is whole on every rank
                 module.register_forward_hook(self._gathered)
             if style == "rowwise":
                 module.register_forward_hook(self._summed)
@@ -76,23 +83,32 @@ def _check(network, size: int) -> None:
     """Raises SpeclibError for what cannot be cut in ``size``."""
     kind, config = type(network).__name__, network.config.get_text_config()
     styles = set((network.tp_plan or {}).values())
-    if odd := sorted(styles - CUT.keys() - WHOLE) or ["none"] * ("rowwise" not in styles):
-        raise SpeclibError(f"spread is 'tensors', but the plan of {kind} has {', '.join(odd)}; "
-                           f"known: {', '.join([*CUT, *sorted(WHOLE)])}. Leave spread out")
-    widths = {"attention heads": config.num_attention_heads,
-              "key and value heads": config.num_key_value_heads,
-              "channels in its MLPs": config.intermediate_size}
+    if odd := sorted(styles - CUT.keys() - WHOLE) or ["none"] * (
+        "rowwise" not in styles
+    ):
+        raise SpeclibError(
+            f"spread is 'tensors', but the plan of {kind} has {', '.join(odd)}; "
+            f"known: {', '.join([*CUT, *sorted(WHOLE)])}. Leave spread out"
+        )
+    widths = {
+        "attention heads": config.num_attention_heads,
+        "key and value heads": config.num_key_value_heads,
+        "channels in its MLPs": config.intermediate_size,
+    }
     for what, count in widths.items():
         if count % size:
-            raise SpeclibError(f"this {kind} has {count} {what}, which {size} ranks cannot share "
-                               f"alike: give it a number of places that divides {count}, or "
-                               "another shape")
+            raise SpeclibError(
+                f"this {kind} has {count} {what}, which {size} ranks cannot share "
+                f"alike: give it a number of places that divides {count}, or "
+                "another shape"
+            )
 
 
 @torch.no_grad()
 def _cut(linear: nn.Linear, dimension: int, number: int, size: int) -> None:
     """Leaves ``linear`` its ``number``-th share of ``size``; of a bias that is added to a sum the
     first rank has all."""
+
     def share(weight, dimension):
         width = weight.shape[dimension] // size
         mine = weight.narrow(dimension, number * width, width)

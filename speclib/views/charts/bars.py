@@ -11,28 +11,38 @@ from .style import COLOURS, PALETTE, add, finish, labels, panels
 
 SHADES = (*PALETTE, "#c9584c", "#6d7f95")
 DASHES = {"paper": "dot", "virtual": "solid", "emulated": "dash", "measured": "dashdot"}
-MANY = 8                        # labels that still fit side by side
+MANY = 8  # labels that still fit side by side
 PARTS = ("draft", "target", "verification", "communication")
 
 
 def columns_of(filled, kind: str, unit: str | None = None) -> list[str]:
     """The columns of one unit (the table's) that have values of a kind."""
     table, found = filled.table, {c for _, c in filled.values[kind]}
-    return [c for c in table.column_labels if c in found
-            and table.column.get(c, {}).get("unit", table.unit) == (unit or table.unit)]
+    return [
+        c
+        for c in table.column_labels
+        if c in found
+        and table.column.get(c, {}).get("unit", table.unit) == (unit or table.unit)
+    ]
 
 
 def targets(filled) -> go.Figure:
     """Rows "target / method": a panel per target and kind, a group per column, a bar per method."""
     rows = [tuple(row.split(" / ", 1)) for row in filled.table.row_labels]
     methods = list(dict.fromkeys(m for _, m in rows))
-    wanted = [(t, kind) for t in dict.fromkeys(t for t, _ in rows) for kind in filled.kinds
-              if any(r.startswith(f"{t} / ") for r, _ in filled.values[kind])]
+    wanted = [
+        (t, kind)
+        for t in dict.fromkeys(t for t, _ in rows)
+        for kind in filled.kinds
+        if any(r.startswith(f"{t} / ") for r, _ in filled.values[kind])
+    ]
     figure = panels([f"{t} [{kind}]" for t, kind in wanted], 1, shared=True)
     for i, (target, kind) in enumerate(wanted):
         columns = columns_of(filled, kind)
         for j, method in enumerate(methods):
-            values = [filled.values[kind].get((f"{target} / {method}", c)) for c in columns]
+            values = [
+                filled.values[kind].get((f"{target} / {method}", c)) for c in columns
+            ]
             if any(v is not None for v in values):
                 _bar(figure, i, [c.split(" / ")[0] for c in columns], values, method, j)
     return finish(_once(figure), filled, len(wanted), 1)
@@ -42,8 +52,11 @@ def groups(filled, by_row: bool = False) -> go.Figure:
     """A panel per kind, with the columns that have values in it: a group per column, a bar per row;
     ``by_row``: the other way round."""
     table = filled.table
-    shown = [c for c in table.column_labels
-             if any(c in columns_of(filled, kind) for kind in filled.kinds)]
+    shown = [
+        c
+        for c in table.column_labels
+        if any(c in columns_of(filled, kind) for kind in filled.kinds)
+    ]
     figure = panels(filled.kinds, 1)
     for i, kind in enumerate(filled.kinds):
         values, columns = filled.values[kind], columns_of(filled, kind)
@@ -52,8 +65,14 @@ def groups(filled, by_row: bool = False) -> go.Figure:
         every = shown if by_row else list(table.row_labels)
         for bar in bars:
             found = [values.get((x, bar) if by_row else (bar, x)) for x in names]
-            _bar(figure, i, labels(names) if len(names) <= MANY else names, found, bar,
-                 every.index(bar))
+            _bar(
+                figure,
+                i,
+                labels(names) if len(names) <= MANY else names,
+                found,
+                bar,
+                every.index(bar),
+            )
     finish(_once(figure), filled, len(filled.kinds), 1)
     many = any(len(bar.x) > MANY for bar in figure.data)
     turned = {"margin_b": 120, "height": figure.layout.height + 64}
@@ -66,9 +85,18 @@ def tasks(filled) -> go.Figure:
 
 
 def _bar(figure, i: int, x: list[str], y: list, name: str, colour: int) -> None:
-    add(figure, i, go.Bar(x=x, y=y, name=name, legendgroup=name,
-                          marker_color=SHADES[colour % len(SHADES)],
-                          hovertemplate=f"{name}, %{{x}}: %{{y:.3g}}<extra></extra>"))
+    add(
+        figure,
+        i,
+        go.Bar(
+            x=x,
+            y=y,
+            name=name,
+            legendgroup=name,
+            marker_color=SHADES[colour % len(SHADES)],
+            hovertemplate=f"{name}, %{{x}}: %{{y:.3g}}<extra></extra>",
+        ),
+    )
 
 
 def _once(figure: go.Figure) -> go.Figure:
@@ -89,7 +117,14 @@ def parts(filled) -> go.Figure:
         rows = list(filled.table.row_labels)
         for j, part in enumerate((*PARTS, "time per iteration")):
             seconds = [filled.values[kind].get((row, part)) for row in rows]
-            _bar(figure, i, rows, [None if s is None else 1000 * s for s in seconds], part, j)
+            _bar(
+                figure,
+                i,
+                rows,
+                [None if s is None else 1000 * s for s in seconds],
+                part,
+                j,
+            )
     return finish(_once(figure), filled, len(kinds), 1).update_yaxes(title_text="ms")
 
 
@@ -99,11 +134,21 @@ def budgets(filled) -> go.Figure:
     figure = panels(table.column_labels, 2)
     for i, column in enumerate(table.column_labels):
         for kind in filled.kinds:
-            found = {r: filled.values[kind][r, column] for r in table.row_labels
-                     if (r, column) in filled.values[kind]}
+            found = {
+                r: filled.values[kind][r, column]
+                for r in table.row_labels
+                if (r, column) in filled.values[kind]
+            }
             if "c" in found:
-                _line(figure, i, list(found), [100 * (v / found["c"] - 1) for v in found.values()],
-                      kind, COLOURS[kind], DASHES[kind])
+                _line(
+                    figure,
+                    i,
+                    list(found),
+                    [100 * (v / found["c"] - 1) for v in found.values()],
+                    kind,
+                    COLOURS[kind],
+                    DASHES[kind],
+                )
     finish(_once(figure), filled, len(table.column_labels), 2, below="budget")
     figure.update_yaxes(rangemode="normal", title_text="")
     return figure.update_yaxes(title_text="% off c", col=1)
@@ -113,25 +158,56 @@ def lengths(filled) -> go.Figure:
     """A line per column and kind over the number that a row's label begins with, doubling; the
     columns of another unit in a panel of their own."""
     table = filled.table
-    units = list(dict.fromkeys(table.column.get(c, {}).get("unit", table.unit)
-                               for c in table.column_labels))
+    units = list(
+        dict.fromkeys(
+            table.column.get(c, {}).get("unit", table.unit) for c in table.column_labels
+        )
+    )
     figure = panels([f"[{unit}]" for unit in units], 2)
     for i, unit in enumerate(units):
         for j, column in enumerate(table.column_labels):
             for kind in filled.kinds:
-                found = {int(r.split()[0]): v for (r, c), v in filled.values[kind].items()
-                         if c == column and r[0].isdigit()}
+                found = {
+                    int(r.split()[0]): v
+                    for (r, c), v in filled.values[kind].items()
+                    if c == column and r[0].isdigit()
+                }
                 if found and column in columns_of(filled, kind, unit):
-                    _line(figure, i, list(found), list(found.values()), f"{column} [{kind}]",
-                          SHADES[j % len(SHADES)], DASHES[kind])
+                    _line(
+                        figure,
+                        i,
+                        list(found),
+                        list(found.values()),
+                        f"{column} [{kind}]",
+                        SHADES[j % len(SHADES)],
+                        DASHES[kind],
+                    )
     figure.update_xaxes(type="log", dtick=0.30103)
     finish(_once(figure), filled, len(units), 2, below="tokens")
     figure.update_yaxes(title_text="")
-    return figure.update_layout(height=420, legend={
-        "orientation": "v", "x": 1.02, "y": 1, "yref": "paper", "yanchor": "top"})
+    return figure.update_layout(
+        height=420,
+        legend={
+            "orientation": "v",
+            "x": 1.02,
+            "y": 1,
+            "yref": "paper",
+            "yanchor": "top",
+        },
+    )
 
 
 def _line(figure, i: int, x: list, y: list, name: str, colour: str, dash: str) -> None:
-    add(figure, i, go.Scatter(x=x, y=y, name=name, legendgroup=name, mode="lines+markers",
-                              line={"color": colour, "dash": dash},
-                              hovertemplate=f"{name}, %{{x}}: %{{y:.3g}}<extra></extra>"))
+    add(
+        figure,
+        i,
+        go.Scatter(
+            x=x,
+            y=y,
+            name=name,
+            legendgroup=name,
+            mode="lines+markers",
+            line={"color": colour, "dash": dash},
+            hovertemplate=f"{name}, %{{x}}: %{{y:.3g}}<extra></extra>",
+        ),
+    )

@@ -15,7 +15,17 @@ import ipywidgets as widgets
 from speclib.errors import SpeclibError
 from speclib.views.timeline.facts import chosen, run_of
 from speclib.views.timeline.shapes import FONT, PAD, label_of, text_width
-from speclib.views.timeline.svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, patterns, tag, words
+from speclib.views.timeline.svg import (
+    COLOURS,
+    FONTS,
+    INK,
+    QUIET,
+    WRITERS,
+    n,
+    patterns,
+    tag,
+    words,
+)
 from speclib.views.widgets.controls import box
 from speclib.views.widgets.shown import Shown
 
@@ -23,8 +33,8 @@ from .rounds import Round, rounds_of
 from .tree import Grown, head
 from .tree import draw as tree
 
-WIDE, TOP, ROW, CELL = 1100, 102, 34, 26            # pixels: of all; above the rows; of a row
-FORK, BARS, LONG, CELLS = 26, 84, 250, 410          # where things begin; a bar of chance 1
+WIDE, TOP, ROW, CELL = 1100, 102, 34, 26  # pixels: of all; above the rows; of a row
+FORK, BARS, LONG, CELLS = 26, 84, 250, 410  # where things begin; a bar of chance 1
 
 
 def cells(shown: Round, row: int, y: float, name: str) -> str:
@@ -33,19 +43,47 @@ def cells(shown: Round, row: int, y: float, name: str) -> str:
     tokens, x, drawn = branch.drafts[row], float(CELLS), []
     for i, token in enumerate(tokens):
         label = label_of(shown.run.piece(token))
-        kind = branch.outcome[row * len(tokens) + i] if row == (taken or 0) else "dropped"
+        kind = (
+            branch.outcome[row * len(tokens) + i] if row == (taken or 0) else "dropped"
+        )
         wide = max(26, text_width(label) + 12)
         if x + wide > WIDE - PAD - 40:
             drawn.append(words(f"+ {len(tokens) - i}", x + 6, y + CELL / 2 + 5))
             break
         fill = f"url(#{name}-wasted)" if kind == "wasted" else COLOURS[kind]
         struck = {"text_decoration": "line-through"} if kind == "rejected" else {}
-        drawn += [tag("rect", cls=kind, x=n(x), y=n(y), width=n(wide - 2), height=CELL, fill=fill),
-                  words(label, x + wide / 2 - 1, y + CELL / 2 + 5, text_anchor="middle",
-                        fill=INK if kind == "dropped" else "#000", **struck)]
+        drawn += [
+            tag(
+                "rect",
+                cls=kind,
+                x=n(x),
+                y=n(y),
+                width=n(wide - 2),
+                height=CELL,
+                fill=fill,
+            ),
+            words(
+                label,
+                x + wide / 2 - 1,
+                y + CELL / 2 + 5,
+                text_anchor="middle",
+                fill=INK if kind == "dropped" else "#000",
+                **struck,
+            ),
+        ]
         x += wide
-    frame = tag("rect", cls="chosen", x=CELLS - 3, y=n(y - 3), width=n(x - CELLS + 4),
-                height=CELL + 6, rx=4, fill="none", stroke=INK, stroke_width=2)
+    frame = tag(
+        "rect",
+        cls="chosen",
+        x=CELLS - 3,
+        y=n(y - 3),
+        width=n(x - CELLS + 4),
+        height=CELL + 6,
+        rx=4,
+        fill="none",
+        stroke=INK,
+        stroke_width=2,
+    )
     return "".join(drawn) + frame * (row == taken)
 
 
@@ -53,10 +91,19 @@ def limb(y: float, middle: float, chance: float, fill: str) -> str:
     """From the text's end to a bar as long as the chance, and its number."""
     at = y + CELL / 2
     curve = f"M{FORK} {n(middle)}C{FORK + 34} {n(middle)} {FORK + 24} {n(at)} {BARS} {n(at)}"
-    return (tag("path", d=curve, fill="none", stroke=QUIET, stroke_width=1.5)
-            + tag("rect", cls="chance", x=BARS, y=n(y + 3), width=n(max(chance * LONG, 1)),
-                  height=CELL - 6, fill=fill)
-            + words(f"{chance:.3f}", CELLS - 22, at + 5, text_anchor="end", fill=INK))
+    return (
+        tag("path", d=curve, fill="none", stroke=QUIET, stroke_width=1.5)
+        + tag(
+            "rect",
+            cls="chance",
+            x=BARS,
+            y=n(y + 3),
+            width=n(max(chance * LONG, 1)),
+            height=CELL - 6,
+            fill=fill,
+        )
+        + words(f"{chance:.3f}", CELLS - 22, at + 5, text_anchor="end", fill=INK)
+    )
 
 
 def draw(shown: Round) -> str:
@@ -67,25 +114,57 @@ def draw(shown: Round) -> str:
         y = TOP + ROW * row
         body += [limb(y, middle, chance, WRITERS["draft"]), cells(shown, row, y, name)]
     y, theta = TOP + ROW * len(chances), shown.branch.chances[0]
-    body += [limb(y, middle, 1 - sum(chances), "#c9c9c9"),
-             words("all other words together", CELLS, y + CELL / 2 + 5),
-             tag("circle", cx=FORK, cy=n(middle), r=5, fill=INK)]
+    body += [
+        limb(y, middle, 1 - sum(chances), "#c9c9c9"),
+        words("all other words together", CELLS, y + CELL / 2 + 5),
+        tag("circle", cx=FORK, cy=n(middle), r=5, fill=INK),
+    ]
     if theta:
         x = BARS + theta * LONG
-        body += [tag("line", cls="theta", x1=n(x), x2=n(x), y1=TOP - 4, y2=n(y + CELL + 2),
-                     stroke=COLOURS["rejected"], stroke_width=2, stroke_dasharray="5 3"),
-                 words("θ", x, y + CELL + 18, text_anchor="middle", fill=COLOURS["rejected"])]
+        body += [
+            tag(
+                "line",
+                cls="theta",
+                x1=n(x),
+                x2=n(x),
+                y1=TOP - 4,
+                y2=n(y + CELL + 2),
+                stroke=COLOURS["rejected"],
+                stroke_width=2,
+                stroke_dasharray="5 3",
+            ),
+            words(
+                "θ", x, y + CELL + 18, text_anchor="middle", fill=COLOURS["rejected"]
+            ),
+        ]
     high = height(len(chances))
-    body.append(words(shown.verdict(), CELLS, y + ROW + CELL / 2 + 5, fill=WRITERS["target"],
-                      font_weight="600"))
-    body += [words("its chance for the draft", BARS, TOP - 10),
-             words("the sequences", CELLS, TOP - 10)]
+    body.append(
+        words(
+            shown.verdict(),
+            CELLS,
+            y + ROW + CELL / 2 + 5,
+            fill=WRITERS["target"],
+            font_weight="600",
+        )
+    )
+    body += [
+        words("its chance for the draft", BARS, TOP - 10),
+        words("the sequences", CELLS, TOP - 10),
+    ]
     card = tag("rect", width=WIDE, height=high, rx="8", fill="#fff")
     top = head(f"round {shown.number}", shown.said(), shown.text())
-    return tag("svg", patterns(name) + card + top + "".join(body),
-               xmlns="http://www.w3.org/2000/svg", width=WIDE, height=high,
-               viewBox=f"0 0 {WIDE} {high}", font_family=FONTS, font_size=FONT, fill=QUIET,
-               style="max-width:100%;height:auto")
+    return tag(
+        "svg",
+        patterns(name) + card + top + "".join(body),
+        xmlns="http://www.w3.org/2000/svg",
+        width=WIDE,
+        height=high,
+        viewBox=f"0 0 {WIDE} {high}",
+        font_family=FONTS,
+        font_size=FONT,
+        fill=QUIET,
+        style="max-width:100%;height:auto",
+    )
 
 
 def height(rows: int) -> int:
@@ -114,12 +193,15 @@ class Sequences(Shown, widgets.VBox):
         at = max(first, key=lambda r: r.width).number if round is None else round
         known = [r.number for r in first]
         if at not in known:
-            raise SpeclibError(f"round is {at}: this run drafted in rounds {known[0]} to "
-                               f"{known[-1]}")
-        self.slider = widgets.SelectionSlider(options=known, value=at, description="round",
-                                              layout={"width": "420px"})
-        self.chooser = widgets.SelectionSlider(options=list(self.rounds), description=by,
-                                               layout={"width": "340px"})
+            raise SpeclibError(
+                f"round is {at}: this run drafted in rounds {known[0]} to {known[-1]}"
+            )
+        self.slider = widgets.SelectionSlider(
+            options=known, value=at, description="round", layout={"width": "420px"}
+        )
+        self.chooser = widgets.SelectionSlider(
+            options=list(self.rounds), description=by, layout={"width": "340px"}
+        )
         self.image = widgets.HTML()
         self._moved()
         self.slider.observe(self._moved, "value")
@@ -129,7 +211,9 @@ class Sequences(Shown, widgets.VBox):
 
     @property
     def round(self) -> Round | Grown:
-        return next(r for r in self.rounds[self.chooser.value] if r.number == self.slider.value)
+        return next(
+            r for r in self.rounds[self.chooser.value] if r.number == self.slider.value
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -140,19 +224,30 @@ class Sequences(Shown, widgets.VBox):
 
     def _moved(self, _=None) -> None:
         """As high as the highest, so that nothing jumps."""
-        self.image.value = f'<div style="min-height: {self.highest}px">{self.picture()}</div>'
+        self.image.value = (
+            f'<div style="min-height: {self.highest}px">{self.picture()}</div>'
+        )
 
     def _chosen(self, change) -> None:
-        place = next(r.place for r in self.rounds[change["old"]] if r.number == self.slider.value)
+        place = next(
+            r.place for r in self.rounds[change["old"]] if r.number == self.slider.value
+        )
         near = min(self.rounds[change["new"]], key=lambda r: abs(r.place - place))
         self.slider.options = [r.number for r in self.rounds[change["new"]]]
         self.slider.value = near.number
         self._moved()
 
     def text(self) -> str:
-        of = f"{self.chooser.description} = {self.chooser.value}: " * (len(self.rounds) > 1)
-        return "\n".join([f"tree, {of}{len(self.rounds[self.chooser.value])} rounds",
-                          *self.round.lines()])
+        of = f"{self.chooser.description} = {self.chooser.value}: " * (
+            len(self.rounds) > 1
+        )
+        return "\n".join(
+            [
+                f"tree, {of}{len(self.rounds[self.chooser.value])} rounds",
+                *self.round.lines(),
+            ]
+        )
+
 
 def sequences(shown, round: int | None = None, by: str = "run") -> Sequences:
     """The sequences of a run of duodecoding, or the trees of one of tree or easyspec, round by

@@ -48,19 +48,27 @@ class Round(NamedTuple):
         """(what became of it, text) of every token before the sequences."""
         kinds = ["text"] * len(self.before) + ["passed"] * self.passed + ["failed"]
         kinds += ["unread"] * len(self.window)
-        return [(kind, shown(self.run.piece(token)))
-                for kind, token in zip(kinds, self.before + self.window, strict=False)]
+        return [
+            (kind, shown(self.run.piece(token)))
+            for kind, token in zip(kinds, self.before + self.window, strict=False)
+        ]
 
     def said(self) -> str:
         """How many sequences there are, and why."""
-        k, each, theta = (self.branch.sequences, len(self.branch.drafts[0]),
-                          self.branch.chances[0])
+        k, each, theta = (
+            self.branch.sequences,
+            len(self.branch.drafts[0]),
+            self.branch.chances[0],
+        )
         why = f"θ = P₁·P = {theta:.3f}" if theta else "no threshold asked"
         return f"{k} sequence{'s' * (k > 1)} of {each} token{'s' * (each > 1)}, {why}"
 
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
-        taken, own = chosen(self.branch), f"“{label_of(self.run.piece(self.commit[-1]))}”"
+        taken, own = (
+            chosen(self.branch),
+            f"“{label_of(self.run.piece(self.commit[-1]))}”",
+        )
         if taken is not None:
             return f"the target's next word is {own}: sequence {taken + 1} goes on"
         if self.branch.outcome[0] == "rejected":
@@ -73,16 +81,25 @@ class Round(NamedTuple):
     def lines(self) -> list[str]:
         """In words: a line per sequence, then the verdict."""
         chances = self.branch.chances[1:]
-        return [f"round {self.number}: {self.said()}", *(
-            f"  {chance:.3f} {shown(''.join(map(self.run.piece, tokens)))}"
-            for chance, tokens in zip(chances, self.branch.drafts, strict=True)),
-            f"  {1 - sum(chances):.3f} all other words", self.verdict()]
+        return [
+            f"round {self.number}: {self.said()}",
+            *(
+                f"  {chance:.3f} {shown(''.join(map(self.run.piece, tokens)))}"
+                for chance, tokens in zip(chances, self.branch.drafts, strict=True)
+            ),
+            f"  {1 - sum(chances):.3f} all other words",
+            self.verdict(),
+        ]
 
 
 def rounds_of(run: Run) -> list[Round] | list[Grown]:
     """Every round in which ``run`` drafted. Raises SpeclibError where there is none."""
     scores = {e.round: e for e in run.trace.operations if e.op == "score"}
-    drafts = {e.round: e for e in run.trace.operations if e.op in ("branch", "grow") and e.tokens}
+    drafts = {
+        e.round: e
+        for e in run.trace.operations
+        if e.op in ("branch", "grow") and e.tokens
+    }
     found, before = [], ()
     for commit in run.trace.commits:
         draft = drafts.get(commit.round)
@@ -90,10 +107,12 @@ def rounds_of(run: Run) -> list[Round] | list[Grown]:
             found.append(Grown(run, draft, commit.tokens, before))
         elif draft and commit.tokens:
             score = scores[commit.round]
-            window = score.tokens[len(score.tokens) - score.last:]
+            window = score.tokens[len(score.tokens) - score.last :]
             found.append(Round(run, draft, window, commit.tokens, before))
         before += commit.tokens
     if not found:
-        raise SpeclibError(f"{run.label} drafted no sequences: a tree shows runs of duodecoding, "
-                           "tree and easyspec")
+        raise SpeclibError(
+            f"{run.label} drafted no sequences: a tree shows runs of duodecoding, "
+            "tree and easyspec"
+        )
     return found

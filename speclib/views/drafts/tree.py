@@ -12,13 +12,26 @@ from speclib.trace.events import Event
 from speclib.views.timeline.facts import Run
 from speclib.views.timeline.layout import fitting
 from speclib.views.timeline.shapes import FONT, PAD, label_of, shown, text_width
-from speclib.views.timeline.svg import COLOURS, FONTS, INK, QUIET, WRITERS, n, tag, words
+from speclib.views.timeline.svg import (
+    COLOURS,
+    FONTS,
+    INK,
+    QUIET,
+    WRITERS,
+    n,
+    tag,
+    words,
+)
 
-WIDE, TOP, ROW, CELL = 1100, 102, 30, 24            # pixels: of all; above the rows; of a row
-ROOT, MOST, APART = 26, 230, 40                     # the text's end; a level's width; its edges'
-STYLES = {"text": {"fill": INK}, "passed": {"fill": WRITERS["draft"]}, "unread": {"fill": QUIET},
-          "failed": {"fill": COLOURS["rejected"], "text_decoration": "line-through"},
-          "cut": {"fill": QUIET}}
+WIDE, TOP, ROW, CELL = 1100, 102, 30, 24  # pixels: of all; above the rows; of a row
+ROOT, MOST, APART = 26, 230, 40  # the text's end; a level's width; its edges'
+STYLES = {
+    "text": {"fill": INK},
+    "passed": {"fill": WRITERS["draft"]},
+    "unread": {"fill": QUIET},
+    "failed": {"fill": COLOURS["rejected"], "text_decoration": "line-through"},
+    "cut": {"fill": QUIET},
+}
 
 
 class Grown(NamedTuple):
@@ -59,8 +72,10 @@ class Grown(NamedTuple):
     def said(self) -> str:
         """How large the tree is."""
         levels = max(self.grow.ahead) + 1
-        return (f"a tree of {len(self.grow.tokens)}: {levels} level{'s' * (levels > 1)}, at most "
-                f"{self.width} wide")
+        return (
+            f"a tree of {len(self.grow.tokens)}: {levels} level{'s' * (levels > 1)}, at most "
+            f"{self.width} wide"
+        )
 
     def verdict(self) -> str:
         """How far the target followed it."""
@@ -78,24 +93,42 @@ class Grown(NamedTuple):
     def label(self, node: int) -> str:
         """Its text; with its blanks where a sibling differs in them alone."""
         pieces = [self.run.piece(token) for token in self.grow.tokens]
-        others = [pieces[i] for i, parent in enumerate(self.grow.parents)
-                  if parent == self.grow.parents[node] and i != node]
+        others = [
+            pieces[i]
+            for i, parent in enumerate(self.grow.parents)
+            if parent == self.grow.parents[node] and i != node
+        ]
         told = label_of(pieces[node])
         return pieces[node].replace(" ", "·") if told in map(label_of, others) else told
 
     def lines(self) -> list[str]:
         """In words: a line per node, a star where the way leads."""
-        return [f"round {self.number}: {self.said()}", *(
-            f"  {'  ' * level}{'*' if self.kind(node) == 'accepted' else '-'} {self.label(node)}"
-            for node, level in enumerate(self.grow.ahead)), self.verdict()]
+        return [
+            f"round {self.number}: {self.said()}",
+            *(
+                f"  {'  ' * level}{'*' if self.kind(node) == 'accepted' else '-'} {self.label(node)}"
+                for node, level in enumerate(self.grow.ahead)
+            ),
+            self.verdict(),
+        ]
 
 
 def head(title: str, note: str, text: list[tuple[str, str]]) -> str:
     """The round; under it the text, its end still to be checked."""
     told = tag("tspan", escape(f"\u00a0 {note}"), fill=QUIET, font_weight="400")
-    top = tag("text", title + told, x=PAD, y=PAD + 14, font_size=17, font_weight="600", fill=INK)
-    spans = "".join(tag("tspan", escape(part), **STYLES[kind])
-                    for kind, part in fitting(text, WIDE - 2 * PAD))
+    top = tag(
+        "text",
+        title + told,
+        x=PAD,
+        y=PAD + 14,
+        font_size=17,
+        font_weight="600",
+        fill=INK,
+    )
+    spans = "".join(
+        tag("tspan", escape(part), **STYLES[kind])
+        for kind, part in fitting(text, WIDE - 2 * PAD)
+    )
     return top + tag("text", spans, x=PAD, y=PAD + 40)
 
 
@@ -113,8 +146,10 @@ def places(shown: Grown) -> list[tuple[float, float]]:
         while node >= 0 and node not in rows:
             rows[node], node = row, shown.grow.parents[node]
     each = level_of(shown)
-    return [(ROOT + APART + level * each, TOP + ROW * rows[node] + CELL / 2)
-            for node, level in enumerate(shown.grow.ahead)]
+    return [
+        (ROOT + APART + level * each, TOP + ROW * rows[node] + CELL / 2)
+        for node, level in enumerate(shown.grow.ahead)
+    ]
 
 
 def draw(shown: Grown) -> str:
@@ -125,30 +160,69 @@ def draw(shown: Grown) -> str:
     wide = [max(26, text_width(label) + 12) for label in labels]
     for node, parent in enumerate(grow.parents):
         (x, y), kind = at[node], shown.kind(node)
-        start = (ROOT, TOP + CELL / 2) if parent < 0 else (at[parent][0] + wide[parent],
-                                                          at[parent][1])
+        start = (
+            (ROOT, TOP + CELL / 2)
+            if parent < 0
+            else (at[parent][0] + wide[parent], at[parent][1])
+        )
         edges.append((kind == "accepted", edge(*start, x, y, kind == "accepted")))
         struck = {"text_decoration": "line-through"} if kind == "rejected" else {}
-        nodes += [tag("rect", cls=kind, x=n(x), y=n(y - CELL / 2), width=n(wide[node]),
-                      height=CELL, rx=3, fill=COLOURS[kind]),
-                  words(labels[node], x + wide[node] / 2, y + 5, text_anchor="middle",
-                        fill=INK if kind == "dropped" else "#000", **struck)]
+        nodes += [
+            tag(
+                "rect",
+                cls=kind,
+                x=n(x),
+                y=n(y - CELL / 2),
+                width=n(wide[node]),
+                height=CELL,
+                rx=3,
+                fill=COLOURS[kind],
+            ),
+            words(
+                labels[node],
+                x + wide[node] / 2,
+                y + 5,
+                text_anchor="middle",
+                fill=INK if kind == "dropped" else "#000",
+                **struck,
+            ),
+        ]
     y = TOP + ROW * len(shown.leaves) + CELL / 2
-    nodes += [tag("circle", cx=ROOT, cy=n(TOP + CELL / 2), r=5, fill=INK),
-              words(shown.verdict(), ROOT + APART, y + 5, fill=WRITERS["target"],
-                    font_weight="600")]
+    nodes += [
+        tag("circle", cx=ROOT, cy=n(TOP + CELL / 2), r=5, fill=INK),
+        words(
+            shown.verdict(),
+            ROOT + APART,
+            y + 5,
+            fill=WRITERS["target"],
+            font_weight="600",
+        ),
+    ]
     card = tag("rect", width=WIDE, height=shown.high, rx="8", fill="#fff")
-    body = "".join(drawn for _, drawn in sorted(edges)) + "".join(nodes)    # the way on top
-    return tag("svg", card + head(f"round {shown.number}", shown.said(), shown.text()) + body,
-               xmlns="http://www.w3.org/2000/svg", width=WIDE, height=shown.high,
-               viewBox=f"0 0 {WIDE} {shown.high}", font_family=FONTS, font_size=FONT, fill=QUIET,
-               style="max-width:100%;height:auto")
+    body = "".join(drawn for _, drawn in sorted(edges)) + "".join(
+        nodes
+    )  # the way on top
+    return tag(
+        "svg",
+        card + head(f"round {shown.number}", shown.said(), shown.text()) + body,
+        xmlns="http://www.w3.org/2000/svg",
+        width=WIDE,
+        height=shown.high,
+        viewBox=f"0 0 {WIDE} {shown.high}",
+        font_family=FONTS,
+        font_size=FONT,
+        fill=QUIET,
+        style="max-width:100%;height:auto",
+    )
 
 
 def edge(x0: float, y0: float, x: float, y: float, followed: bool) -> str:
     """From a node's end down to the row of the next, then straight."""
-    style = {"stroke": INK, "stroke_width": 2.5} if followed else {"stroke": "#c9c9c9",
-                                                                   "stroke_width": 1.5}
+    style = (
+        {"stroke": INK, "stroke_width": 2.5}
+        if followed
+        else {"stroke": "#c9c9c9", "stroke_width": 1.5}
+    )
     way = f"M{n(x0)} {n(y0)}C{n(x0 + 22)} {n(y0)} {n(x0 + 6)} {n(y)} {n(x0 + 28)} {n(y)}H{n(x)}"
     return tag("path", cls="edge", d=way, fill="none", **style)
 

@@ -13,7 +13,7 @@ from speclib.views.timeline.svg import FONTS, QUIET, tag
 
 
 class Still:
-    size: tuple[int, int]           # pixels
+    size: tuple[int, int]  # pixels
 
     def drawing(self) -> str:
         """The SVG elements on the card."""
@@ -23,12 +23,22 @@ class Still:
         """SVG."""
         wide, high = self.size
         card = tag("rect", width=wide, height=high, rx="8", fill="#fff")
-        return tag("svg", card + self.drawing(), xmlns="http://www.w3.org/2000/svg", width=wide,
-                   height=high, viewBox=f"0 0 {wide} {high}", font_family=FONTS, font_size=FONT,
-                   fill=QUIET)
+        return tag(
+            "svg",
+            card + self.drawing(),
+            xmlns="http://www.w3.org/2000/svg",
+            width=wide,
+            height=high,
+            viewBox=f"0 0 {wide} {high}",
+            font_family=FONTS,
+            font_size=FONT,
+            fill=QUIET,
+        )
 
     def _repr_mimebundle_(self, **_) -> tuple[dict, dict]:
         width, height = self.size
         image = b64encode(png(self.picture(), 1.5)).decode()
-        return ({"text/plain": repr(self), "image/png": image},
-                {"image/png": {"width": width, "height": height}})
+        return (
+            {"text/plain": repr(self), "image/png": image},
+            {"image/png": {"width": width, "height": height}},
+        )

@@ -11,11 +11,11 @@ from math import isfinite
 from typing import NamedTuple
 
 ORDER = ("paper", "virtual", "emulated", "measured")
-SCALES = {("s", "ms"): 1000.0}                  # unit of the data -> unit of the print
-COMPARABLE = ("x", "tokens", "runs")            # measured values that another machine's can meet
+SCALES = {("s", "ms"): 1000.0}  # unit of the data -> unit of the print
+COMPARABLE = ("x", "tokens", "runs")  # measured values that another machine's can meet
 MISSING = "–"
-EMPTY = ("failed", "not reported", "lost")      # notes that say why a cell has no value
-WIDE = 12                       # more columns than this don't fit beside each other
+EMPTY = ("failed", "not reported", "lost")  # notes that say why a cell has no value
+WIDE = 12  # more columns than this don't fit beside each other
 
 
 class Source(NamedTuple):
@@ -58,15 +58,24 @@ class Grid(NamedTuple):
         if len(self.columns) <= WIDE:
             return self
         cells = {(column, row): found for (row, column), found in self.cells.items()}
-        return Grid(self.columns, self.rows, self.sources, cells, self.unit, self.columns_are,
-                    self.rows_are)
+        return Grid(
+            self.columns,
+            self.rows,
+            self.sources,
+            cells,
+            self.unit,
+            self.columns_are,
+            self.rows_are,
+        )
 
     def entry(self, row: str, column: str, source: Source) -> Entry:
         return self.cells.get((row, column), {}).get(source, Entry(MISSING))
 
     def columns_of(self, column: str) -> tuple[Source, ...]:
         """The sources that have anything in ``column``; print alone if none has."""
-        used = {s for (_, c), entries in self.cells.items() if c == column for s in entries}
+        used = {
+            s for (_, c), entries in self.cells.items() if c == column for s in entries
+        }
         return tuple(s for s in self.sources if s in used) or self.sources[:1]
 
 
@@ -75,17 +84,27 @@ def grid(filled, others: Iterable = ()) -> Grid:
     table = filled.table
     here, there = _shown(table, filled.rows), _shown(table, others)
     found = [(Source(r.kind), r) for r in here]
-    found += [(Source(r.kind, r.setup.partition("@")[2].split("/")[0]), r) for r in there]
+    found += [
+        (Source(r.kind, r.setup.partition("@")[2].split("/")[0]), r) for r in there
+    ]
     printed = {(r.row, r.column): r.value for s, r in found if s.kind == "paper"}
     cells: dict[tuple[str, str], dict[Source, Entry]] = {}
     for source, row in found:
         if row.row != "*" and row.column != "*":
             entry = _entry(table, row, printed.get((row.row, row.column)))
             cells.setdefault((row.row, row.column), {})[source] = entry
-    sources = sorted({s for s, _ in found}, key=lambda s: (ORDER.index(s.kind), s.machine))
-    return Grid(_labels(table.row_labels, (r for r, _ in cells)),
-                _labels(table.column_labels, (c for _, c in cells)), tuple(sources), cells,
-                shown_unit(table), table.rows, table.columns_are)
+    sources = sorted(
+        {s for s, _ in found}, key=lambda s: (ORDER.index(s.kind), s.machine)
+    )
+    return Grid(
+        _labels(table.row_labels, (r for r, _ in cells)),
+        _labels(table.column_labels, (c for _, c in cells)),
+        tuple(sources),
+        cells,
+        shown_unit(table),
+        table.rows,
+        table.columns_are,
+    )
 
 
 def shown_unit(table) -> str:
@@ -96,13 +115,19 @@ def shown_unit(table) -> str:
 
 def _labels(printed: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
     found = list(found)
-    return tuple(label for label in dict.fromkeys([*printed, *found]) if label in set(found))
+    return tuple(
+        label for label in dict.fromkeys([*printed, *found]) if label in set(found)
+    )
 
 
 def _shown(table, rows: Iterable) -> list:
     """The rows a cell shows: not numbers in brackets, nor a speed-up's second definition."""
     beside = table.beside.metric if table.beside else None
-    return [r for r in rows if r.item == table.item and r.metric not in (beside, "speedup_e2e")]
+    return [
+        r
+        for r in rows
+        if r.item == table.item and r.metric not in (beside, "speedup_e2e")
+    ]
 
 
 def _entry(table, row, printed: float | None) -> Entry:
@@ -114,7 +139,9 @@ def _entry(table, row, printed: float | None) -> Entry:
     text = number(row.value * scale, digits(row, s["decimals"]))
     if row.kind == "paper":
         errata = _errata(table, row)
-        return Entry(text, _bracket(table, row), note=errata, mark="†" if errata else "")
+        return Entry(
+            text, _bracket(table, row), note=errata, mark="†" if errata else ""
+        )
     comparable = row.kind != "measured" or row.unit in COMPARABLE
     error = percent(row.value / printed - 1) if printed and comparable else ""
     mark = "c" if row.note.startswith("calibration") else ""
@@ -124,13 +151,22 @@ def _entry(table, row, printed: float | None) -> Entry:
 def _bracket(table, row) -> str:
     """The number printed in brackets, if the cell has one."""
     cells = table.beside.cells if table.beside else ()
-    return next((f"({number(v, table.beside.decimals)})" for r, c, v in cells
-                 if (r, c) == (row.row, row.column)), "")
+    return next(
+        (
+            f"({number(v, table.beside.decimals)})"
+            for r, c, v in cells
+            if (r, c) == (row.row, row.column)
+        ),
+        "",
+    )
 
 
 def _errata(table, row) -> str:
-    return "; ".join(" ".join(e.note.split()) for e in table.errata if any(
-        r in (row.row, "*") and c in (row.column, "*") for r, c in e.cells))
+    return "; ".join(
+        " ".join(e.note.split())
+        for e in table.errata
+        if any(r in (row.row, "*") and c in (row.column, "*") for r, c in e.cells)
+    )
 
 
 def digits(row, printed: int) -> int:
@@ -140,7 +176,9 @@ def digits(row, printed: int) -> int:
 
 
 def number(value: float, decimals: int) -> str:
-    return MISSING if not isfinite(value) else f"{value:z.{decimals}f}"     # z: no minus zero
+    return (
+        MISSING if not isfinite(value) else f"{value:z.{decimals}f}"
+    )  # z: no minus zero
 
 
 def percent(share: float) -> str:
@@ -168,12 +206,17 @@ def sources_of(filled, others: Iterable = ()) -> dict[str, list[str]]:
         pair, at, machine = row.setup.partition("@")
         line, models = row.source or row.setup, {}
         if at:
-            day = " ".join(row.source.split()[:2])          # of a mean of cells, none
+            day = " ".join(row.source.split()[:2])  # of a mean of cells, none
             line = ", ".join(filter(None, [machine, f"n = {row.n}", day]))
             models = {f"{pair} (dilated)" if "dilated" in row.note else pair: None}
         lines.setdefault(row.kind, {}).setdefault(line, {}).update(models)
-    return {kind: [f"{line}: {', '.join(models)}" if models else line
-                   for line, models in found.items()] for kind, found in lines.items()}
+    return {
+        kind: [
+            f"{line}: {', '.join(models)}" if models else line
+            for line, models in found.items()
+        ]
+        for kind, found in lines.items()
+    }
 
 
 def by_reason(errors: dict[str, str]) -> list[tuple[str, list[str]]]:

@@ -16,7 +16,15 @@ def steps(paper: str, item: str) -> pd.DataFrame:
     rows = []
     for step, ours in zip(table.steps, here, strict=False):
         printed = " ".join(step.committed)
-        rows.append({"step": step.step, "mode": step.mode, "window": " ".join(step.block),
-                     "drafted meanwhile": " ".join(step.draft), "printed": printed,
-                     "here": ours, "agrees": "yes" if printed == ours else "no"})
+        rows.append(
+            {
+                "step": step.step,
+                "mode": step.mode,
+                "window": " ".join(step.block),
+                "drafted meanwhile": " ".join(step.draft),
+                "printed": printed,
+                "here": ours,
+                "agrees": "yes" if printed == ours else "no",
+            }
+        )
     return pd.DataFrame(rows).set_index("step")

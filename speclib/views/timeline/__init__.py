@@ -1,1 +1,1 @@
-""" what ran when."""
+"""what ran when."""

@@ -14,16 +14,24 @@ from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import DRAFTING
 
-NAMES = {"autoregressive": "AR", "speculative": "SD", "pearl": "PEARL", "tree": "Tree SD",
-         "easyspec": "EasySpec", "duodecoding": "DuoDecoding", "dsi": "DSI",
-         "assisted": "Assisted", "prompt_lookup": "Prompt lookup"}
+NAMES = {
+    "autoregressive": "AR",
+    "speculative": "SD",
+    "pearl": "PEARL",
+    "tree": "Tree SD",
+    "easyspec": "EasySpec",
+    "duodecoding": "DuoDecoding",
+    "dsi": "DSI",
+    "assisted": "Assisted",
+    "prompt_lookup": "Prompt lookup",
+}
 
 
 def number(value: float, digits: int = 3) -> str:
     """``digits`` significant digits, fewer below 1; a dash where there is no value."""
     if not isfinite(value):
         return "–"
-    power = int(f"{value:.{digits - 1}e}".partition("e")[2])       # of the rounded value
+    power = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value
     return f"{value:.{max(0, digits - 1 - max(power, 0))}f}"
 
 
@@ -52,7 +60,9 @@ class Run(NamedTuple):
     @property
     def kind(self) -> str:
         """virtual, emulated or measured."""
-        return self.trace.meta.get("clock") or next((e.clock for e in self.trace.events), "virtual")
+        return self.trace.meta.get("clock") or next(
+            (e.clock for e in self.trace.events), "virtual"
+        )
 
     @property
     def lanes(self) -> list[str]:
@@ -64,8 +74,14 @@ class Run(NamedTuple):
     @property
     def start(self) -> int:
         """The prompt's tokens: what comes before the first row that a target gave."""
-        return min((e.kept + e.fed - e.last for e in self.trace.operations
-                    if e.op == "score" and e.tokens), default=0)
+        return min(
+            (
+                e.kept + e.fed - e.last
+                for e in self.trace.operations
+                if e.op == "score" and e.tokens
+            ),
+            default=0,
+        )
 
     def stale(self, device: str) -> set[int]:
         """Ids of ``device``'s finished passes on texts that were not to be: no row was of use.
@@ -76,9 +92,13 @@ class Run(NamedTuple):
         cache, found, start = [], set(), self.start
         for event in sorted(self.trace.operations, key=lambda e: e.ts):
             if event.device == device:
-                cache[event.kept:] = event.tokens
-                before = cache[start:len(cache) - event.last]
-                if event.op == "score" and event.tokens and before != said[:len(before)]:
+                cache[event.kept :] = event.tokens
+                before = cache[start : len(cache) - event.last]
+                if (
+                    event.op == "score"
+                    and event.tokens
+                    and before != said[: len(before)]
+                ):
                     found.add(event.id)
         return found
 
@@ -89,7 +109,9 @@ class Run(NamedTuple):
 
     def idle(self, device: str) -> float:
         """Share of the makespan in which ``device`` waits."""
-        return 1 - self.trace.busy(device) / self.seconds if self.seconds else float("nan")
+        return (
+            1 - self.trace.busy(device) / self.seconds if self.seconds else float("nan")
+        )
 
     def piece(self, token: int) -> str:
         return self.pieces.get(token, f" {token}")
@@ -100,17 +122,30 @@ class Run(NamedTuple):
         A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
         but the last of its own tokens were fed. Branches and trees say how many they fed.
         """
-        proposals = [(e.kept + e.fed - (len(e.tokens) - 1 if e.op == "propose" else e.last), e)
-                     for e in self.trace.operations if e.op in DRAFTING and e.tokens]
+        proposals = [
+            (e.kept + e.fed - (len(e.tokens) - 1 if e.op == "propose" else e.last), e)
+            for e in self.trace.operations
+            if e.op in DRAFTING and e.tokens
+        ]
         position = self.start
-        drafted = {first + ahead for first, e in proposals
-                   for ahead, outcome in zip(e.ahead, e.outcome, strict=True)
-                   if outcome == "accepted"}
+        drafted = {
+            first + ahead
+            for first, e in proposals
+            for ahead, outcome in zip(e.ahead, e.outcome, strict=True)
+            if outcome == "accepted"
+        }
         commits = []
         for event in self.trace.commits:
             places = range(position, position + len(event.tokens))
-            commits.append((event, tuple(("draft" if place in drafted else "target", self.piece(t))
-                                         for place, t in zip(places, event.tokens, strict=True))))
+            commits.append(
+                (
+                    event,
+                    tuple(
+                        ("draft" if place in drafted else "target", self.piece(t))
+                        for place, t in zip(places, event.tokens, strict=True)
+                    ),
+                )
+            )
             position += len(event.tokens)
         return commits
 
@@ -118,15 +153,19 @@ class Run(NamedTuple):
 def chosen(event: Event) -> int | None:
     """Which of a branch's sequences begins with the target's own token, if one does."""
     each = len(event.drafts[0])
-    return next((i for i, o in enumerate(event.outcome[::each]) if o == "accepted"), None)
+    return next(
+        (i for i, o in enumerate(event.outcome[::each]) if o == "accepted"), None
+    )
 
 
 def run_of(item, label: str | None = None, places: dict[str, str] | None = None) -> Run:
     """``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``."""
     trace = getattr(item, "trace", item)
     if not isinstance(trace, Trace):
-        raise SpeclibError(f"a timeline shows results or traces; {type(item).__name__} is neither: "
-                           "pass what speclib.decode returns")
+        raise SpeclibError(
+            f"a timeline shows results or traces; {type(item).__name__} is neither: "
+            "pass what speclib.decode returns"
+        )
     meta = trace.meta
     method = str(meta.get("method") or "run")
     parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
@@ -139,8 +178,13 @@ def run_of(item, label: str | None = None, places: dict[str, str] | None = None)
         parts.append(f"k = {meta['k']}" if meta.get("k") else "dynamic k")
     if meta.get("servers"):
         parts.append(f"{meta['servers']} target" + "s" * (meta["servers"] > 1))
-    return Run(label or NAMES.get(method, method), "" if label else ", ".join(parts), trace,
-               getattr(item, "pieces", None) or {}, places or {})
+    return Run(
+        label or NAMES.get(method, method),
+        "" if label else ", ".join(parts),
+        trace,
+        getattr(item, "pieces", None) or {},
+        places or {},
+    )
 
 
 def duration(seconds: float, unit: tuple[str, float]) -> str:
@@ -149,8 +193,10 @@ def duration(seconds: float, unit: tuple[str, float]) -> str:
 
 def speedup(run: Run, runs: list[Run], base: str = "autoregressive") -> float:
     """Decode speed over that of the ``base`` method, if ``runs`` has it in the same kind."""
-    base = next((r for r in runs if r.trace.meta.get("method") == base
-                 and r.kind == run.kind), None)
+    base = next(
+        (r for r in runs if r.trace.meta.get("method") == base and r.kind == run.kind),
+        None,
+    )
     return run.stats.decode_speed / base.stats.decode_speed if base else float("nan")
 
 
@@ -172,8 +218,10 @@ def facts(run: Run, runs: list[Run], unit: tuple[str, float]) -> tuple[str, ...]
     """The lines beside a group; the first is the headline."""
     s, ratio = run.stats, speedup(run, runs)
     times = f" · {ratio:.2f}× AR" if isfinite(ratio) and s.drafted else ""
-    lines = [f"{number(s.decode_speed)} tok/s{times}",
-             f"{s.tokens} tokens in {duration(run.seconds, unit)}"]
+    lines = [
+        f"{number(s.decode_speed)} tok/s{times}",
+        f"{s.tokens} tokens in {duration(run.seconds, unit)}",
+    ]
     if s.drafted:
         wasted = s.drafted - s.accepted - s.rejected
         lines.append(f"accepted {percent(s.acceptance_rate)}, wasted {wasted}")
@@ -186,12 +234,18 @@ def summary(runs: list[Run], unit: tuple[str, float]) -> str:
     for run in runs:
         s = run.stats
         title = f"{run.label} ({run.note})" if run.note else run.label
-        lines.append(f"{title}: makespan {duration(run.seconds, unit)} [{run.kind}], "
-                     f"{s.tokens} tokens, {number(s.decode_speed)} tok/s after the first commit")
-        lines += [f"  {name}: busy {percent(1 - run.idle(name))}, idle {percent(run.idle(name))}"
-                  for name in run.lanes]
+        lines.append(
+            f"{title}: makespan {duration(run.seconds, unit)} [{run.kind}], "
+            f"{s.tokens} tokens, {number(s.decode_speed)} tok/s after the first commit"
+        )
+        lines += [
+            f"  {name}: busy {percent(1 - run.idle(name))}, idle {percent(run.idle(name))}"
+            for name in run.lanes
+        ]
         if s.drafted:
             wasted = s.drafted - s.accepted - s.rejected
-            lines.append(f"  drafted {s.drafted}: accepted {s.accepted}, rejected {s.rejected}, "
-                         f"wasted {wasted}")
+            lines.append(
+                f"  drafted {s.drafted}: accepted {s.accepted}, rejected {s.rejected}, "
+                f"wasted {wasted}"
+            )
     return "\n".join(lines)

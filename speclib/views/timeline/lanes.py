@@ -18,8 +18,14 @@ def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
     start = frame.time(event.ts)
     lasts = duration(event.dur, ("ms", 1e3) if event.dur < 1 else ("s", 1.0))
     cache = f"KV cache: {event.kept} kept, {event.fed} fed"
-    return "\n".join([*lines, f"{event.device}, round {event.round}",
-                      f"starts at {start}, takes {lasts}", cache])
+    return "\n".join(
+        [
+            *lines,
+            f"{event.device}, round {event.round}",
+            f"starts at {start}, takes {lasts}",
+            cache,
+        ]
+    )
 
 
 def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
@@ -27,14 +33,26 @@ def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
     width = frame.x(event.dur) / max(1, len(event.tokens))
     for i, (token, outcome) in enumerate(zip(event.tokens, event.outcome, strict=True)):
         why = {"wasted": "wasted: never tested"}.get(outcome, outcome)
-        part = event._replace(ts=event.ts + event.dur * i / len(event.tokens),
-                              dur=event.dur / len(event.tokens))
-        tip = tip_of(run, part, frame, f"drafted “{shown(run.piece(token))}” (id {token}): {why}",
-                     f"token {i + 1} of {len(event.tokens)}")
+        part = event._replace(
+            ts=event.ts + event.dur * i / len(event.tokens),
+            dur=event.dur / len(event.tokens),
+        )
+        tip = tip_of(
+            run,
+            part,
+            frame,
+            f"drafted “{shown(run.piece(token))}” (id {token}): {why}",
+            f"token {i + 1} of {len(event.tokens)}",
+        )
         yield Shape(outcome, frame.x(part.ts), width, label_of(run.piece(token)), tip)
     if not event.tokens:
-        yield Shape("unused", frame.x(event.ts), frame.x(event.dur), "",
-                    tip_of(run, event, frame, "drafting, cancelled"))
+        yield Shape(
+            "unused",
+            frame.x(event.ts),
+            frame.x(event.dur),
+            "",
+            tip_of(run, event, frame, "drafting, cancelled"),
+        )
 
 
 def branching(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
@@ -44,13 +62,19 @@ def branching(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
     lead, tested = taken or 0, "wasted" != event.outcome[0] or taken is not None
     for row, tokens in enumerate(event.drafts):
         each = len(tokens)
-        part = event._replace(tokens=tokens, outcome=event.outcome[row * each:(row + 1) * each])
+        part = event._replace(
+            tokens=tokens, outcome=event.outcome[row * each : (row + 1) * each]
+        )
         begins = "the target chose another" if tested and row != lead else ""
         for shape in proposal(run, part, frame):
             tip = f"sequence {row + 1} of {len(event.drafts)}"
             tip += f": {begins}" if begins else ""
-            yield shape._replace(kind=shape.kind if row == lead else "dropped",
-                                 tip=f"{shape.tip}\n{tip}", row=row, rows=len(event.drafts))
+            yield shape._replace(
+                kind=shape.kind if row == lead else "dropped",
+                tip=f"{shape.tip}\n{tip}",
+                row=row,
+                rows=len(event.drafts),
+            )
 
 
 def growing(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
@@ -61,35 +85,58 @@ def growing(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
         nodes = [node for node, ahead in enumerate(levels) if ahead == level]
         lead = next((x for x in nodes if event.outcome[x] != "wasted"), nodes[0])
         others = [run.piece(event.tokens[node]) for node in nodes if node != lead]
-        part = event._replace(tokens=(event.tokens[lead],), outcome=(event.outcome[lead],),
-                              ts=event.ts + event.dur * level / (max(levels) + 1),
-                              dur=event.dur / (max(levels) + 1))
-        shape, = proposal(run, part, frame)
+        part = event._replace(
+            tokens=(event.tokens[lead],),
+            outcome=(event.outcome[lead],),
+            ts=event.ts + event.dur * level / (max(levels) + 1),
+            dur=event.dur / (max(levels) + 1),
+        )
+        (shape,) = proposal(run, part, frame)
         tip = f"{shape.tip.splitlines()[0]}\nlevel {level + 1} of {max(levels) + 1}"
         yield shape._replace(rows=rows_of([event]), tip=tip)
         if others:
-            yield shape._replace(kind="dropped", row=1, rows=2, label=f"+ {len(others)}", tip=(
-                f"level {level + 1}, not on the way: " + shown(" |".join(others))))
+            yield shape._replace(
+                kind="dropped",
+                row=1,
+                rows=2,
+                label=f"+ {len(others)}",
+                tip=(f"level {level + 1}, not on the way: " + shown(" |".join(others))),
+            )
 
 
 def rows_of(events: Iterable[Event]) -> int:
     """The most sequences that were drafted at once; a tree that branches takes two rows."""
-    return max((2 if e.op == "grow" and len(e.tokens) > max(e.ahead, default=0) + 1
-                else e.sequences for e in events), default=1)
+    return max(
+        (
+            2
+            if e.op == "grow" and len(e.tokens) > max(e.ahead, default=0) + 1
+            else e.sequences
+            for e in events
+        ),
+        default=1,
+    )
 
 
 def scoring(run: Run, event: Event, frame: Frame, used: bool, grown: bool) -> Shape:
     """A target pass; ``unused`` when it failed, was cancelled, came too late or was of a text that
     was not to be. ``grown``: of a tree, whose tokens are no text."""
-    tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last:]]
+    tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last :]]
     what = "target pass: one row, for the next token"
     if tested:
-        what = (f"target pass: verifies {len(tested)} drafted\n“"
-                + shown("".join(tested)) + "”")
+        what = (
+            f"target pass: verifies {len(tested)} drafted\n“"
+            + shown("".join(tested))
+            + "”"
+        )
     label = f"{len(tested)} candidates" if grown else shown("".join(tested).strip(" "))
     note = [] if used else ["its result was not used"]
-    return Shape("score" if used else "unused", frame.x(event.ts), frame.x(event.dur),
-                 label, tip_of(run, event, frame, what, *note))
+    return Shape(
+        "score" if used else "unused",
+        frame.x(event.ts),
+        frame.x(event.dur),
+        label,
+        tip_of(run, event, frame, what, *note),
+    )
 
 
 def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
@@ -98,8 +145,10 @@ def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
     shapes, free, stale = [], 0.0, run.stale(device)
     ends = run.lost.get(device, run.seconds)
     trees = {e.round for e in run.trace.operations if e.op == "grow"}
-    events = sorted((e for e in run.trace.operations if e.device == device and e.ts < ends),
-                    key=lambda e: e.ts)
+    events = sorted(
+        (e for e in run.trace.operations if e.device == device and e.ts < ends),
+        key=lambda e: e.ts,
+    )
     for event in [*events, None]:
         start = ends if event is None else event.ts
         if start - free > frame.span * 1e-6:
@@ -108,12 +157,31 @@ def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
         if event is None or event.ts >= frame.span:
             break
         free = max(free, event.ts + event.dur)
-        shapes += (branching(run, event, frame) if event.sequences > 1
-                   else growing(run, event, frame) if event.op == "grow" and event.tokens
-                   else proposal(run, event, frame) if event.op in DRAFTING
-                   else [scoring(run, event, frame, event.tokens and event.end <= last
-                                 and event.id not in stale, event.round in trees)])
+        shapes += (
+            branching(run, event, frame)
+            if event.sequences > 1
+            else growing(run, event, frame)
+            if event.op == "grow" and event.tokens
+            else proposal(run, event, frame)
+            if event.op in DRAFTING
+            else [
+                scoring(
+                    run,
+                    event,
+                    frame,
+                    event.tokens and event.end <= last and event.id not in stale,
+                    event.round in trees,
+                )
+            ]
+        )
     if ends < run.seconds:
-        shapes.append(Shape("lost", frame.x(ends), frame.x(run.seconds - ends), "lost",
-                            f"{device} was lost at {frame.time(ends)}"))
+        shapes.append(
+            Shape(
+                "lost",
+                frame.x(ends),
+                frame.x(run.seconds - ends),
+                "lost",
+                f"{device} was lost at {frame.time(ends)}",
+            )
+        )
     return Lane(device, y, height, tuple(shapes))

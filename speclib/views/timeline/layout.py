@@ -16,10 +16,10 @@ from .lanes import lane, rows_of
 from .shapes import PAD, Frame, Lane, Mark, Words, shown, text_width
 
 LEVELS = (1, 3, 9, 27)
-LEAST = 900                             # pixels of width
-PATIENCE = 200                          # pixels of text row after which dense text is cut
+LEAST = 900  # pixels of width
+PATIENCE = 200  # pixels of text row after which dense text is cut
 LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
-STACK, MOST = 19, 4                     # pixels of a sequence's row, rows that get them
+STACK, MOST = 19, 4  # pixels of a sequence's row, rows that get them
 
 
 class Group(NamedTuple):
@@ -42,7 +42,7 @@ class Group(NamedTuple):
 class Figure(NamedTuple):
     frame: Frame
     groups: tuple[Group, ...]
-    title: str                              # of the axis
+    title: str  # of the axis
     height: float
 
 
@@ -72,8 +72,11 @@ def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
     its own time; where even that is too dense, the latest words stand for all.
     """
     rows, waiting, needed, free = [], [], 0.0, 0.0
-    commits = [(frame.x(e.end) * level, parts) for e, parts in written
-               if parts and frame.x(e.end) <= frame.plot + 1e-6]
+    commits = [
+        (frame.x(e.end) * level, parts)
+        for e, parts in written
+        if parts and frame.x(e.end) <= frame.plot + 1e-6
+    ]
     for i, (x, parts) in enumerate(commits):
         waiting += [(who, shown(text)) for who, text in parts]
         needed += sum(text_width(shown(text)) for _, text in parts)
@@ -109,19 +112,30 @@ def lanes_of(run: Run, top: float, frame: Frame) -> tuple[Lane, ...]:
     return tuple(found)
 
 
-def layout(runs: list[Run], width: float = 1100, until: float | None = None,
-           levels: tuple[int, ...] = LEVELS) -> Figure:
+def layout(
+    runs: list[Run],
+    width: float = 1100,
+    until: float | None = None,
+    levels: tuple[int, ...] = LEVELS,
+) -> Figure:
     """``runs`` on one axis, ``until`` seconds long (by default the longest makespan)."""
     if not runs:
         raise SpeclibError("a timeline of nothing: pass at least one result or trace")
     if until is not None and not until > 0:
-        raise SpeclibError(f"until is {until}: give the axis a length in seconds, above 0")
+        raise SpeclibError(
+            f"until is {until}: give the axis a length in seconds, above 0"
+        )
     if width < LEAST:
-        raise SpeclibError(f"width is {width}: a readable timeline needs at least {LEAST} pixels")
+        raise SpeclibError(
+            f"width is {width}: a readable timeline needs at least {LEAST} pixels"
+        )
     longest = max(run.seconds for run in runs)
     frame = Frame(width, min(until or longest, longest) or 1.0)
     if len({run.kind for run in runs}) > 1:
-        runs = [run._replace(note=", ".join(filter(None, [run.note, run.kind]))) for run in runs]
+        runs = [
+            run._replace(note=", ".join(filter(None, [run.note, run.kind])))
+            for run in runs
+        ]
     y, groups = PAD + LEGEND, []
     for run in runs:
         written = run.written()
@@ -129,8 +143,17 @@ def layout(runs: list[Run], width: float = 1100, until: float | None = None,
         height = HEAD + max(sum(lane.height + GAP for lane in lanes), LANE + GAP) + ROW
         lines = facts(run, runs, frame.unit)
         height = max(height, 20 * len(lines) + 6)
-        groups.append(Group(run, y, height, lanes, marks(run, written, frame),
-                            {n: growing(written, frame, n) for n in levels}, lines))
+        groups.append(
+            Group(
+                run,
+                y,
+                height,
+                lanes,
+                marks(run, written, frame),
+                {n: growing(written, frame, n) for n in levels},
+                lines,
+            )
+        )
         y += height + SPACE
     return Figure(frame, tuple(groups), axis_title(runs, frame), y - SPACE + AXIS + PAD)
 

@@ -14,13 +14,24 @@ from typing import NamedTuple
 
 from .facts import duration
 
-PAD, GUTTER, SIDE = 16, 62, 222         # card margin; lane names, left; facts, right
-FONT = 14                               # of tokens; headings are larger, nothing is below 13
+PAD, GUTTER, SIDE = 16, 62, 222  # card margin; lane names, left; facts, right
+FONT = 14  # of tokens; headings are larger, nothing is below 13
 # Widths of Helvetica's letters in thousandths of the font size; the fonts we ask for are no wider.
-LETTERS = {222: "'ijl|", 278: " !,./:;I[]\\ft\u00a0", 333: "()-`r", 500: "cksvxyzJ",
-           584: "+<=>~", 611: "FLTZ", 667: "ABEKPSVXY", 722: "wCDHNRUG&", 778: "OQ",
-           833: "mM%", 944: "W", 1000: "@…"}
-JOINERS = "\u200c\u200d"               # Indic scripts need them
+LETTERS = {
+    222: "'ijl|",
+    278: " !,./:;I[]\\ft\u00a0",
+    333: "()-`r",
+    500: "cksvxyzJ",
+    584: "+<=>~",
+    611: "FLTZ",
+    667: "ABEKPSVXY",
+    722: "wCDHNRUG&",
+    778: "OQ",
+    833: "mM%",
+    944: "W",
+    1000: "@…",
+}
+JOINERS = "\u200c\u200d"  # Indic scripts need them
 WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letters}
 
 
@@ -88,25 +99,37 @@ class Frame:
         power = 10.0 ** floor(log10(least))
         step = next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
         digits = max(0, -floor(log10(step * (1 + 1e-9))))
-        return [(i * step / total * self.plot, f"{i * step:.{digits}f}")
-                for i in range(int(total / step + 1e-9) + 1)]
+        return [
+            (i * step / total * self.plot, f"{i * step:.{digits}f}")
+            for i in range(int(total / step + 1e-9) + 1)
+        ]
 
 
 @lru_cache(maxsize=1 << 14)
 def text_width(text: str, size: float = FONT) -> float:
     """Pixels, an upper estimate."""
+
     def one(letter: str) -> int:
         if unicodedata.combining(letter):
             return 0
-        return WIDTHS.get(letter) or (1000 if unicodedata.east_asian_width(letter) in "WF" else 600)
+        return WIDTHS.get(letter) or (
+            1000 if unicodedata.east_asian_width(letter) in "WF" else 600
+        )
+
     return sum(map(one, text)) * size / 1000
 
 
 def shown(text: str) -> str:
     """A token's text on one line: line ends spelled out, blanks kept, no control characters."""
     text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    return "".join("\u00a0" if letter.isspace() else letter
-                   if letter.isprintable() or letter in JOINERS else "\ufffd" for letter in text)
+    return "".join(
+        "\u00a0"
+        if letter.isspace()
+        else letter
+        if letter.isprintable() or letter in JOINERS
+        else "\ufffd"
+        for letter in text
+    )
 
 
 def label_of(text: str) -> str:

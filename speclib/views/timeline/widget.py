@@ -46,18 +46,28 @@ class Timeline(Shown, anywidget.AnyWidget):
     _css = HERE / "timeline.css"
     svg = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, *results, labels=None, until: float | None = None, width: float = 1100,
-                 places: dict[str, str] | None = None):
+    def __init__(
+        self,
+        *results,
+        labels=None,
+        until: float | None = None,
+        width: float = 1100,
+        places: dict[str, str] | None = None,
+    ):
         self.until, self.width_px, self.places = until, width, places
         self._arrange(results, labels)
         super().__init__(svg=markup(self._figure, zoomable=True))
 
     def _arrange(self, results, labels) -> None:
         if labels is not None and len(labels) != len(results):
-            raise SpeclibError(f"labels has {len(labels)} entries for {len(results)} results: "
-                               "give one each, or none")
-        self.runs = [run_of(r, label, self.places) for r, label in
-                     zip(results, labels or [None] * len(results), strict=True)]
+            raise SpeclibError(
+                f"labels has {len(labels)} entries for {len(results)} results: "
+                "give one each, or none"
+            )
+        self.runs = [
+            run_of(r, label, self.places)
+            for r, label in zip(results, labels or [None] * len(results), strict=True)
+        ]
         self._figure = layout(self.runs, self.width_px, self.until)
 
     def update(self, *results, labels=None) -> None:
@@ -80,27 +90,50 @@ class Timeline(Shown, anywidget.AnyWidget):
     def html(self) -> str:
         """A page of its own, with zoom and tooltips, that loads nothing from anywhere."""
         title = "Timeline: " + ", ".join(run.label for run in self.runs)
-        return PAGE.format(title=escape(title), svg=self.svg, js=(HERE / "timeline.js").read_text(),
-                           css=(HERE / "timeline.css").read_text())
+        return PAGE.format(
+            title=escape(title),
+            svg=self.svg,
+            js=(HERE / "timeline.js").read_text(),
+            css=(HERE / "timeline.css").read_text(),
+        )
 
     def save(self, path: str | Path) -> Path:
         """Writes ``path``: .svg and .png still, .html interactive, .json the traces themselves."""
         path = Path(path)
-        makers = {".svg": lambda: self.picture().encode(), ".png": lambda: png(self.picture()),
-                  ".html": lambda: self.html().encode(), ".json": lambda: self.json().encode()}
+        makers = {
+            ".svg": lambda: self.picture().encode(),
+            ".png": lambda: png(self.picture()),
+            ".html": lambda: self.html().encode(),
+            ".json": lambda: self.json().encode(),
+        }
         if path.suffix not in makers:
-            raise SpeclibError(f"cannot save a timeline as {path.name!r}: end the name in "
-                               f"{', '.join(makers)}")
+            raise SpeclibError(
+                f"cannot save a timeline as {path.name!r}: end the name in "
+                f"{', '.join(makers)}"
+            )
         path.write_bytes(makers[path.suffix]())
         return path
 
     def json(self) -> str:
         """A list of {"label", "note", "trace"}; ``Trace.from_json`` reads each trace's text."""
-        return json.dumps([{"label": run.label, "note": run.note,
-                            "trace": json.loads(run.trace.to_json())} for run in self.runs])
+        return json.dumps(
+            [
+                {
+                    "label": run.label,
+                    "note": run.note,
+                    "trace": json.loads(run.trace.to_json()),
+                }
+                for run in self.runs
+            ]
+        )
 
 
-def timeline(*results, labels=None, until: float | None = None, width: float = 1100,
-             places: dict[str, str] | None = None) -> Timeline:
+def timeline(
+    *results,
+    labels=None,
+    until: float | None = None,
+    width: float = 1100,
+    places: dict[str, str] | None = None,
+) -> Timeline:
     """Shows ``results`` (or traces) stacked on one time axis; see ``Timeline``. ``.save(path)``."""
     return Timeline(*results, labels=labels, until=until, width=width, places=places)

@@ -13,7 +13,12 @@ from math import isfinite, nan
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
-from speclib.theory.closed_forms import dsi_speed, duodecoding_speed, pearl_speed, sd_speed
+from speclib.theory.closed_forms import (
+    dsi_speed,
+    duodecoding_speed,
+    pearl_speed,
+    sd_speed,
+)
 from speclib.trace.events import Trace
 from speclib.views.timeline.facts import Run, percent, speedup, untested, waits
 from speclib.views.timeline.widget import Timeline
@@ -21,14 +26,36 @@ from speclib.views.timeline.widget import Timeline
 from .controls import box, control, stored
 from .shown import Shown
 
-CONTROLS = {"method": ("pearl", "speculative"), "gamma": (1, 12, 1, 3), "c": (1.0, 12.0, 0.5, 3.0),
-            "alpha": (0.0, 1.0, 0.01, 0.8)}
-COLUMNS = ("", "speed-up here", "expected of a long text", "over SD", "accepted", "never tested",
-           "device time per token", "waiting")
+CONTROLS = {
+    "method": ("pearl", "speculative"),
+    "gamma": (1, 12, 1, 3),
+    "c": (1.0, 12.0, 0.5, 3.0),
+    "alpha": (0.0, 1.0, 0.01, 0.8),
+}
+COLUMNS = (
+    "",
+    "speed-up here",
+    "expected of a long text",
+    "over SD",
+    "accepted",
+    "never tested",
+    "device time per token",
+    "waiting",
+)
 
 
-def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, lookahead=None,
-                     servers=None, k=None, doubt=0.0, **_) -> float:
+def expected_speedup(
+    method: str,
+    gamma=None,
+    c=None,
+    alpha=None,
+    without=None,
+    lookahead=None,
+    servers=None,
+    k=None,
+    doubt=0.0,
+    **_,
+) -> float:
     """Speed over plain decoding of an endless text, alpha independent at every position.
 
     Not-a-number for a method without a closed form in ``theory`` (DuoDecoding with its dynamic k),
@@ -42,8 +69,11 @@ def expected_speedup(method: str, gamma=None, c=None, alpha=None, without=None, 
         return duodecoding_speed(alpha, gamma, 1 / c, 1.0, k, doubt)
     if None in (gamma, c, alpha) or method not in ("speculative", "pearl"):
         return float("nan")
-    return (sd_speed(alpha, gamma, 1 / c, 1.0) if method == "speculative"
-            else pearl_speed(alpha, gamma, 1 / c, 1.0, without))
+    return (
+        sd_speed(alpha, gamma, 1 / c, 1.0)
+        if method == "speculative"
+        else pearl_speed(alpha, gamma, 1 / c, 1.0, without)
+    )
 
 
 def times(ratio: float) -> str:
@@ -57,21 +87,45 @@ def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str,
         method = run.trace.meta.get("method", "")
         ratio, s = speedup(run, runs), run.stats
         known = theory(**{**values, "method": method})
-        price = s.device_seconds_per_token / plain.device_seconds_per_token if plain else nan
-        rows.append((f"{run.label} {run.note}".strip(), times(ratio), times(known),
-                     times(speedup(run, runs, "speculative")), percent(s.acceptance_rate),
-                     percent(untested(run)), times(price), waits(run)))
+        price = (
+            s.device_seconds_per_token / plain.device_seconds_per_token
+            if plain
+            else nan
+        )
+        rows.append(
+            (
+                f"{run.label} {run.note}".strip(),
+                times(ratio),
+                times(known),
+                times(speedup(run, runs, "speculative")),
+                percent(s.acceptance_rate),
+                percent(untested(run)),
+                times(price),
+                waits(run),
+            )
+        )
     return rows
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
     """HTML of the figures; nothing in it jumps while a slider moves."""
+
     def line(name: str, cells: tuple[str, ...]) -> str:
         style = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
-        style += ("; white-space: nowrap" if name == "td" else      # a heading has up to 3 lines
-                  "; line-height: 1.25; height: 3.75em; vertical-align: bottom")
-        return "<tr>" + "".join(f'<{name} style="{style}">{escape(cell)}</{name}>'
-                                for cell in cells) + "</tr>"
+        style += (
+            "; white-space: nowrap"
+            if name == "td"
+            # a heading has up to 3 lines
+            else "; line-height: 1.25; height: 3.75em; vertical-align: bottom"
+        )
+        return (
+            "<tr>"
+            + "".join(
+                f'<{name} style="{style}">{escape(cell)}</{name}>' for cell in cells
+            )
+            + "</tr>"
+        )
+
     body = line("th", COLUMNS) + "".join(line("td", row) for row in rows)
     return f'<table style="font-size: 15px; font-variant-numeric: tabular-nums">{body}</table>'
 
@@ -85,11 +139,15 @@ class Explorer(Shown, widgets.VBox):
     ``simulate`` may also be results that are there already, lists of them by the value of what
     they differ in; then ``controls`` is {its name: the value shown first}."""
 
-    def __init__(self, simulate, controls: dict | None = None, theory=expected_speedup, **options):
+    def __init__(
+        self, simulate, controls: dict | None = None, theory=expected_speedup, **options
+    ):
         if isinstance(simulate, Mapping):
             simulate, controls = stored(simulate, controls)
         self.simulate, self.theory = simulate, theory
-        self.controls = {k: control(k, spec) for k, spec in (controls or CONTROLS).items()}
+        self.controls = {
+            k: control(k, spec) for k, spec in (controls or CONTROLS).items()
+        }
         self.timeline = Timeline(*self.simulated(), **options)
         self.figures = widgets.HTML(table(self.rows()))
         for slider in self.controls.values():
@@ -114,15 +172,17 @@ class Explorer(Shown, widgets.VBox):
         try:
             self.timeline.update(*self.simulated())
             self.figures.value = table(self.rows())
-        except SpeclibError as error:                      # a callback's traceback is not shown
+        except SpeclibError as error:  # a callback's traceback is not shown
             self.figures.value = f"<b>{escape(str(error))}</b>"
 
     def text(self) -> str:
         """The state in words: settings, figures, the timeline's summary."""
         settings = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        lines = [f"{name}: speed-up {ratio} (expected {known}), {over} SD, accepted {share}, "
-                 f"never tested {untested}, device time {price}, waiting {idle}"
-                 for name, ratio, known, over, share, untested, price, idle in self.rows()]
+        lines = [
+            f"{name}: speed-up {ratio} (expected {known}), {over} SD, accepted {share}, "
+            f"never tested {untested}, device time {price}, waiting {idle}"
+            for name, ratio, known, over, share, untested, price, idle in self.rows()
+        ]
         return "\n".join([f"explorer at {settings}", *lines, self.timeline.text()])
 
     @property
@@ -130,8 +190,9 @@ class Explorer(Shown, widgets.VBox):
         return self.timeline
 
 
-def explorer(simulate, controls: dict | None = None, theory=expected_speedup,
-             **options) -> Explorer:
+def explorer(
+    simulate, controls: dict | None = None, theory=expected_speedup, **options
+) -> Explorer:
     """Sliders that re-simulate while they move, above a timeline; see ``Explorer``.
 
     The still in its place, where no widget can run, shows the state when the cell ran.

@@ -31,9 +31,14 @@ class Shown:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         image = b64encode(png(self.still.picture(), 1.5)).decode()
         width, height = self.still.size
-        return ({"text/plain": self.text(), "image/png": image,
-                 "application/vnd.jupyter.widget-view+json": view},
-                {"image/png": {"width": width, "height": height}})
+        return (
+            {
+                "text/plain": self.text(),
+                "image/png": image,
+                "application/vnd.jupyter.widget-view+json": view,
+            },
+            {"image/png": {"width": width, "height": height}},
+        )
 
 
 class Following(Shown, widgets.VBox):
