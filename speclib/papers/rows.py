@@ -9,6 +9,7 @@ from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
 from speclib.experiment.run_cells import example_trace
 from speclib.experiment.spec import CellResult, Spec
+from speclib.models import factory
 
 from . import claims
 from . import easyspec_layers as inside
@@ -244,7 +245,7 @@ def _setup(spec: Spec, run: CellResult | None) -> str:
     if spec.kind == "emulated":
         return f"{spec.latency}@{here}"
     pair, dtype = load_pair(spec.pair), DTYPES.get(spec.dtype, spec.dtype)
-    draft = run.facts["draft"] if run else pair.runtime("draft")
+    draft = run.facts["draft"] if run else factory.runtime(pair, "draft")
     runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
     return f"{spec.pair}@{here}/{dtype}{runtime}/{pair.place.threads}"
 

@@ -30,7 +30,7 @@ from speclib.experiment.engines import virtual as simulating
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import FULL, QUICK, Spec
 from speclib.methods import METHODS
-from speclib.models import zoo
+from speclib.models import factory, zoo
 from speclib.models.toy import Toy
 from speclib.progress import Progress
 from speclib.trace.metrics import total
@@ -521,8 +521,8 @@ def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
     pair = load_pair("embedded/llama-7b-70b")
     network = AutoModelForCausalLM.from_pretrained(zoo.ZOO / "target", dtype="float32")
     world = open_world("virtual", pair)
-    text = pair.tokenizer.encode("def add(a, b):\n    return")
-    logits = network(torch.tensor([text])).logits[0, -1, : pair.vocab].topk(2)
+    text = factory.tokenizer(pair).encode("def add(a, b):\n    return")
+    logits = network(torch.tensor([text])).logits[0, -1, : factory.vocab(pair)].topk(2)
     departure = find_departure(world, tuple(text), (1,), (logits.indices[0].item(),))
     assert departure.gap == pytest.approx(
         (logits.values[0] - logits.values[1]).item(), abs=1e-4

@@ -17,6 +17,7 @@ from speclib.decoding.decode import decode as speclib_decode
 from speclib.experiment.run_cells import run_all
 from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
 from speclib.methods import METHODS
+from speclib.models import factory
 from speclib.models.toy import Toy
 from speclib.papers import statistics as quantities
 from speclib.papers.duodecoding_branches import counts
@@ -314,7 +315,7 @@ def test_without_end_tokens_every_output_has_its_length():
     assert len(ended.tokens) < 200 == len(whole.tokens)
     assert (
         ended.tokens[-1]
-        == pair.tokenizer.eos_token_id
+        == factory.tokenizer(pair).eos_token_id
         == whole.tokens[len(ended.tokens) - 1]
     )
 

@@ -21,6 +21,7 @@ from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells.measured import Setting
 from speclib.experiment.spec import CellResult, Spec
 from speclib.methods import METHODS
+from speclib.models import factory
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 from speclib.progress import Progress
@@ -144,13 +145,15 @@ def _measure(
         facts = {
             "contention": measured_cells.contention(world),
             "load": round(machine.load(), 2),
-            "draft": world.pair.runtime("draft"),
+            "draft": factory.runtime(world.pair, "draft"),
         }
         warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
             group = [c for c in cells if _conditions(c.spec) == conditions]
             most = max(c.spec.requests for c in group)
-            texts = measured_cells.texts(*conditions[:2], most, world.pair.tokenizer)
+            texts = measured_cells.texts(
+                *conditions[:2], most, factory.tokenizer(world.pair)
+            )
             common = dict(zip(SHARED[2:], conditions[2:], strict=True))
             for cell in group:
                 try:
@@ -252,7 +255,7 @@ def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its data and this machine."""
     path = [] if spec.task == "toy" else [prompts.locate(spec.task, None)[0]]
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
-    draft = load_pair(spec.pair).runtime("draft")
+    draft = factory.runtime(load_pair(spec.pair), "draft")
     code = (*CODE, *LLAMACPP) if draft.startswith("llama.cpp") else CODE
     return cache_keys.digest(
         spec.model_dump_json(),

@@ -11,6 +11,7 @@ from speclib.experiment import cache_keys, machine
 from speclib.experiment.cache import load_or_compute
 from speclib.experiment.cells.measured import texts
 from speclib.experiment.cells.similarity import similarities
+from speclib.models import factory
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 
@@ -46,5 +47,6 @@ def each(
 ) -> list[dict[str, list[float]]]:
     """The same, computed."""
     return [
-        similarities(pair, text, lp) for text in texts(task, length, n, pair.tokenizer)
+        similarities(pair, text, lp)
+        for text in texts(task, length, n, factory.tokenizer(pair))
     ]
