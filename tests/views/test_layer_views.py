@@ -148,10 +148,10 @@ def test_on_one_device_a_fuzzy_pass_takes_as_long_as_an_exact_one():
 
 def test_the_picture_follows_its_sliders_and_a_still_stands_beside_it():
     shown = layers(**LLAMA)
-    before = shown.map.value
+    before = shown.image.value
     shown.controls["lp"].value = 2
     assert (
-        shown.map.value != before and "N = 2, 18.7" in shown.map.value
+        shown.image.value != before and "N = 2, 18.7" in shown.image.value
     )  # - 15 * .66 * .85
     data, meta = shown._repr_mimebundle_()
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"

@@ -1,8 +1,8 @@
 """What a draft wrote at once, round by round: a tree that follows a slider.
 
-Of sequences, from the text's end a branch per sequence: what the draft gave its first word, with
-the threshold theta, then its words, and which sequence the target's own word chose. Of a tree, see
-``trees``. Knows no method and no clock.
+Of sequences, from the text's end a branch per sequence: what the draft gave its first
+word, with the threshold theta, then its words, and which sequence the target's own word
+chose. Of a tree, see ``trees``. Knows no method and no clock.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from speclib.views.timeline.svg import (
     tag,
     words,
 )
-from speclib.views.widgets.controls import box
-from speclib.views.widgets.shown import Shown
+from speclib.views.widgets.controls import side_by_side as box
+from speclib.views.widgets.notebook_view import NotebookView
 
 from .rounds import Round, rounds_of
 from .tree import Grown, head
@@ -176,12 +176,13 @@ def high(shown: Round | Grown) -> int:
     return shown.high if isinstance(shown, Grown) else height(shown.branch.sequences)
 
 
-class Sequences(Shown, widgets.VBox):
-    """A slider over the rounds of a run, above the tree of each. ``shown``: a result or trace, or
-    several by the value of what they differ in, which ``by`` names: then a second slider chooses
-    among them, and the round of the next run is the one nearest in the text. ``round``: the first
-    one shown; left out, the one that is widest. Raises SpeclibError for a run without sequences or
-    trees, or a round that is not there."""
+class Sequences(NotebookView, widgets.VBox):
+    """A slider over the rounds of a run, above the tree of each. ``shown``: a result or
+    trace, or several by the value of what they differ in, which ``by`` names: then a
+    second slider chooses among them, and the round of the next run is the one nearest
+    in the text. ``round``: the first one shown; left out, the one that is widest.
+    Raises SpeclibError for a run without sequences or trees, or a round that is not
+    there."""
 
     def __init__(self, shown, round: int | None = None, by: str = "run"):
         runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
@@ -250,6 +251,6 @@ class Sequences(Shown, widgets.VBox):
 
 
 def sequences(shown, round: int | None = None, by: str = "run") -> Sequences:
-    """The sequences of a run of duodecoding, or the trees of one of tree or easyspec, round by
-    round, following sliders; see Sequences."""
+    """The sequences of a run of duodecoding, or the trees of one of tree or easyspec,
+    round by round, following sliders; see Sequences."""
     return Sequences(shown, round, by)

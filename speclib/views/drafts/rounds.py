@@ -1,4 +1,5 @@
-"""What one round of several drafts was: the text before them, what the target's pass said.
+"""What one round of several drafts was: the text before them, what the target's pass
+said.
 
 Reads a trace. Knows no picture, method, clock or notebook.
 """
@@ -16,8 +17,8 @@ from .tree import Grown
 
 
 class Round(NamedTuple):
-    """One ``branch`` and, of the same round, the ``window`` that the target checked and what was
-    committed; ``before`` is the text that was committed until then."""
+    """One ``branch`` and, of the same round, the ``window`` that the target checked and
+    what was committed; ``before`` is the text that was committed until then."""
 
     run: Run
     branch: Event

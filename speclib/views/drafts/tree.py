@@ -1,4 +1,5 @@
-"""What one round of a tree was: its nodes, the way that the target followed, its own word.
+"""What one round of a tree was: its nodes, the way that the target followed, its own
+word.
 
 Reads a trace. Knows no method, clock or notebook.
 """
@@ -35,7 +36,8 @@ STYLES = {
 
 
 class Grown(NamedTuple):
-    """One ``grow`` and what was committed after it; ``before`` was committed until then."""
+    """One ``grow`` and what was committed after it; ``before`` was committed until
+    then."""
 
     run: Run
     grow: Event
@@ -138,8 +140,9 @@ def level_of(shown: Grown) -> float:
 
 
 def places(shown: Grown) -> list[tuple[float, float]]:
-    """The left edge and the middle of each node's cell, pixels; a line of first candidates is
-    straight, since a node stands in the row of the first leaf that it leads to."""
+    """The left edge and the middle of each node's cell, pixels; a line of first
+    candidates is straight, since a node stands in the row of the first leaf that it
+    leads to."""
     rows: dict[int, int] = {}
     for row, leaf in enumerate(shown.leaves):
         node = leaf

@@ -1,6 +1,7 @@
 """What still pictures share: the card they stand on, and how a notebook shows them.
 
-Knows no data. A subclass has ``size``, ``drawing()`` and a ``__repr__`` that says it in words.
+Knows no data. A subclass has ``size``, ``drawing()`` and a ``__repr__`` that says it in
+words.
 """
 
 from __future__ import annotations
