@@ -10,8 +10,8 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-from speclib.views.timeline.shapes import FONT
-from speclib.views.timeline.svg import FONTS, QUIET, n, tag
+from speclib.views.svg import FONTS, QUIET, n, tag
+from speclib.views.text import FONT
 
 GRID = "#e3e3e3"  # colour of the lines that lead from an axis through a chart
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from speclib.views.timeline.layout import fitting
-from speclib.views.timeline.shapes import PAD, text_width
-from speclib.views.timeline.svg import COLOURS, INK, QUIET, WRITERS, tag, words
+from speclib.views.svg import COLOURS, INK, PAD, QUIET, WRITERS, tag, words
+from speclib.views.text import fitting, text_width
 
 from .rounds import DraftedRound
 

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event, Trace
+from speclib.views.text import label_of, shown
 from speclib.views.timeline.facts import Run, chosen
-from speclib.views.timeline.shapes import label_of, shown
 
 # (what became of it, text) of each token: "text" was committed before the round. Of the
 # drafted tokens "passed" and "failed" were tested; "unread" were not.
@@ -52,8 +52,7 @@ class SequencesRound(NamedTuple):
 
     @property
     def threshold(self) -> float:
-        """θ, which a first token's chance must exceed; 0 where no threshold was
-        asked."""
+        """θ, which a first token's chance must exceed; 0 if there was no threshold."""
         return self.draft.chances[0]
 
     @property
@@ -104,14 +103,14 @@ class SequencesRound(NamedTuple):
 
     def text(self) -> MarkedText:
         """The tokens before the sequences."""
-        kinds = ["text"] * len(self.before)
-        kinds += ["passed"] * self.passed
-        kinds += ["failed"]
-        kinds += ["unread"] * len(self.window)
-
-        # The kinds are as many as the tokens, or more: all of the window may have passed.
-        parts = []
-        for kind, token in zip(kinds, self.before + self.window, strict=False):
+        parts = [("text", shown(self.run.piece(token))) for token in self.before]
+        for position, token in enumerate(self.window):
+            if position < self.passed:
+                kind = "passed"
+            elif position == self.passed:
+                kind = "failed"
+            else:
+                kind = "unread"
             parts.append((kind, shown(self.run.piece(token))))
         return parts
 

@@ -23,17 +23,8 @@ trace.
 from __future__ import annotations
 
 from speclib.views.card import card, circle, rectangle, unique_name, vertical_line
-from speclib.views.timeline.shapes import PAD, label_of
-from speclib.views.timeline.svg import (
-    COLOURS,
-    INK,
-    QUIET,
-    WRITERS,
-    n,
-    patterns,
-    tag,
-    words,
-)
+from speclib.views.svg import COLOURS, INK, PAD, QUIET, WRITERS, n, patterns, tag, words
+from speclib.views.text import label_of
 
 from .parts import ROWS_TOP, WIDTH, cell_label, cell_width, heading
 from .rounds import SequencesRound

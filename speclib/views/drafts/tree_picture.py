@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from speclib.views.card import card, circle, rectangle
-from speclib.views.timeline.shapes import PAD, text_width
-from speclib.views.timeline.svg import COLOURS, INK, WRITERS, n, tag, words
+from speclib.views.svg import COLOURS, INK, PAD, WRITERS, n, tag, words
+from speclib.views.text import text_width
 
 from .parts import ROWS_TOP, WIDTH, cell_label, cell_width, heading
 from .rounds import TreeRound

@@ -29,8 +29,7 @@ import numpy as np
 from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, sd_speed
 from speclib.views.card import card, circle, rectangle
-from speclib.views.timeline.shapes import PAD
-from speclib.views.timeline.svg import INK, QUIET, n, tag, words
+from speclib.views.svg import INK, PAD, QUIET, n, tag, words
 
 from .controls import ControlSpec, control, settings_in_words
 from .figures import as_factor

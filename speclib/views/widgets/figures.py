@@ -12,7 +12,8 @@ from math import isfinite, nan
 from typing import NamedTuple
 
 from speclib.trace.metrics import Stats
-from speclib.views.timeline.facts import Run, percent, speedup, untested, waits
+from speclib.views.numbers import percent
+from speclib.views.timeline.facts import Run, speedup, untested, waits
 
 CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"

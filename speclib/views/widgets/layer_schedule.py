@@ -34,9 +34,10 @@ from speclib.views.card import (
     unique_name,
     vertical_line,
 )
-from speclib.views.timeline.facts import duration, percent
-from speclib.views.timeline.shapes import GUTTER, PAD, SIDE, Frame, text_width
-from speclib.views.timeline.svg import INK, QUIET, patterns, words
+from speclib.views.numbers import MILLISECONDS, duration, percent
+from speclib.views.svg import INK, PAD, QUIET, patterns, words
+from speclib.views.text import text_width
+from speclib.views.timeline.shapes import GUTTER, SIDE, Frame
 
 from .controls import ControlSpec, control
 from .figures import as_factor
@@ -286,10 +287,9 @@ class Layers(PictureWithSliders):
     def headings(self) -> tuple[str, str]:
         """What stands over each schedule."""
         exact, fuzzy = (lasts(parts) for parts in self.passes)
-        milliseconds = ("ms", 1e3)
         return (
-            f"exact: one layer after the other, {duration(exact, milliseconds)}",
-            f"fuzzy: N = {self.values['lp']}, {duration(fuzzy, milliseconds)}, "
+            f"exact: one layer after the other, {duration(exact, MILLISECONDS)}",
+            f"fuzzy: N = {self.values['lp']}, {duration(fuzzy, MILLISECONDS)}, "
             f"{as_factor(exact / fuzzy)} as fast",
         )
 

@@ -7,15 +7,11 @@ text. The notebook displays the richest form that it can. Knows no data.
 
 from __future__ import annotations
 
-from base64 import b64encode
-
 import ipywidgets as widgets
 
-from speclib.views.png import png
+from speclib.views.display import notebook_forms
 
 from .controls import side_by_side
-
-PNG_SCALE = 1.5  # pixels of the PNG per pixel of the SVG
 
 
 class NotebookView:
@@ -44,19 +40,12 @@ class NotebookView:
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
         """The three forms by MIME type, and the size at which the PNG is displayed."""
-        image = png(self.picture(), PNG_SCALE)
-        width, height = self.size
-
-        forms = {
-            "text/plain": self.text(),
-            "image/png": b64encode(image).decode(),
-            "application/vnd.jupyter.widget-view+json": {
-                "version_major": 2,
-                "version_minor": 0,
-                "model_id": self.model_id,
-            },
+        forms, metadata = notebook_forms(self.picture(), self.size, self.text())
+        forms["application/vnd.jupyter.widget-view+json"] = {
+            "version_major": 2,
+            "version_minor": 0,
+            "model_id": self.model_id,
         }
-        metadata = {"image/png": {"width": width, "height": height}}
         return forms, metadata
 
 
