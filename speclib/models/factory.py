@@ -12,7 +12,7 @@ from functools import cache
 from speclib.data.pairs import ModelSpec, Pair, Role
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, training_text
-from speclib.errors import SpeclibError
+from speclib.errors import unknown_name
 
 from . import gpus
 
@@ -95,7 +95,7 @@ def build(
 def check_dtype(dtype: str) -> None:
     """Raises SpeclibError for a ``dtype`` that no model is built in."""
     if dtype not in DTYPES:
-        raise SpeclibError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
+        raise unknown_name(f"unknown dtype {dtype!r}", dtype, DTYPES)
 
 
 def _toy(spec: ModelSpec, role: Role):
