@@ -26,7 +26,7 @@ from speclib.views.card import card, circle, rectangle, unique_name, vertical_li
 from speclib.views.svg import COLOURS, INK, PAD, QUIET, WRITERS, n, patterns, tag, words
 from speclib.views.text import label_of
 
-from .parts import ROWS_TOP, WIDTH, cell_label, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, text_in_cell, cell_width, heading
 from .rounds import SequencesRound
 
 # Pixels.
@@ -126,10 +126,10 @@ def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> st
         colour = f"url(#{name}-wasted)" if is_hatched else COLOURS[outcome]
         # The last two pixels stay white, so that neighbours are told apart.
         cells.append(rectangle(x, y, width - 2, CELL_HEIGHT, kind=outcome, fill=colour))
-        cells.append(cell_label(label, x + width / 2 - 1, text_y(y), outcome))
+        cells.append(text_in_cell(label, x + width / 2 - 1, text_y(y), outcome))
         x += width
 
-    if row == drafted.chosen:
+    if row == drafted.chosen_sequence:
         cells.append(frame_around_cells(y, right=x))
     return "".join(cells)
 

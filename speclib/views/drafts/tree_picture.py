@@ -26,7 +26,7 @@ from speclib.views.card import card, circle, rectangle
 from speclib.views.svg import COLOURS, INK, PAD, WRITERS, n, tag, words
 from speclib.views.text import text_width
 
-from .parts import ROWS_TOP, WIDTH, cell_label, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, text_in_cell, cell_width, heading
 from .rounds import TreeRound
 
 # Pixels.
@@ -151,7 +151,7 @@ def cell_svg(cell: NodeCell) -> str:
         fill=COLOURS[cell.outcome],
     )
     label_x = cell.left + cell.width / 2
-    return box + cell_label(cell.label, label_x, cell.middle + 5, cell.outcome)
+    return box + text_in_cell(cell.label, label_x, cell.middle + 5, cell.outcome)
 
 
 def shortened(label: str, room: float) -> str:
