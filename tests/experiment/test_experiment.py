@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from speclib import experiment, paths
+from speclib import paths
 from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import open_world
@@ -21,7 +21,7 @@ from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.engines import measured as measuring
 from speclib.experiment.engines import virtual as simulating
 from speclib.experiment.run_cells import CellsFailed, example, run_all
-from speclib.experiment.spec import Spec
+from speclib.experiment.spec import FULL, QUICK, Spec
 from speclib.methods import METHODS
 from speclib.models import zoo
 from speclib.models.toy import Toy
@@ -184,12 +184,13 @@ def edit(package, file, old="", new="\nEDITED = 1\n"):
     "file",
     [
         "methods/pearl.py",
-        "experiment/virtual_cells.py",
-        "virtual.py",
-        "tokens.py",
+        "experiment/cells/virtual.py",
+        "worlds/virtual.py",
+        "core/sampling.py",
+        "core/verification.py",
         "models/toy.py",
-        "trace.py",
-        "latency.py",
+        "trace/events.py",
+        "data/latency.py",
     ],
 )
 def test_code_that_a_cell_runs_enters_its_key(package, file):
@@ -204,9 +205,9 @@ def test_code_that_a_cell_runs_enters_its_key(package, file):
         "methods/speculative.py",
         "methods/__init__.py",
         "papers/__init__.py",
-        "processes.py",
+        "worlds/processes.py",
         "models/hf.py",
-        "views/timeline.py",
+        "views/timeline/layout.py",
         "experiment/__init__.py",
         "__init__.py",
     ],
@@ -592,8 +593,5 @@ def test_the_machine_has_a_short_stable_name():
 
 
 def test_profiles_differ_in_size_only():
-    assert experiment.QUICK.virtual_tokens < experiment.FULL.virtual_tokens
-    assert (
-        experiment.QUICK.prompts * experiment.QUICK.tokens
-        < experiment.FULL.prompts * 64
-    )
+    assert QUICK.virtual_tokens < FULL.virtual_tokens
+    assert QUICK.prompts * QUICK.tokens < FULL.prompts * 64

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
-from test_faults import OWN, stat, those
-from test_reproduce import REPRODUCE, command, make_home, reports, run
+from helpers.processes import OWN_SESSION, living_in_session, process_status
+from helpers.reproduce_home import REPRODUCE, command, make_home, reports, run
 
 from speclib.errors import SpeclibError
 from speclib.experiment import cache, machine
@@ -134,7 +134,7 @@ def test_a_disk_that_fills_up_costs_no_finished_cell(tmp_path, whole, size, fini
 def stop(home: Path, sig: signal.Signals, seconds: float) -> tuple[int, str]:
     """Signals a run after so many seconds, all of its processes if a terminal would; its status
     and what it said, once nothing of it lives."""
-    process = command(home, *REPRODUCE, **OWN)
+    process = command(home, *REPRODUCE, **OWN_SESSION)
     time.sleep(seconds)
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
     nothing_lives(process)
@@ -144,9 +144,9 @@ def stop(home: Path, sig: signal.Signals, seconds: float) -> tuple[int, str]:
 def nothing_lives(process: subprocess.Popen) -> None:
     """Of a run that ends: within two seconds."""
     begun = time.monotonic()
-    while those(3, process.pid):
+    while living_in_session(process.pid):
         process.poll()
-        assert time.monotonic() - begun < 2, those(3, process.pid)
+        assert time.monotonic() - begun < 2, living_in_session(process.pid)
         time.sleep(0.02)
 
 
@@ -170,8 +170,8 @@ def computing(process: subprocess.Popen) -> list[int]:
     """The processes of a run that the fork server forked."""
     return [
         p
-        for p in those(3, process.pid)
-        if stat(p)[1] not in (str(os.getpid()), str(process.pid))
+        for p in living_in_session(process.pid)
+        if process_status(p).parent not in (os.getpid(), process.pid)
     ]
 
 
@@ -182,7 +182,7 @@ def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(
     tmp_path, whole
 ):
     home = make_home(tmp_path / "home")
-    process = command(home, *REPRODUCE, **OWN)
+    process = command(home, *REPRODUCE, **OWN_SESSION)
     try:
         while not (
             cells(home) and (found := computing(process))
@@ -195,7 +195,7 @@ def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(
         assert "was killed" in said and "Finished cells are kept: run again" in said
         nothing_lives(process)
     finally:
-        for left in those(3, process.pid):
+        for left in living_in_session(process.pid):
             os.kill(left, signal.SIGKILL)
     goes_on(home, whole[0])
 

@@ -22,14 +22,14 @@ for package in ("llama_cpp", "gguf"):
     )
 
 import speclib  # noqa: E402
-from speclib import SpeclibError
+from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding.decode import encode  # noqa: E402
 from speclib.models import gpus, hf  # noqa: E402
-from speclib.models.llamacpp import export
+from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.gguf import described  # noqa: E402
 from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402
@@ -426,7 +426,7 @@ def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
         import sys
         sys.modules["llama_cpp"] = None
         import speclib
-        from speclib.pairs import ModelSpec, Pair
+        from speclib.data.pairs import ModelSpec, Pair
         duo = speclib.load_pair("embedded/duo")
         print(duo.runtime("draft"), type(duo.build("draft")).__name__)
         must = duo.model_copy(update={"draft": duo.draft.model_copy(update={

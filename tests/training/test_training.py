@@ -16,7 +16,7 @@ transformers = pytest.importorskip("transformers")
 from speclib.data import prompts  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.training import __main__ as drafts  # noqa: E402
-from speclib.training import (
+from speclib.training import (  # noqa: E402
     arithmetic,
     cards,
     code,
