@@ -142,7 +142,7 @@ def test_importing_is_light(line):
 def test_every_public_name_is_there_and_an_unknown_one_lists_them():
     expected = {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"}
     assert expected <= set(dir(speclib))
-    with pytest.raises(AttributeError, match="'nothing'; it has: METHODS"):
+    with pytest.raises(AttributeError, match="'nothing'; known: METHODS"):
         _ = speclib.nothing
 
 
