@@ -24,7 +24,7 @@ TEXT = (5, 9, 2, 7, 11)
 def network(
     family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes
 ):
-    """A random network whose every weight matters, and whose layers change what they read."""
+    """A random network: every weight matters, and layers change what they read."""
     config = getattr(transformers, f"{family}Config")(
         **{
             "vocab_size": VOCAB,
@@ -65,7 +65,7 @@ def numbered_words(count: int = VOCAB) -> list[str]:
 def pair_over_ranks(
     folder: Path, ranks: int, spread: str = "layers", role: str = "draft"
 ) -> Pair:
-    """A pair whose two models are ``network()``, one of them spread over several ranks."""
+    """A pair of two models ``network()``, one of them spread over several ranks."""
     save_tokenizer(folder, numbered_words())
     network().save_pretrained(folder)
 

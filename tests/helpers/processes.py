@@ -1,4 +1,4 @@
-"""Which processes are alive, read from /proc, and how to start one that hears interrupts."""
+"""Which processes are alive, and how to start one that hears interrupts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def gone(pids: Iterable[int], patience: float = 10.0) -> bool:
 
 
 def all_ended(processes: Iterable[BaseProcess], patience: float = 10.0) -> bool:
-    """Whether all of multiprocessing's processes end, each within ``patience`` seconds."""
+    """Whether all of these processes end, each within ``patience`` seconds."""
     for process in processes:
         process.join(patience)
         if process.is_alive():

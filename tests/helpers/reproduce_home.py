@@ -1,7 +1,7 @@
 """A home of its own for ``speclib reproduce``, and the command run in it as a process.
 
-A home is a folder with a copy of the data of one paper, PEARL, of whose tables only some
-are to be filled; it has no notebook.
+A home is a folder with a copy of the data of one paper, PEARL, of whose tables only
+some are to be filled; it has no notebook.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REPRODUCE = ("reproduce", "--quick", "--virtual")
 def make_home(
     path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()
 ) -> Path:
-    """A home in ``path`` that fills the tables named here, each in the given kinds of cells."""
+    """A home in ``path`` that fills these tables, each with the given kind of cells."""
     for folder in ("papers/pearl", "latency", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
 
@@ -38,15 +38,20 @@ def make_home(
     return path
 
 
-def command(home: Path, *words: str, **options) -> subprocess.Popen:
-    """Starts ``python -m speclib <words>`` in a home; ``options`` are those of Popen."""
+def command(
+    home: Path, *words: str, environment: dict[str, str] | None = None, **options
+) -> subprocess.Popen:
+    """Starts ``python -m speclib <words>`` in a home.
+
+    ``environment`` holds further variables, ``options`` are those of Popen.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "speclib", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=home,
-        env=os.environ | {"SPECLIB_HOME": str(home)},
+        env=os.environ | {"SPECLIB_HOME": str(home)} | (environment or {}),
         **options,
     )
 

@@ -1,4 +1,4 @@
-"""A virtual world that checks each operation's account of its KV cache against the cache."""
+"""A virtual world that compares what operations say of KV caches with the caches."""
 
 from __future__ import annotations
 
@@ -67,8 +67,11 @@ class WatchedWorld(Virtual):
         assert kept == min(common_prefix(before, op.text), len(op.text) - last - 1)
 
     def check_drafted_tree(self, future, before, drafted, kept, fed):
-        """All but the last level was fed, each node once; of it stays the line that it begins
-        with, and nothing where the next pass is to calibrate."""
+        """All but the last level was fed, each node once.
+
+        Of the tree stays the line that it begins with, and nothing where the next pass
+        is to calibrate.
+        """
         op, (tokens, parents) = future.op, drafted
         levels: list[int] = []
         for parent in parents:
