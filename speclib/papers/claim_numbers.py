@@ -68,10 +68,10 @@ class TableNumbers:
         return settings.get("c")
 
     def _measured_cost_ratio(self, row: str, column: str) -> float | None:
-        for (run_row, run_column, kind), run in self._result.runs.items():
-            if kind == "measured" and row in (run_row, "*"):
-                if column in (run_column, "*"):
-                    return run.c
+        for (own_row, own_column, kind), cell in self._result.cell_results.items():
+            same_place = row in (own_row, "*") and column in (own_column, "*")
+            if kind == "measured" and same_place:
+                return cell.c
         return None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from speclib.data.pairs import load_pair
 from speclib.experiment import machine
-from speclib.experiment.spec import Run, Spec
+from speclib.experiment.spec import CellResult, Spec
+from speclib.models import factory
 
 from .table_cells import TableCell
 
@@ -12,30 +13,30 @@ DTYPES = {"auto": "float32"}  # what a setting stands for
 
 
 # -- setups ----------------------------------------------------------------------------------------
-def setup_of(spec: Spec, run: Run | None) -> str:
+def setup_of(spec: Spec, result: CellResult | None) -> str:
     """The ``setup`` of a run's row in the ledger (see ``LedgerRow``); of a failed one, here."""
     if spec.kind == "virtual":
         return str(spec.latency)
-    machine_name = run.machine if run else machine.name()
+    machine_name = result.machine if result else machine.name()
     if spec.kind == "emulated":
         return f"{spec.latency}@{machine_name}"
 
     pair = load_pair(spec.pair)
     dtype = DTYPES.get(spec.dtype, spec.dtype)
-    draft = run.facts["draft"] if run else pair.runtime("draft")
+    draft = result.facts["draft"] if result else factory.runtime(pair, "draft")
     runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
     return f"{spec.pair}@{machine_name}/{dtype}{runtime}/{pair.place.threads}"
 
 
 # -- notes -----------------------------------------------------------------------------------------
-def note_of(cell: TableCell, run: Run) -> str:
+def note_of(cell: TableCell, result: CellResult) -> str:
     """What a reader must know of a cell's number: its settings, and what it was compared with."""
     parts = [cell.calibrates] if cell.calibrates else []
     if cell.kind != "measured" and cell.spec.method != "autoregressive":
         parts.append(f"alpha {cell.spec.alpha:g}")
-    parts += describe_settings(cell.spec, run)
-    if run.gamma is not None:
-        parts.append(_describe_gamma(cell, run))
+    parts += describe_settings(cell.spec, result)
+    if result.gamma is not None:
+        parts.append(_describe_gamma(cell, result))
 
     if cell.scaled_tokens and cell.stat.endswith("_runs"):
         parts.append(f"scaled to {cell.scaled_tokens} tokens")
@@ -45,19 +46,19 @@ def note_of(cell: TableCell, run: Run) -> str:
         parts.append("per run between rejections, over several passes")
 
     if cell.kind == "emulated":
-        parts.append(f"virtual clock x{run.facts['over_virtual']:.3f}")
-        parts.append(f"overruns {run.facts['overruns']:.1%}")
+        parts.append(f"virtual clock x{result.facts['over_virtual']:.3f}")
+        parts.append(f"overruns {result.facts['overruns']:.1%}")
     if cell.kind == "measured":
-        parts += _describe_measurement(cell.spec, run)
+        parts += _describe_measurement(cell.spec, result)
     return "; ".join(parts)
 
 
-def describe_settings(spec: Spec, run: Run) -> list[str]:
+def describe_settings(spec: Spec, result: CellResult) -> list[str]:
     """The settings of a run as chosen, what its world was told, what it was compared with."""
-    chosen = run.facts.get("chosen", dict(spec.settings))
+    chosen = result.facts.get("chosen", dict(spec.settings))
     settings = ", ".join(f"{name} {value}" for name, value in chosen.items())
-    if "of" in run.facts:
-        settings += f", best of {run.facts['of']}"
+    if "of" in result.facts:
+        settings += f", best of {result.facts['of']}"
 
     parts = [settings] if settings else []
     if spec.cancel:
@@ -70,54 +71,54 @@ def describe_settings(spec: Spec, run: Run) -> list[str]:
         parts.append("end tokens ignored")
     if spec.length:
         parts.append(f"prompts of {spec.length} tokens")
-    if "over" in run.facts:
-        method, gamma = run.facts["over"]
+    if "over" in result.facts:
+        method, gamma = result.facts["over"]
         parts.append(f"over {method}, gamma {gamma}")
     return parts
 
 
-def _describe_gamma(cell: TableCell, run: Run) -> str:
-    tried = run.facts.get("searched")
+def _describe_gamma(cell: TableCell, result: CellResult) -> str:
+    tried = result.facts.get("searched")
     if not tried:
-        return f"gamma {run.gamma}"
+        return f"gamma {result.gamma}"
     windows = [int(window) for window in tried]
-    text = f"gamma {run.gamma}, best of {min(windows)}..{max(windows)}"
+    text = f"gamma {result.gamma}, best of {min(windows)}..{max(windows)}"
     if cell.kind == "emulated":
         text += " on the virtual clock"
     return text
 
 
-def _describe_measurement(spec: Spec, run: Run) -> list[str]:
+def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     parts = []
     if load_pair(spec.pair).target.shape:
         parts.append("dilated")
-    parts.append(f"draft in {run.facts['draft']}")
-    parts.append(f"c {run.c:.2f}")
-    parts.append(describe_departures(run))
+    parts.append(f"draft in {result.facts['draft']}")
+    parts.append(f"c {result.c:.2f}")
+    parts.append(describe_departures(result))
 
     slowdowns = []
-    for device, factor in sorted(run.facts["contention"].items()):
+    for device, factor in sorted(result.facts["contention"].items()):
         slowdowns.append(f"{device} x{factor:.2f}")
     parts.append(f"both busy over alone: {', '.join(slowdowns)}")
-    parts.append(f"load {run.facts['load']:g}")
+    parts.append(f"load {result.facts['load']:g}")
     return parts
 
 
-def describe_departures(run: Run) -> str:
+def describe_departures(result: CellResult) -> str:
     """For how many requests a measured output is plain decoding's.
 
     Of the others it says where each leaves plain decoding's first, and how close the target's
     choice was there. Sampled outputs are not compared.
     """
-    if run.spec.temperature:
-        return f"sampled at temperature {run.spec.temperature:g}"
+    if result.spec.temperature:
+        return f"sampled at temperature {result.spec.temperature:g}"
 
     divergences = []
-    for position, gap in zip(run.facts["differs"], run.facts["gap"], strict=True):
+    for position, gap in zip(result.facts["differs"], result.facts["gap"], strict=True):
         if position is not None:
             divergences.append(
                 f"first divergence after {position} tokens, top-2 logit gap {gap:.2g}"
             )
-    n = len(run.stats)
+    n = len(result.stats)
     equal = f"output of plain decoding: {n - len(divergences)} of {n}"
     return "; ".join([equal, *divergences])

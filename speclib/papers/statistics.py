@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from speclib.errors import SpeclibError
-from speclib.experiment.spec import Run
+from speclib.errors import BadValue, unknown_name
+from speclib.experiment.spec import CellResult
 from speclib.trace.metrics import Stats, astuple, total
 
 from .bootstrap import draw_resamples
@@ -254,7 +254,7 @@ def c(run: Totals) -> float:
 
 def _draft_length(run: Totals) -> int:
     if run.gamma is None:
-        raise SpeclibError(
+        raise BadValue(
             "gamma is None: this method has no draft length; ask for another `stat`"
         )
     return run.gamma
@@ -280,7 +280,7 @@ PUBLISHED = {"speedup": "published_speedup", "decode_speed": "published_speed"}
 def apply_accounting(stat: str, accounting: str) -> str:
     """The statistic that a cell with this ``accounting`` reads."""
     if accounting not in ("committed", "as_published"):
-        raise SpeclibError(
+        raise BadValue(
             f"accounting is {accounting!r}: give 'committed' or 'as_published'"
         )
     if accounting == "as_published":
@@ -288,79 +288,79 @@ def apply_accounting(stat: str, accounting: str) -> str:
     return stat
 
 
-# -- of a run --------------------------------------------------------------------------------------
-def compute(name: str, run: Run, scaled_tokens: int = 0) -> float:
-    """The statistic ``name`` of a run, over all its requests.
+# -- of a cell's result --------------------------------------------------------------------------------------
+def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
+    """The statistic ``name`` of a cell, over all its requests.
 
     Counts of passes are scaled to ``scaled_tokens``. Raises SpeclibError listing the known
     statistics, if there is none of that name.
     """
     if name in SHARES:
-        return SHARES[name].of(sum(_draftings_by_request(run)))
+        return SHARES[name].of(sum(_draftings_by_request(result)))
     if name in SPREADS:
-        n = len(run.stats)
+        n = len(result.stats)
         if n < 2:
             return float("nan")
-        return SPREADS[name](_speeds(run), np.ones(n, int))
+        return SPREADS[name](_speeds(result), np.ones(n, int))
     totals = Totals(
-        total(run.stats), total(run.baseline), run.gamma, run.c, scaled_tokens
+        total(result.stats), total(result.baseline), result.gamma, result.c, scaled_tokens
     )
     return _find(name)(totals)
 
 
-def resample(name: str, run: Run, scaled_tokens: int = 0) -> np.ndarray | None:
+def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> np.ndarray | None:
     """The statistic in bootstrap resamples of the requests, [RESAMPLES].
 
     A method and plain decoding are resampled together, and so are two runs of as many requests
     (see ``bootstrap``). None where there is nothing to resample: one request, a setting instead
     of a count, or a statistic that is undefined in every resample.
     """
-    n = len(run.stats)
+    n = len(result.stats)
     if n < 2 or name in SETTINGS:
         return None
     times = draw_resamples(n)
     if name in SHARES:
-        values = _resample_share(name, run, times)
+        values = _resample_share(name, result, times)
     elif name in SPREADS:
-        speeds = _speeds(run)
+        speeds = _speeds(result)
         values = np.array([SPREADS[name](speeds, drawn) for drawn in times])
     else:
-        values = _resample_totals(name, run, times, scaled_tokens)
+        values = _resample_totals(name, result, times, scaled_tokens)
     return None if np.isnan(values).all() else values
 
 
-def _resample_share(name: str, run: Run, times: np.ndarray) -> np.ndarray:
-    by_request = np.array(_draftings_by_request(run))
+def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndarray:
+    by_request = np.array(_draftings_by_request(result))
     by_resample = np.tensordot(times, by_request, 1)
     return np.array([SHARES[name].of(draftings) for draftings in by_resample])
 
 
 def _resample_totals(
-    name: str, run: Run, times: np.ndarray, scaled_tokens: int
+    name: str, result: CellResult, times: np.ndarray, scaled_tokens: int
 ) -> np.ndarray:
     function = _find(name)
-    counts = times @ np.array([astuple(request) for request in run.stats])
-    plain = times @ np.array([astuple(request) for request in run.baseline])
+    counts = times @ np.array([astuple(request) for request in result.stats])
+    plain = times @ np.array([astuple(request) for request in result.baseline])
 
     values = []
     for own, baseline in zip(counts.tolist(), plain.tolist(), strict=True):
         totals = Totals(
-            Stats(*own), Stats(*baseline), run.gamma, run.c, scaled_tokens
+            Stats(*own), Stats(*baseline), result.gamma, result.c, scaled_tokens
         )
         values.append(function(totals))
     return np.array(values)
 
 
-def _draftings_by_request(run: Run) -> list[np.ndarray]:
-    return [count_draftings(draftings) for draftings in run.branches]
+def _draftings_by_request(result: CellResult) -> list[np.ndarray]:
+    return [count_draftings(draftings) for draftings in result.sequence_choices]
 
 
-def _speeds(run: Run) -> np.ndarray:
-    return np.array([request.decode_speed for request in run.stats])
+def _speeds(result: CellResult) -> np.ndarray:
+    return np.array([request.decode_speed for request in result.stats])
 
 
 def _find(name: str) -> Statistic:
     if name not in STATISTICS:
-        known = ", ".join([*STATISTICS, *SHARES, *SPREADS])
-        raise SpeclibError(f"unknown statistic {name!r}; known: {known}")
+        known = [*STATISTICS, *SHARES, *SPREADS]
+        raise unknown_name(f"unknown statistic {name!r}", name, known)
     return STATISTICS[name]

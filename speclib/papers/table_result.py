@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from speclib.experiment.spec import Profile, Run
+from speclib.experiment.spec import CellResult, Profile
 
 from .ledger import ClaimRow, LedgerRow
 from .schema import KINDS, Table
@@ -32,7 +32,7 @@ class TableResult:
 
     ``rows`` and ``claims`` are what the ledger and the list of verdicts get. ``values`` are the
     numbers that tables and charts show: by kind, then by (row, column). By (row, column, kind),
-    ``runs`` holds what came of each cell, and ``samples`` the bootstrap resamples of its number:
+    ``cell_results`` holds what came of each cell that was run, and ``samples`` the bootstrap resamples of its number:
     resample i of two cells is drawn from the same requests, so they may be compared one by one.
     ``samples`` is None for a number that has none. ``figure`` is what a view needs to render a
     figure that is no table. ``errors`` says by the name of a cell why it failed.
@@ -43,7 +43,7 @@ class TableResult:
     rows: list[LedgerRow] = field(default_factory=list)
     claims: list[ClaimRow] = field(default_factory=list)
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
-    runs: dict[tuple[str, str, str], Run] = field(default_factory=dict)
+    cell_results: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
     samples: dict[tuple[str, str, str], np.ndarray | None] = field(default_factory=dict)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
