@@ -1,7 +1,8 @@
 """95 % intervals from bootstrap resamples of requests or texts.
 
-Resamples are seeded and depend on the number of requests alone: for two cells of as many requests,
-resample i draws the same ones. So the resamples of two cells may be compared one by one.
+Resamples are seeded and depend on the number of requests alone: for two cells of as
+many requests, resample i draws the same ones. So the resamples of two cells may be
+compared one by one.
 """
 
 from __future__ import annotations

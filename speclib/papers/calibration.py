@@ -1,7 +1,7 @@
 """Acceptance rates of virtual runs, each solved from one printed number.
 
-Everything else that a virtual table shows is prediction. The formulas that are inverted here are
-those of ``speclib.theory``.
+Everything else that a virtual table shows is prediction. The formulas that are inverted
+here are those of ``speclib.theory``.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from speclib.data.latency import load_latency
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.theory import closed_forms
 
 Cell = tuple[str, str, str]  # item, row and column
-Lookup = Callable[[str, str, str], float | None]  # a cell's printed number, if it has one
+Lookup = Callable[
+    [str, str, str], float | None
+]  # a cell's printed number, if it has one
 
 
 class Calibration(BaseModel):
-    """Which printed cell an acceptance rate is solved from, and how (``calibration.toml``).
+    """Which printed cell an acceptance rate is solved from, and how.
 
-    ``solve`` names the printed quantity, ``gamma`` the draft length behind it and ``latency`` the
-    clock. A quantity that is the quotient of two printed cells is ``cell`` over ``over``.
+    ``solve`` names the printed quantity, ``gamma`` the draft length behind it and
+    ``latency`` the clock. A quantity that is the quotient of two printed cells is
+    ``cell`` over ``over``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,8 +47,8 @@ class Calibration(BaseModel):
     def alpha(self, printed: Lookup, where: str) -> float:
         """The acceptance rate at which ``cell`` comes out as it is printed.
 
-        ``printed`` looks up a cell's number; ``where`` names the entry in errors. Raises
-        SpeclibError if a cell is not printed or no rate gives its number.
+        ``printed`` looks up a cell's number; ``where`` names the entry in errors.
+        Raises SpeclibError if a cell is not printed or no rate gives its number.
         """
         value = _look_up(self.cell, printed, where)
         if self.solve == "speedup":
@@ -83,5 +86,5 @@ class Calibration(BaseModel):
 def _look_up(cell: Cell | None, printed: Lookup, where: str) -> float:
     value = printed(*cell) if cell else None
     if value is None:
-        raise SpeclibError(f"{where}: the cell {list(cell or ())} is not printed")
+        raise BadValue(f"{where}: the cell {list(cell or ())} is not printed")
     return value

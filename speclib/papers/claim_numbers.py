@@ -30,14 +30,14 @@ class Numbers(Protocol):
         """The number of a cell; None where there is none."""
 
     def samples(self, cell: Cell) -> np.ndarray | None:
-        """Resamples of a cell's number, which may be compared one by one, if it has any."""
+        """Resamples of a cell's number, to be compared one by one, if it has any."""
 
     def cost_ratio(self, row: str, column: str) -> float | None:
-        """The cost ratio c behind a cell of the claim's table; "*" is any row or column."""
+        """The cost ratio c behind a cell of the table; "*" is any row or column."""
 
 
 class TableNumbers:
-    """The numbers of one kind in a table, and for ``paper`` those that other tables print."""
+    """A table's numbers of one kind; for ``paper`` also what other tables print."""
 
     def __init__(self, result: TableResult, kind: str):
         self.kind = kind
@@ -57,7 +57,7 @@ class TableNumbers:
         return self._result.samples.get((cell.row, cell.column, self.kind))
 
     def cost_ratio(self, row: str, column: str) -> float | None:
-        """c as it was measured; else as printed, or as the latency file or the table has it."""
+        """c as measured; else as printed, or as the latency file or table has it."""
         if self.kind == "measured":
             return self._measured_cost_ratio(row, column)
         settings = self._table.setting(row, column)
@@ -76,7 +76,7 @@ class TableNumbers:
 
 
 class RelativeNumbers:
-    """Each number over another one of the same table, which ``below`` names by row and column."""
+    """Each number over another one of the same table, whose cell ``below`` names."""
 
     def __init__(self, numbers: Numbers, below: Callable[[Cell], Cell]):
         self.kind = numbers.kind

@@ -1,12 +1,13 @@
-"""Claims judged: does an order, a maximum, a ratio, a range, an equality hold among numbers?
+"""Claims judged: whether what a paper says of its numbers holds among others.
 
-There is one judge for every kind of number. What a number is, and where it comes from, is not its
+A claim is about an order, a maximum, a ratio, a range or an equality. There is one
+judge for every kind of number. What a number is, and where it comes from, is not its
 business.
 """
 
 from __future__ import annotations
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 from .claim_numbers import Numbers
 from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
@@ -47,9 +48,9 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
     )
 
 
-# -- do a claim's fields fit its kind? -------------------------------------------------------------
+# -- do a claim's fields fit its kind? -------------------------------------------------
 def check_claim(claim: Claim) -> None:
-    """Raises SpeclibError naming the claim and the field that its kind cannot use as it is."""
+    """Raises SpeclibError naming the claim and the field that does not fit its kind."""
     if _has_minus(claim):
         _check_difference(claim)
     if claim.kind in ("order", "argmax"):
@@ -73,7 +74,7 @@ def _check_difference(claim: Claim) -> None:
         and len(claim.by) in lengths
     )
     if not is_difference:
-        raise SpeclibError(
+        raise BadValue(
             f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
             'ratio or range it is ["minus", label] with over, else ["minus", '
             "row, column]; it is a difference or a quotient, not both"
@@ -92,7 +93,7 @@ def _check_labels(claim: Claim) -> None:
 
 
 def _check_references(claim: Claim) -> None:
-    """With ``over`` a reference is a label; without, it is [row, column] or [item, row, column]."""
+    """A reference must be a label with ``over``, and without it name its cells."""
     if claim.over in ("row", "column"):
         _refuse(claim, "over", 'give "rows" or "columns", or leave it out')
     if claim.over and claim.kind == "equal":
@@ -141,6 +142,6 @@ def _check_expected(claim: Claim) -> None:
 def _refuse(claim: Claim, field: str, help: str) -> None:
     value = getattr(claim, field)
     shown = list(value) if isinstance(value, tuple) else value
-    raise SpeclibError(
+    raise BadValue(
         f"claim {claim.id!r} of kind {claim.kind!r}: {field} is {shown!r}; {help}"
     )

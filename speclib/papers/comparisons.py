@@ -1,7 +1,7 @@
 """Claims about numbers: a ratio, a range, an equality.
 
-Each is about one number or several: those of cells, quotients of cells (``of`` / ``by``), or
-differences (``of`` - ``by``, where ``by`` starts with "minus").
+Each is about one number or several: those of cells, quotients of cells (``of`` /
+``by``), or differences (``of`` - ``by``, where ``by`` starts with "minus").
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import sub, truediv
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 from .bootstrap import Interval, interval
 from .claim_numbers import Cell, Numbers, paired_samples
@@ -39,7 +39,7 @@ def judge_ratio(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         elif number.label in claim.expected:
             expected.append(claim.expected[number.label])
         else:
-            raise SpeclibError(
+            raise BadValue(
                 f"claim {claim.id!r} expects nothing of {number.label!r}; it has: "
                 f"{', '.join(claim.expected)}"
             )
@@ -84,8 +84,8 @@ def _compare_with_cells(
 def judge_range(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     """Whether low <= of / by (or of - by) <= high.
 
-    Values are rounded first, if the claim says to how many decimals. A ``high`` of "c" is the
-    cost ratio behind the number.
+    Values are rounded first, if the claim says to how many decimals. A ``high`` of "c"
+    is the cost ratio behind the number.
     """
     judged = _reduce(claim, _judged_numbers(claim, table, numbers))
     expected = _write_range(claim)
@@ -124,10 +124,8 @@ def _write_with_interval(number: JudgedNumber) -> str:
     return f"{number.value:.4g} (95 %: {low:.4g} .. {high:.4g})"
 
 
-# -- the numbers that a claim is about -------------------------------------------------------------
-def _judged_numbers(
-    claim: Claim, table: Table, numbers: Numbers
-) -> list[JudgedNumber]:
+# -- the numbers that a claim is about -------------------------------------------------
+def _judged_numbers(claim: Claim, table: Table, numbers: Numbers) -> list[JudgedNumber]:
     """of / by, of - by, or of alone, for each cell that has what it takes."""
     cells, labels = _cells_and_labels(claim.of, claim, table)
     by, join = _second_operand(claim)
@@ -164,7 +162,7 @@ def _values_of_cells(
 
 
 def _second_operand(claim: Claim):
-    """What ``of`` is divided by or what is taken from it, and which of the two; None: neither."""
+    """What ``of`` is divided by or what is taken from it, and which; None: neither."""
     by = claim.by
     if by is None or claim.kind == "equal":
         return None, truediv
@@ -178,8 +176,8 @@ def _cells_and_labels(
 ) -> tuple[list[Cell], list[str]]:
     """The cells of ``of`` or ``by``, and what to call each.
 
-    Over "columns" the reference is a row and its cells are called by column; over "rows" it is a
-    column. Otherwise it spells the cells out.
+    Over "columns" the reference is a row and its cells are called by column; over
+    "rows" it is a column. Otherwise it spells the cells out.
     """
     if claim.over == "columns":
         columns = list(table.column_labels)
@@ -192,7 +190,7 @@ def _cells_and_labels(
 
 
 def _expand(reference: tuple[str, ...], table: Table) -> list[Cell]:
-    """The cells that [row, column] or [item, row, column] names; "*" is each row or column."""
+    """The cells that [row, column] or [item, row, column] names; "*" names all."""
     item = table.item if len(reference) == 2 else reference[0]
     row, column = reference[-2:]
     referred = table.paper.table(item)
@@ -208,7 +206,7 @@ def _expand(reference: tuple[str, ...], table: Table) -> list[Cell]:
 
 def _check_pairs(claim: Claim, tops: list[Cell], bottoms: list[Cell]) -> None:
     if len(tops) != len(bottoms):
-        raise SpeclibError(
+        raise BadValue(
             f"claim {claim.id!r}: of names {len(tops)} cells and by {len(bottoms)}; "
             "they are compared in pairs, so give as many"
         )
@@ -222,11 +220,11 @@ def _reduce(claim: Claim, judged: list[JudgedNumber]) -> list[JudgedNumber]:
     return [pick(judged, key=lambda number: number.value)]
 
 
-# -- the comparison --------------------------------------------------------------------------------
+# -- the comparison --------------------------------------------------------------------
 def _compare(
     claim: Claim, judged: list[JudgedNumber], expected: list[float]
 ) -> Verdict:
-    """Each number against what is expected of it, within the claim's relative tolerance."""
+    """Each number against what is expected of it, within the claim's tolerance."""
     if not judged:
         return no_numbers()
     holds = True
@@ -239,9 +237,7 @@ def _compare(
             continue
         holds = False
         if len(judged) > 1:
-            reasons.append(
-                f"{number.label}: {number.value:.4g}, expected {wanted:.4g}"
-            )
+            reasons.append(f"{number.label}: {number.value:.4g}, expected {wanted:.4g}")
         if number.interval and number.interval.low <= wanted <= number.interval.high:
             low, high = number.interval
             reasons.append(

@@ -1,8 +1,8 @@
-"""Shares of DuoDecoding's draftings: by their number of sequences, and by the target's choice.
+"""Shares of DuoDecoding's draftings, by number of sequences and target's choice.
 
-These are what Table 4 and Figure 5 of that paper print. A drafting writes one or several sequences
-of tokens, the likeliest first; the target then chooses the one whose first token it would have
-written itself. Knows no run and no table.
+These are what Table 4 and Figure 5 of that paper print. A drafting writes one or
+several sequences of tokens, the likeliest first; the target then chooses the one whose
+first token it would have written itself. Knows no run and no table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ NEVER = 2  # it never came to choose, since a draft before the sequences failed
 ALL_CHOICES = (FIRST, OTHER, NEVER)
 DECIDED = (FIRST, OTHER)
 
-# How the paper calls what was needed ("actual") and how many sequences were drafted ("pred").
+# How the paper calls what was needed ("actual") and how many sequences were drafted
+# ("pred").
 ACTUAL = {"=1": (FIRST,), ">1": (OTHER,), "Total": DECIDED}
 PREDICTED = {
     "=1": slice(0, 1),
@@ -33,8 +34,8 @@ PREDICTED = {
 def count_draftings(draftings: Iterable[tuple[int, int | None]]) -> np.ndarray:
     """The draftings of one request, [number of sequences - 1, what was chosen].
 
-    Each drafting is its number of sequences and which one the target chose: 0 is the likeliest,
-    -1 means none, None that it never came to choose.
+    Each drafting is its number of sequences and which one the target chose: 0 is the
+    likeliest, -1 means none, None that it never came to choose.
     """
     counts = np.zeros((MOST_SEQUENCES, len(ALL_CHOICES)), int)
     for sequences, chosen in draftings:
@@ -49,14 +50,14 @@ def count_draftings(draftings: Iterable[tuple[int, int | None]]) -> np.ndarray:
 
 
 class Share(NamedTuple):
-    """The draftings with so many ``sequences`` and one of ``choices``, of those ``among``."""
+    """Draftings of so many ``sequences`` with one of ``choices``, of all ``among``."""
 
     choices: tuple[int, ...]
     sequences: slice
     among: tuple[int, ...]
 
     def of(self, counts: np.ndarray) -> float:
-        """The share in ``counts`` (see ``count_draftings``); NaN where there are none."""
+        """The share in ``counts``, see ``count_draftings``; NaN of no draftings."""
         whole = counts[:, list(self.among)].sum()
         if not whole:
             return float("nan")
@@ -66,9 +67,9 @@ class Share(NamedTuple):
 def _name_shares() -> dict[str, Share]:
     """Every share that a table may ask for, by its name.
 
-    "decided" are shares of the draftings from which the target came to choose. "all" are shares of
-    all draftings: those from which it did not come to choose, since a draft before them failed,
-    count as rejected.
+    "decided" are shares of the draftings from which the target came to choose. "all"
+    are shares of all draftings: those from which it did not come to choose, since a
+    draft before them failed, count as rejected.
     """
     shares = {}
     for actual, choices in ACTUAL.items():

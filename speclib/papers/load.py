@@ -1,7 +1,7 @@
 """Papers as data: their folders read and checked.
 
-Whatever is wrong in a file becomes one SpeclibError that names the file, the value and what would
-be right.
+Whatever is wrong in a file becomes one SpeclibError that names the file, the value and
+what would be right.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.paths import DATA
 
 from .calibration import Calibration
 from .claims import check_claim
-from .schema import ENGINE_KINDS, SCRIPTS, SETTINGS, Paper, Table
+from .schema import ENGINE_KINDS, SETTINGS, Paper, Table
+from .scripts import SCRIPTS
 
 NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables
 
 # What every paper says of itself; all else in paper.toml is among its ``facts``.
 PAPER_KEYS = ("key", "title", "authors", "year", "url", "arxiv", "about")
 
-# Items in the order in which a paper prints them; others, such as our own "extra", follow.
+# Items in the order in which a paper prints them; others, such as our own "extra",
+# follow.
 ITEM_ORDER = ("figure", "table", "theorem", "blog-figure")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -36,15 +38,13 @@ Model = TypeVar("Model", bound=BaseModel)
 def load_paper(key: str, folder: Path | None = None) -> Paper:
     """Reads ``data/papers/<key>``, or another ``folder`` of the same form.
 
-    Raises SpeclibError naming the file and what is wrong in it; for an unknown paper it lists the
-    known ones.
+    Raises SpeclibError naming the file and what is wrong in it; for an unknown paper it
+    lists the known ones.
     """
     folder = folder or DATA / "papers" / key
     if not (folder / "paper.toml").exists():
         known = sorted(path.parent.name for path in DATA.glob("papers/*/paper.toml"))
-        raise SpeclibError(
-            f"no paper {key!r} under {folder.parent}; known: {', '.join(known)}"
-        )
+        raise unknown_name(f"no paper {key!r} under {folder.parent}", key, known)
 
     raw = _read_toml(folder / "paper.toml")
     paper_fields = {name: raw.pop(name) for name in PAPER_KEYS if name in raw}
@@ -59,7 +59,7 @@ def load_paper(key: str, folder: Path | None = None) -> Paper:
     return paper
 
 
-# -- parts of a paper ------------------------------------------------------------------------------
+# -- parts of a paper ------------------------------------------------------------------
 def _load_calibrations(path: Path) -> dict[str, Calibration]:
     if not path.exists():
         return {}
@@ -81,11 +81,11 @@ def _load_table(path: Path) -> Table:
     raw = _read_toml(path)
     table = _parse(Table, raw, path)
     if table.item != path.stem:
-        raise SpeclibError(
+        raise BadValue(
             f"{path}: item is {table.item!r}; the file's name says {path.stem!r}"
         )
     if not re.fullmatch(r".*-\w+", table.item):
-        raise SpeclibError(
+        raise BadValue(
             f"{path}: item is {table.item!r}: give a word, '-' and a number, as in "
             "'table-5' or 'figure-2a'"
         )
@@ -94,19 +94,19 @@ def _load_table(path: Path) -> Table:
         try:
             check_claim(claim)
         except SpeclibError as error:
-            raise SpeclibError(f"{path}: {error}") from error
+            raise BadValue(f"{path}: {error}") from error
     return table
 
 
-def _print_order(table: Table) -> tuple[int, int, str]:
-    """What tables are sorted by: the word of the item, its number, and a letter behind that."""
+def _print_order(table: Table) -> tuple[int, int, str, str]:
+    """What tables are sorted by: place of the item's word, number, letter, word."""
     word, _, number = table.item.rpartition("-")
     place = ITEM_ORDER.index(word) if word in ITEM_ORDER else len(ITEM_ORDER)
     digits = re.match(r"\d+", number)
-    return place, int(digits[0]) if digits else 0, number
+    return place, int(digits[0]) if digits else 0, number, word
 
 
-# -- checks ----------------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------
 def _check_settings(table: Table, path: Path) -> None:
     """Every setting must be one that the engine knows, or one that another refers to.
 
@@ -121,21 +121,17 @@ def _check_settings(table: Table, path: Path) -> None:
     for where, settings in groups.items():
         for name in settings:
             if name not in known:
-                raise SpeclibError(
-                    f"{path}: {where} has the unknown setting {name!r}; known: "
-                    f"{', '.join(sorted(known))}"
-                )
+                problem = f"{path}: {where} has the unknown setting {name!r}"
+                raise unknown_name(problem, name, sorted(known))
 
     script = table.settings.get("script")
     if script is not None and script not in SCRIPTS:
-        raise SpeclibError(
-            f"{path}: [settings] has the unknown script {script!r}; known: "
-            f"{', '.join(SCRIPTS)}"
-        )
+        problem = f"{path}: [settings] has the unknown script {script!r}"
+        raise unknown_name(problem, script, SCRIPTS)
 
 
 def _settings_groups(table: Table) -> dict[str, dict[str, Any]]:
-    """All settings of a file: by the heading they stand under, and those of one kind apart."""
+    """All settings of a file, by the heading that they stand under."""
     groups: dict[str, dict[str, Any]] = {"[settings]": dict(table.settings)}
     for label, settings in table.row.items():
         groups[f'[row."{label}"]'] = dict(settings)
@@ -154,41 +150,36 @@ def _check_fill(paper: Paper, path: Path) -> None:
     """[fill] of paper.toml must name kinds of number, and for each a list of items."""
     fill = paper.facts.get("fill", {})
     if not isinstance(fill, dict):
-        raise SpeclibError(f"{path}: fill is {fill!r}: give [fill], items by kind")
+        raise BadValue(f"{path}: fill is {fill!r}: give [fill], items by kind")
     for kind, items in fill.items():
         if kind not in ENGINE_KINDS:
-            raise SpeclibError(
-                f"{path}: [fill] has the unknown kind {kind!r}; known: "
-                f"{', '.join(ENGINE_KINDS)}"
-            )
+            problem = f"{path}: [fill] has the unknown kind {kind!r}"
+            raise unknown_name(problem, kind, ENGINE_KINDS)
         if not isinstance(items, list):
-            raise SpeclibError(f"{path}: [fill] {kind} is {items!r}: give a list")
+            raise BadValue(f"{path}: [fill] {kind} is {items!r}: give a list")
         for item in items:
             if item not in paper.tables:
-                raise SpeclibError(
-                    f"{path}: [fill] {kind} names {item!r}, and there is no {item}.toml "
-                    "beside it"
+                raise BadValue(
+                    f"{path}: [fill] {kind} names {item!r}, and there is no "
+                    f"{item}.toml beside it"
                 )
 
 
-# -- files -----------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise SpeclibError(f"{path}: not valid TOML: {error}") from error
+        raise BadValue(f"{path}: not valid TOML: {error}") from error
     except UnicodeDecodeError as error:
-        raise SpeclibError(
-            f"{path}: not UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8"
-        ) from error
+        where = f"{error.reason} at byte {error.start}"
+        raise BadValue(f"{path}: not UTF-8 ({where}): save it as UTF-8") from error
     except OSError as error:
         raise SpeclibError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _parse(
-    model: type[Model], raw: Any, path: Path, entry: str | None = None
-) -> Model:
-    """``raw`` as a ``model``. An error names the file, the ``entry`` of it and each wrong key."""
+def _parse(model: type[Model], raw: Any, path: Path, entry: str | None = None) -> Model:
+    """``raw`` as a ``model``; errors name the file, its ``entry`` and wrong keys."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -203,4 +194,4 @@ def _parse(
         where = f"{path}, entry {entry!r}" if entry else str(path)
         known = ", ".join(model.model_fields)
         hint = f" (known keys: {known})" if unknown_key else ""
-        raise SpeclibError(f"{where}: {'; '.join(problems)}{hint}") from error
+        raise BadValue(f"{where}: {'; '.join(problems)}{hint}") from error

@@ -12,9 +12,9 @@ from .table_cells import TableCell
 DTYPES = {"auto": "float32"}  # what a setting stands for
 
 
-# -- setups ----------------------------------------------------------------------------------------
+# -- setups ----------------------------------------------------------------------------
 def setup_of(spec: Spec, result: CellResult | None) -> str:
-    """The ``setup`` of a run's row in the ledger (see ``LedgerRow``); of a failed one, here."""
+    """The ``setup`` of a cell's row in the ledger; of no result, on this machine."""
     if spec.kind == "virtual":
         return str(spec.latency)
     machine_name = result.machine if result else machine.name()
@@ -28,9 +28,9 @@ def setup_of(spec: Spec, result: CellResult | None) -> str:
     return f"{spec.pair}@{machine_name}/{dtype}{runtime}/{pair.place.threads}"
 
 
-# -- notes -----------------------------------------------------------------------------------------
+# -- notes -----------------------------------------------------------------------------
 def note_of(cell: TableCell, result: CellResult) -> str:
-    """What a reader must know of a cell's number: its settings, and what it was compared with."""
+    """What a reader must know of a cell's number: its settings and circumstances."""
     parts = [cell.calibrates] if cell.calibrates else []
     if cell.kind != "measured" and cell.spec.method != "autoregressive":
         parts.append(f"alpha {cell.spec.alpha:g}")
@@ -54,7 +54,7 @@ def note_of(cell: TableCell, result: CellResult) -> str:
 
 
 def describe_settings(spec: Spec, result: CellResult) -> list[str]:
-    """The settings of a run as chosen, what its world was told, what it was compared with."""
+    """A run's settings as chosen, what its world was told, its comparison."""
     chosen = result.facts.get("chosen", dict(spec.settings))
     settings = ", ".join(f"{name} {value}" for name, value in chosen.items())
     if "of" in result.facts:
@@ -107,8 +107,8 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
 def describe_departures(result: CellResult) -> str:
     """For how many requests a measured output is plain decoding's.
 
-    Of the others it says where each leaves plain decoding's first, and how close the target's
-    choice was there. Sampled outputs are not compared.
+    Of the others it says where each leaves plain decoding's first, and how close the
+    target's choice was there. Sampled outputs are not compared.
     """
     if result.spec.temperature:
         return f"sampled at temperature {result.spec.temperature:g}"

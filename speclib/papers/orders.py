@@ -1,4 +1,4 @@
-"""Claims about labels: which of several rows or columns is highest, and in what order they are."""
+"""Claims about labels: which of several is highest, and in what order they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 from .claim_numbers import Cell, Numbers, RelativeNumbers, paired_samples
 from .schema import Claim, Table
@@ -18,8 +18,8 @@ SURE = 0.975  # of the resamples must agree before an order counts as settled
 class Line(NamedTuple):
     """One row or column of a table, along which a claim compares labels.
 
-    ``cells`` holds the cell of every label, ``values`` the number of each label that has one.
-    ``anywhere`` is the (row, column) of the line with "*" in place of a label.
+    ``cells`` holds the cell of every label, ``values`` the number of each label that
+    has one. ``anywhere`` is the (row, column) of the line with "*" in place of a label.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 def judge_order(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """Whether the labels of ``order`` fall strictly, in each line that has a number for all."""
+    """Whether the labels of ``order`` fall strictly, in each line that has them all."""
     numbers = _with_quotients(claim, numbers)
     expected = " > ".join(claim.order)
     judged, broken = 0, set()
@@ -55,7 +55,7 @@ def judge_order(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
 
 
 def judge_argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """Whether the expected label has the highest number, in each line that has two or more."""
+    """Whether the expected label is highest, in each line of two numbers or more."""
     numbers = _with_quotients(claim, numbers)
     winners, expected_winners = [], []
     failures, unsettled = [], []
@@ -89,9 +89,9 @@ def judge_argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     )
 
 
-# -- lines -----------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------
 def _with_quotients(claim: Claim, numbers: Numbers) -> Numbers:
-    """The numbers themselves; with ``by``, each over that of row or column ``by`` beside it."""
+    """The numbers; with ``by``, each over that of row or column ``by`` beside it."""
     if not claim.by:
         return numbers
     neighbour = str(claim.by)
@@ -105,7 +105,7 @@ def _with_quotients(claim: Claim, numbers: Numbers) -> Numbers:
 
 
 def _lines(claim: Claim, table: Table, numbers: Numbers) -> Iterator[Line]:
-    """Each column that the claim judges with over = "row", each row with over = "column"."""
+    """Each column that a claim over "row" judges, each row of one over "column"."""
     compares_rows = claim.over == "row"
     if compares_rows:
         labels, all_lines, chosen = table.row_labels, table.column_labels, claim.column
@@ -136,11 +136,11 @@ def _names(
 
 
 def _expected_winner(claim: Claim, line: Line, numbers: Numbers) -> str | None:
-    """The label that should be highest in a line; None where that takes a c that is not known."""
+    """The label that should be highest; None if it takes a c that is not known."""
     expected = claim.expected
     if isinstance(expected, dict):
         if line.name not in expected:
-            raise SpeclibError(
+            raise BadValue(
                 f"claim {claim.id!r} expects nothing of {line.name!r}; it has: "
                 f"{', '.join(expected)}"
             )
@@ -151,7 +151,7 @@ def _expected_winner(claim: Claim, line: Line, numbers: Numbers) -> str | None:
     return None if c is None else str(round(c))
 
 
-# -- what the requests leave open ------------------------------------------------------------------
+# -- what the requests leave open ------------------------------------------------------
 def _is_settled(numbers: Numbers, high: Cell, low: Cell) -> bool:
     """Whether ``high`` exceeds ``low`` in 97.5 % of their resamples.
 

@@ -1,7 +1,8 @@
-"""What a paper prints, as values: tables with units, errata, claims and settings of cells.
+"""What a paper prints, as values: tables with units, errata, claims and settings.
 
 The format of the files under ``data/papers`` is described at the top of
-``data/papers/pearl/table-1.toml``. ``load.load_paper`` reads them. Knows no run and no clock.
+``data/papers/pearl/table-1.toml``. ``load.load_paper`` reads them. Knows no run and no
+clock.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PrivateAttr
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS, parameters
 
 from .calibration import Calibration
@@ -18,15 +19,13 @@ from .calibration import Calibration
 ENGINE_KINDS = ("virtual", "emulated", "measured")
 KINDS = ("paper", *ENGINE_KINDS)  # a cell has one number per kind, never a blend
 
-# Everything that a table, a row or a column may set, besides what its method can be told.
+# Everything that a table, a row or a column may set, besides what its method can be
+# told.
 TABLE_SETTINGS = (
     "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
     "printed_c prompts script c tokens dtype share over cancel per_token books rule "
     "about_rule sample accounting doubt ignore_eos length temperature layers state"
 )
-
-# What ``script`` may name: ways to fill a table other than running one cell after another.
-SCRIPTS = ("steps", "heatmaps", "layer_groups", "layer_similarities")
 
 
 def _known_settings() -> frozenset[str]:
@@ -55,8 +54,9 @@ class _Strict(BaseModel):
 class Claim(_Strict):
     """A sentence that numbers can hold or break.
 
-    ``kinds`` are the kinds of number it is judged on, ``printed`` says whether the print bears
-    it out. The other fields depend on ``kind``: see ``data/papers/pearl/table-1.toml``.
+    ``kinds`` are the kinds of number it is judged on, ``printed`` says whether the
+    print bears it out. The other fields depend on ``kind``: see
+    ``data/papers/pearl/table-1.toml``.
     """
 
     id: str
@@ -80,7 +80,7 @@ class Claim(_Strict):
 
 
 class Erratum(_Strict):
-    """What is wrong with printed ``cells``, and where it can be computed, what would be right.
+    """What is wrong with printed ``cells`` and, if it can be computed, what is right.
 
     ``beside`` says that the number in brackets is meant, not the cell's own.
     """
@@ -95,10 +95,11 @@ class Erratum(_Strict):
 
 
 class Step(_Strict):
-    """One step of a printed run, as the texts of its tokens; ``start`` is in draft passes.
+    """One step of a printed run, as the texts of its tokens.
 
-    ``block`` is what the round before drafted and left to be verified, ``draft`` what this step
-    drafts. ``instead`` is the target's token in place of the ``rejected`` one.
+    ``start`` is in draft passes. ``block`` is what the round before drafted and left to
+    be verified, ``draft`` what this step drafts. ``instead`` is the target's token in
+    place of the ``rejected`` one.
     """
 
     step: int
@@ -113,7 +114,7 @@ class Step(_Strict):
 
 
 class Beside(_Strict):
-    """The second numbers that cells print, in brackets, with their own metric and unit."""
+    """The second numbers that cells print in brackets, of a metric of their own."""
 
     metric: str
     unit: str
@@ -156,7 +157,7 @@ class Table(_Strict):
         return self._paper
 
     def join(self, paper: Paper) -> None:
-        """Makes this a table of ``paper``, which its claims and settings may refer to."""
+        """Makes this a table of ``paper``, to which claims and settings may refer."""
         self._paper = paper
 
     @property
@@ -182,8 +183,9 @@ class Table(_Strict):
     def setting(self, row: str, column: str, kind: str = "") -> dict[str, Any]:
         """All settings of a cell, by name, with every "{name}" filled in.
 
-        The settings of the table come first, then those of the column and of the row, later ones
-        winning. In each of them, those of ``kind`` alone win over the others.
+        The settings of the table come first, then those of the column and of the row,
+        later ones winning. In each of them, those of ``kind`` alone win over the
+        others.
         """
         merged: dict[str, Any] = {
             "metric": self.metric,
@@ -225,8 +227,8 @@ def _order_labels(
 def _fill_in(value: Any, settings: dict[str, Any]) -> Any:
     """The value with every "{name}" replaced by the setting of that name.
 
-    "{name}" alone is the setting itself, a number if it is one. Inside a longer string it is the
-    setting's text.
+    "{name}" alone is the setting itself, a number if it is one. Inside a longer string
+    it is the setting's text.
     """
     if not isinstance(value, str) or "{" not in value:
         return value
@@ -236,14 +238,14 @@ def _fill_in(value: Any, settings: dict[str, Any]) -> Any:
     try:
         return value.format(**settings)
     except (LookupError, ValueError, AttributeError) as error:
-        raise SpeclibError(
+        raise BadValue(
             f"a setting refers to {value!r}, and there is no setting {error}: give "
             "it to the cell's row, column or table"
         ) from error
 
 
 class Paper(_Strict):
-    """A paper's data: its tables by item in the order of the print, its calibrations by name.
+    """A paper's data: its tables in the order of the print, its calibrations by name.
 
     ``facts`` is everything else that ``paper.toml`` says, by key.
     """
@@ -260,11 +262,10 @@ class Paper(_Strict):
     tables: dict[str, Table] = {}
 
     def table(self, item: str) -> Table:
-        """The table of that name. Raises SpeclibError listing the items, if there is none."""
+        """The table of that name; raises UnknownName listing all, if there is none."""
         if item not in self.tables:
-            raise SpeclibError(
-                f"paper {self.key!r} has no {item!r}; it has: {', '.join(self.tables)}"
-            )
+            problem = f"paper {self.key!r} has no {item!r}"
+            raise unknown_name(problem, item, self.tables)
         return self.tables[item]
 
     def printed(self, item: str, row: str, column: str) -> float | None:
@@ -278,14 +279,13 @@ class Paper(_Strict):
     def alpha(self, name: str | float) -> float:
         """The acceptance rate of a calibration entry, solved from its printed cell.
 
-        It has six digits. A number stands for itself. Raises SpeclibError naming the file and
-        the entry, if there is no such entry or no rate gives the printed number.
+        It has six digits. A number stands for itself. Raises SpeclibError naming the
+        file and the entry, if there is no such entry or no rate gives the printed
+        number.
         """
         if not isinstance(name, str):
             return float(name)
         file = f"data/papers/{self.key}/calibration.toml"
         if name not in self.calibration:
-            raise SpeclibError(
-                f"{file} has no entry {name!r}; it has: {', '.join(self.calibration)}"
-            )
+            raise unknown_name(f"{file} has no entry {name!r}", name, self.calibration)
         return self.calibration[name].alpha(self.printed, f"{file}, entry {name!r}")

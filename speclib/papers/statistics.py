@@ -1,8 +1,9 @@
 """What a table's cell asks of a run: named statistics, and their resamples.
 
-Every function marked ``@statistic`` is one that a table's ``stat`` or ``metric`` may name. It
-reads the summed counts of a cell's requests, those of plain decoding on the same requests, and
-the draft length and cost ratio of the run. The counts are ``speclib.trace.metrics``'.
+Every function marked ``@statistic`` is one that a table's ``stat`` or ``metric`` may
+name. It reads the summed counts of a cell's requests, those of plain decoding on the
+same requests, and the draft length and cost ratio of the run. The counts are
+``speclib.trace.metrics``'.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from .duodecoding_sequences import SHARES, count_draftings
 class Totals:
     """What a statistic is computed from.
 
-    ``counts`` are those of the cell's requests, ``plain`` those of plain decoding on the same
-    requests. ``gamma`` is the draft length, ``c`` the cost ratio. ``scaled_tokens`` is the number
-    of tokens that runs of a model are scaled to.
+    ``counts`` are those of the cell's requests, ``plain`` those of plain decoding on
+    the same requests. ``gamma`` is the draft length, ``c`` the cost ratio.
+    ``scaled_tokens`` is the number of tokens that runs of a model are scaled to.
     """
 
     counts: Stats
@@ -46,7 +47,7 @@ def statistic(function: Statistic) -> Statistic:
     return function
 
 
-# -- speeds ----------------------------------------------------------------------------------------
+# -- speeds ----------------------------------------------------------------------------
 @statistic
 def speedup(run: Totals) -> float:
     """Tokens per second after the first commit, over plain decoding's."""
@@ -73,7 +74,7 @@ def passes_per_second(run: Totals) -> float:
 
 @statistic
 def published_speed(run: Totals) -> float:
-    """Tokens per second as published code counts them: prefill and unverified drafts included."""
+    """Tokens per second as published code counts: with prefill and untested drafts."""
     return run.counts.published_speed
 
 
@@ -89,7 +90,7 @@ def inflation(run: Totals) -> float:
     return run.counts.inflation
 
 
-# -- times -----------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------
 @statistic
 def passes(run: Totals) -> float:
     """Seconds per request, in passes of the target."""
@@ -128,7 +129,8 @@ def verify_seconds(run: Totals) -> float:
     return run.counts.per_100(run.counts.step_target + run.counts.step_verify)
 
 
-# -- times per step, after the first; a step of speculative decoding is one phase of each model ----
+# -- times per step, after the first; a step of speculative decoding is one phase of
+# each model
 @statistic
 def seconds_per_step(run: Totals) -> float:
     """Seconds per step."""
@@ -167,7 +169,7 @@ def draft_over_verify(run: Totals) -> float:
     return run.counts.step_draft / run.counts.step_target
 
 
-# -- shares of the time after the first commit -----------------------------------------------------
+# -- shares of the time after the first commit -----------------------------------------
 @statistic
 def busy_share(run: Totals) -> float:
     """The share in which some device works."""
@@ -187,7 +189,7 @@ def lent_share(run: Totals) -> float:
     return (counts.step_busy - counts.step_target / run.c) / counts.step_seconds
 
 
-# -- drafts ----------------------------------------------------------------------------------------
+# -- drafts ----------------------------------------------------------------------------
 @statistic
 def mat(run: Totals) -> float:
     """Mean accepted tokens per pass of the target, the bonus not counted."""
@@ -239,7 +241,7 @@ def target_runs(run: Totals) -> float:
     return run.counts.target_runs / run.counts.tokens * run.scaled_tokens
 
 
-# -- settings that a table shows as numbers --------------------------------------------------------
+# -- settings that a table shows as numbers --------------------------------------------
 @statistic
 def gamma(run: Totals) -> float:
     """The draft length."""
@@ -288,12 +290,12 @@ def apply_accounting(stat: str, accounting: str) -> str:
     return stat
 
 
-# -- of a cell's result --------------------------------------------------------------------------------------
+# -- of a cell's result ----------------------------------------------------------------
 def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
     """The statistic ``name`` of a cell, over all its requests.
 
-    Counts of passes are scaled to ``scaled_tokens``. Raises SpeclibError listing the known
-    statistics, if there is none of that name.
+    Counts of passes are scaled to ``scaled_tokens``. Raises SpeclibError listing the
+    known statistics, if there is none of that name.
     """
     if name in SHARES:
         return SHARES[name].of(sum(_draftings_by_request(result)))
@@ -303,17 +305,23 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
             return float("nan")
         return SPREADS[name](_speeds(result), np.ones(n, int))
     totals = Totals(
-        total(result.stats), total(result.baseline), result.gamma, result.c, scaled_tokens
+        total(result.stats),
+        total(result.baseline),
+        result.gamma,
+        result.c,
+        scaled_tokens,
     )
     return _find(name)(totals)
 
 
-def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> np.ndarray | None:
+def resample(
+    name: str, result: CellResult, scaled_tokens: int = 0
+) -> np.ndarray | None:
     """The statistic in bootstrap resamples of the requests, [RESAMPLES].
 
-    A method and plain decoding are resampled together, and so are two runs of as many requests
-    (see ``bootstrap``). None where there is nothing to resample: one request, a setting instead
-    of a count, or a statistic that is undefined in every resample.
+    A method and plain decoding are resampled together, and so are two runs of as many
+    requests (see ``bootstrap``). None where there is nothing to resample: one request,
+    a setting instead of a count, or a statistic that is undefined in every resample.
     """
     n = len(result.stats)
     if n < 2 or name in SETTINGS:

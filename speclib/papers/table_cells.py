@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from speclib.data.pairs import load_pair
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.spec import Profile, Spec
-from speclib.methods import parameters, takes_gamma
+from speclib.methods import find, parameters, takes_gamma
 
 from . import statistics
-from .pearl_figures import DRAWN_STATISTICS
+from .pearl_figures import FROM_ONE_TRACE
 from .schema import ENGINE_KINDS, Table
 
 # The settings without which a cell has no number of a kind.
@@ -27,11 +27,12 @@ NEEDED_SETTINGS = {
 
 
 class TableCell(NamedTuple):
-    """A cell of a table that is to be run: where it stands, what is run, what is read from it.
+    """A cell of a table that is to be run: where it stands, what is run and read.
 
-    ``stat`` is the statistic that is read, ``metric`` what the table calls it. Counts of passes
-    are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell has set of its own
-    run, the acceptance rate or the clock; it is empty if it has set nothing.
+    ``stat`` is the statistic that is read, ``metric`` what the table calls it. Counts
+    of passes are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell
+    has set of its own run, the acceptance rate or the clock; it is empty if it has set
+    nothing.
     """
 
     row: str
@@ -48,7 +49,7 @@ class TableCell(NamedTuple):
 def cells_to_run(
     table: Table, profile: Profile, kinds: Iterable[str] = ENGINE_KINDS
 ) -> list[TableCell]:
-    """The cells of ``table`` that are run, for those ``kinds`` that its paper's [fill] allows."""
+    """The cells of ``table`` that are run for ``kinds``, where [fill] allows them."""
     kinds = [kind for kind in kinds if table.paper.fills(table.item, kind)]
     cells = []
     for row, column in _places(table):
@@ -59,7 +60,7 @@ def cells_to_run(
     return cells
 
 
-# -- which cells -----------------------------------------------------------------------------------
+# -- which cells -----------------------------------------------------------------------
 def _places(table: Table) -> Iterator[tuple[str, str]]:
     """The printed cells, and those of rows or columns that print none at all."""
     printed_rows = {row for row, _, _ in table.cells}
@@ -79,11 +80,11 @@ def _is_run(settings: dict[str, Any], kind: str) -> bool:
         return False
     if kind == "measured":
         return _machine_computes(settings)
-    return settings.get("stat") not in DRAWN_STATISTICS
+    return settings.get("stat") not in FROM_ONE_TRACE
 
 
 def _machine_computes(settings: dict[str, Any]) -> bool:
-    """Whether this machine has instructions for the dtype that a cell asks for, if it does."""
+    """Whether this machine has instructions for the dtype that a cell may ask for."""
     if "dtype" not in settings:
         return True
     place = load_pair(settings["pair"]).place
@@ -92,7 +93,7 @@ def _machine_computes(settings: dict[str, Any]) -> bool:
     return machine.computes(settings["dtype"], place.draft + place.target)
 
 
-# -- what is run -----------------------------------------------------------------------------------
+# -- what is run -----------------------------------------------------------------------
 def _table_cell(
     table: Table,
     row: str,
@@ -101,18 +102,16 @@ def _table_cell(
     kind: str,
     profile: Profile,
 ) -> TableCell:
-    accounting = settings.get("accounting", "committed")
-    stat = settings.get("stat") or settings["metric"]
     try:
-        if kind == "measured":
-            spec = _measured_spec(settings, profile)
-        else:
-            spec = _clocked_spec(table, settings, kind, profile)
-    except ValidationError as error:
-        reasons = "; ".join(problem["msg"] for problem in error.errors())
-        raise SpeclibError(
+        spec = _spec(table, settings, kind, profile)
+        accounting = settings.get("accounting", "committed")
+        stat = statistics.apply_accounting(
+            settings.get("stat") or settings["metric"], accounting
+        )
+    except (SpeclibError, TypeError, ValueError) as error:
+        raise BadValue(
             f"data/papers/{table.paper.key}/{table.item}.toml, cell "
-            f"[{row!r}, {column!r}], {kind}: {reasons}"
+            f"[{row!r}, {column!r}], {kind}: {_explain(error)}"
         ) from error
 
     return TableCell(
@@ -120,12 +119,25 @@ def _table_cell(
         column=column,
         kind=kind,
         spec=spec,
-        stat=statistics.apply_accounting(stat, accounting),
+        stat=stat,
         metric=settings["metric"],
         unit=settings["unit"],
         scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
         calibrates="" if kind == "measured" else _role(table, row, column, settings),
     )
+
+
+def _explain(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, ValidationError):
+        return "; ".join(problem["msg"] for problem in error.errors())
+    return str(error)
+
+
+def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
+    if kind == "measured":
+        return _measured_spec(settings, profile)
+    return _clocked_spec(table, settings, kind, profile)
 
 
 def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
@@ -150,7 +162,7 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
 def _clocked_spec(
     table: Table, settings: dict[str, Any], kind: str, profile: Profile
 ) -> Spec:
-    """The spec of a virtual or emulated cell, whose passes take a latency file's seconds."""
+    """The spec of a virtual or emulated cell, whose clock is a latency file's."""
     longest = _longest(settings, profile)
     if kind == "emulated":
         tokens = min(longest, profile.emulated_tokens)
@@ -178,13 +190,22 @@ def _clocked_spec(
 def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """What every kind of spec is told of the method."""
     method = settings["method"]
+    find(
+        method
+    )  # raises an error that lists the methods, if there is none of that name
+    gamma = None
+    if takes_gamma(method):
+        if "gamma" not in settings:
+            raise BadValue(f"method {method!r} needs a gamma: give it one")
+        gamma = settings["gamma"]
+
     of_method = []
     for name in parameters(method):
         if name in settings and name != "gamma":
             of_method.append((name, settings[name]))
     return {
         "method": method,
-        "gamma": settings["gamma"] if takes_gamma(method) else None,
+        "gamma": gamma,
         "settings": tuple(of_method),
         "cancel": settings.get("cancel"),
     }

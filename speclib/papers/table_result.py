@@ -1,4 +1,4 @@
-"""What is known of one table: its numbers by kind, the verdicts on its claims, what failed."""
+"""What is known of one table: numbers by kind, verdicts on claims, what failed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from speclib.experiment.spec import CellResult, Profile
 
+from .bootstrap import Interval
 from .ledger import ClaimRow, LedgerRow
 from .schema import KINDS, Table
 
@@ -30,12 +31,13 @@ COMPARABLE_UNITS = ("x", "tokens", "runs")
 class TableResult:
     """A table of a paper with everything that is known of it.
 
-    ``rows`` and ``claims`` are what the ledger and the list of verdicts get. ``values`` are the
-    numbers that tables and charts show: by kind, then by (row, column). By (row, column, kind),
-    ``cell_results`` holds what came of each cell that was run, and ``samples`` the bootstrap resamples of its number:
-    resample i of two cells is drawn from the same requests, so they may be compared one by one.
-    ``samples`` is None for a number that has none. ``figure`` is what a view needs to render a
-    figure that is no table. ``errors`` says by the name of a cell why it failed.
+    ``rows`` and ``claims`` are what the ledger and the list of verdicts get. ``values``
+    are the numbers that tables and charts show: by kind, then by (row, column). By
+    (row, column, kind), ``cell_results`` holds what came of each cell that was run, and
+    ``samples`` the bootstrap resamples of its number: resample i of two cells is drawn
+    from the same requests, so they may be compared one by one. ``samples`` is None for
+    a number that has none. ``figure`` is what a view needs to render a figure that is
+    no table. ``errors`` says by the name of a cell why it failed.
     """
 
     table: Table
@@ -63,17 +65,17 @@ class TableResult:
         kind: str,
         setup: str,
         value: float | None,
-        low: float | None = None,
-        high: float | None = None,
+        interval: Interval | None = None,
         n: int | None = None,
         source: str = "",
         note: str = "",
         show: bool = True,
     ) -> None:
-        """Adds a row to the ledger, and with ``show`` its number to what the table shows.
+        """Adds a row to the ledger, and with ``show`` its number to the table's values.
 
-        The arguments are those of ``LedgerRow``. A number that is undefined, such as the length
-        of a run without a rejection, becomes an empty value.
+        The arguments are those of ``LedgerRow``, where ``interval`` is ``low`` and
+        ``high``. A number that is undefined, such as the length of a run without a
+        rejection, becomes an empty value.
         """
         if value is not None and isnan(value):
             value = None
@@ -89,8 +91,8 @@ class TableResult:
             kind=kind,
             setup=setup,
             value=value,
-            low=low,
-            high=high,
+            low=interval.low if interval else None,
+            high=interval.high if interval else None,
             n=n,
             source=source,
             note=note,
@@ -108,10 +110,11 @@ class TableResult:
         return computed / printed - 1
 
     def frame(self) -> pd.DataFrame:
-        """The table as a data frame: rows and columns as printed, each column split by kind.
+        """The table as a data frame, with rows and columns as printed, split by kind.
 
-        Beside the kinds stand their errors against print: ``error`` is that of ``virtual``, the
-        others are ``error emulated`` and, where the unit allows it, ``error measured``.
+        Beside the kinds stand their errors against print: ``error`` is that of
+        ``virtual``, the others are ``error emulated`` and, where the unit allows it,
+        ``error measured``.
         """
         rows = self._all_row_labels()
         series: dict[tuple[str, str], list[float | None]] = {}
@@ -140,4 +143,3 @@ class TableResult:
         for values in self.values.values():
             labels += [row for row, _ in values]
         return list(dict.fromkeys(labels))
-

@@ -14,8 +14,8 @@ FIRST_REASONS = 3  # so many are given where there are more than four
 class Verdict(NamedTuple):
     """Whether a claim holds, what was found and what was expected.
 
-    ``holds`` is None where there is nothing to judge; ``note`` says why it does not hold, or how
-    close it was.
+    ``holds`` is None where there is nothing to judge; ``note`` says why it does not
+    hold, or how close it was.
     """
 
     holds: bool | None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from speclib import SpeclibError, compare, dots, explorer, regions
-from speclib.papers.dsi_heatmaps import Maps
+from speclib.papers.dsi_heatmaps import HeatmapFigure
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.load import load_paper
 from speclib.theory.dsi_heatmaps import heatmaps
@@ -141,7 +141,9 @@ def test_heatmaps_have_acceptance_upwards_and_a_line_only_where_something_is_slo
             table=load_paper("dsi").table("figure-6"),
             values={"virtual": {("a", "b"): 1.0}},
             kinds=["virtual"],
-            figure=Maps(rules, shares, alphas, code, code - 1, "the rules', sampled"),
+            figure=HeatmapFigure(
+                rules, shares, alphas, code, code - 1, "the rules', sampled"
+            ),
         )
     )
     si = next(t for t in figure.data if t.type == "heatmap")
