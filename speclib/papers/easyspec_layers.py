@@ -66,7 +66,7 @@ def _add_similarity(
 ) -> None:
     share = result.table.settings.get("share", 1)
     n = max(1, round(result.profile.prompts * share))
-    by_text = similarity.similar(
+    by_text = similarity.draft_similarities(
         settings["pair"], settings["task"], settings["length"], n, settings["lp"]
     )
     states = np.array([text[settings["state"]] for text in by_text])  # [texts, layers]

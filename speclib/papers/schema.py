@@ -133,6 +133,7 @@ class Table(_Strict):
     decimals: int
     rows: str
     columns_are: str
+    chart: str | None = None  # a name in views.charts.choose.CHARTS; None: no figure
     cells: tuple[PrintedCell, ...]
     printed_unit: str | None = None
     beside: Beside | None = None
