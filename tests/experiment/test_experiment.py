@@ -194,6 +194,7 @@ def edit(package, file, old="", new="\nEDITED = 1\n"):
         "methods/pearl.py",
         "experiment/cells/virtual.py",
         "worlds/virtual.py",
+        "core/sampling.py",
         "core/verification.py",
         "models/toy.py",
         "trace/events.py",
