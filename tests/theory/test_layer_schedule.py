@@ -44,7 +44,8 @@ def test_table_6_of_llama_at_lp_size_4_is_as_printed():
     "lp, ms", [(1, 27.2), (2, 18.8), (3, 16.0), (4, 14.88), (5, 14.32)]
 )
 def test_a_pass_is_shorter_by_an_attention_for_every_layer_that_joins_a_group(lp, ms):
-    """32 layers of .56 + .29 ms in 32, 17, 12, 10, 9 groups: 27.2 - .56 * (32 - groups)."""
+    """32 layers of .56 + .29 ms in 32, 17, 12, 10, 9 groups: 27.2 - .56 * (32 -
+    groups)."""
     seconds = lasts(schedule(32, lp, lp, 0.56e-3, 0.29e-3))
     assert 1e3 * seconds == pytest.approx(ms)
 

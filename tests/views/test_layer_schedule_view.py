@@ -53,15 +53,13 @@ def test_the_picture_follows_its_sliders_and_a_still_stands_beside_it():
 
 
 def test_a_slower_gather_than_attention_makes_fuzzy_passes_the_slower_ones():
-    """Eight of ten groups gather: 22 attentions less cost 12.34 ms, eight gathers 8 times
-    one."""
+    """Eight of ten groups gather: 22 attentions less cost 12.34 ms, eight gathers 8
+    times one."""
     slow = layers(LAYER_SECONDS, {"gather": (0.0, 2.0, 0.02, 1.6)})
     _, fuzzy_heading = slow.headings()
     assert "0.98× as fast" in fuzzy_heading
 
 
 def test_an_unknown_control_is_named_with_the_known_ones():
-    with pytest.raises(
-        SpeclibError, match="no control 'n' here; known: lp, devices"
-    ):
+    with pytest.raises(SpeclibError, match="no control 'n' here; known: lp, devices"):
         layers(1e-3, {"n": (1, 2, 1, 1)})
