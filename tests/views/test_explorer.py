@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from speclib import explorer, simulate
+import pytest
+
+from speclib import SpeclibError, explorer, simulate
 
 
 def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():
@@ -18,3 +20,8 @@ def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():
 
     view.controls["gamma"].value = 2
     assert "SD γ = 2" in view.figures.value
+
+
+def test_stored_runs_without_a_value_to_show_first_ask_for_it():
+    with pytest.raises(SpeclibError, match="give {what they differ in"):
+        explorer({2: [simulate("autoregressive", tokens=8)]})
