@@ -44,16 +44,14 @@ class Whole:
     least: int | None = None
     most: int | None = None
 
-    def check(self, value: object) -> object:
-        """Returns ``value``. Raises ValueError with what to give instead."""
+    def allows(self, value: object) -> bool:
+        """Whether ``value`` is such a number."""
         if isinstance(value, bool) or not isinstance(value, Integral):
-            raise ValueError(self.advice)
+            return False
         number = int(value)
         if self.least is not None and number < self.least:
-            raise ValueError(self.advice)
-        if self.most is not None and number > self.most:
-            raise ValueError(self.advice)
-        return value
+            return False
+        return self.most is None or number <= self.most
 
     @property
     def advice(self) -> str:
@@ -65,7 +63,7 @@ class Whole:
         return "give a whole number"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return _schema_of(self.check)
+        return _schema_of(self)
 
 
 @dataclass(frozen=True)
@@ -80,23 +78,21 @@ class Number:
     most: float | None = None
     finite: bool = True
 
-    def check(self, value: object) -> object:
-        """Returns ``value``. Raises ValueError with what to give instead."""
+    def allows(self, value: object) -> bool:
+        """Whether ``value`` is such a number."""
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise ValueError(self.advice)
+            return False
         try:
             number = float(value)
         except OverflowError:  # a whole number of hundreds of digits
             number = inf
         if self.finite and not isfinite(number):
-            raise ValueError(self.advice)
+            return False
         if self.least is not None and not number >= self.least:
-            raise ValueError(self.advice)
+            return False
         if self.above is not None and not number > self.above:
-            raise ValueError(self.advice)
-        if self.most is not None and not number <= self.most:
-            raise ValueError(self.advice)
-        return value
+            return False
+        return self.most is None or number <= self.most
 
     @property
     def advice(self) -> str:
@@ -109,14 +105,19 @@ class Number:
         return f"give a number{upper}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return _schema_of(self.check)
+        return _schema_of(self)
 
 
-def _schema_of(check: Callable[[object], object]) -> Any:
+def _schema_of(kind: Whole | Number) -> Any:
     """What pydantic asks of an annotation: here, a function that tests the value."""
     from pydantic_core import core_schema
 
-    return core_schema.no_info_plain_validator_function(check)
+    def test(value: object) -> object:
+        if not kind.allows(value):
+            raise ValueError(kind.advice)
+        return value
+
+    return core_schema.no_info_plain_validator_function(test)
 
 
 Count: TypeAlias = Annotated[int, Whole(least=1)]
