@@ -26,7 +26,7 @@ from speclib.views.card import card, circle, rectangle, unique_name, vertical_li
 from speclib.views.svg import COLOURS, INK, PAD, QUIET, WRITERS, n, patterns, tag, words
 from speclib.views.text import label_of
 
-from .parts import ROWS_TOP, WIDTH, text_in_cell, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
 from .rounds import SequencesRound
 
 # Pixels.

@@ -26,7 +26,7 @@ from speclib.views.card import card, circle, rectangle
 from speclib.views.svg import COLOURS, INK, PAD, WRITERS, n, tag, words
 from speclib.views.text import text_width
 
-from .parts import ROWS_TOP, WIDTH, text_in_cell, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
 from .rounds import TreeRound
 
 # Pixels.
