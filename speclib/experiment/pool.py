@@ -12,6 +12,7 @@ module does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -47,7 +48,7 @@ def on_every_core(
         machine.cores(), CONTEXT, _settle_in, (paths.CACHE, workers_end)
     )
     try:
-        with no_main():
+        with interrupts_held_back(), no_main():
             futures = [pool.submit(function, item) for item in items]
         for future in as_completed(futures):
             yield future.result()
@@ -62,6 +63,27 @@ def on_every_core(
         our_end.close()
         pool.shutdown()
         workers_end.close()
+
+
+@contextlib.contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Let an interrupt wait until the block has ended.
+
+    A pool that is interrupted while it starts its processes forgets them: nobody waits for
+    them, and they print tracebacks when they don't find what they were started with.
+    Starting takes milliseconds. Interrupts come to the main thread only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupts = []
+    handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _settle_in(cache_folder: Path, lifeline: Connection) -> None:
