@@ -1,12 +1,11 @@
 """Runs a function over many items on every core, in processes of our own.
 
-They end with us, whatever ends us, and are missed when they are killed. Knows nothing of
-what is computed, and keeps nothing: what must survive is for the function to save.
+They end with us, whatever ends us, and are missed when they are killed. Knows nothing
+of what is computed, and keeps nothing: what must survive is for the function to save.
 
-Why not loky: its workers don't end with us. When this process is killed they go on
-computing and then wait for ever, since each holds both ends of the queue that it reads;
-an interrupt while they start prints a traceback from each of them. Both can be mended
-from outside, by blocking signals and by a lifeline as below, which is all that this
+Why not loky (3.7.0 was tried): when this process is killed, loky's workers compute on
+and then wait for ever. An interrupt while they start prints tracebacks. To mend both
+one has to hold back signals and to give each worker a lifeline, which is all that this
 module does.
 """
 
@@ -69,8 +68,8 @@ def on_every_core(
 def interrupts_held_back() -> Iterator[None]:
     """Let an interrupt wait until the block has ended.
 
-    A pool that is interrupted while it starts its processes forgets them: nobody waits for
-    them, and they print tracebacks when they don't find what they were started with.
+    A pool that is interrupted while it starts its processes forgets them: nobody waits
+    for them, and they print tracebacks when they miss what they were started with.
     Starting takes milliseconds. Interrupts come to the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
