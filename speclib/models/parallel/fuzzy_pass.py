@@ -21,7 +21,7 @@ import torch
 
 from speclib.errors import SpeclibError
 from speclib.models.dilate import FAMILIES
-from speclib.models.hf import _layers
+from speclib.models.hf import decoder_layers
 from speclib.theory.layer_groups import grouped
 
 from .ranks import ALONE
@@ -51,7 +51,7 @@ def check(network) -> None:
 @contextmanager
 def fuzzy(network, lp: int, ranks=ALONE):
     """In here, ``network`` computes its layers in groups of up to ``lp`` (see ``grouped``)."""
-    layers, changed = _layers(network), []
+    layers, changed = decoder_layers(network), []
     try:
         groups = [[layers[i] for i in group] for group in grouped(len(layers), lp)]
         for group in (Group(g, ranks) for g in groups if len(g) > 1):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from speclib.core.sampling import Sampler
-from speclib.models.hf import HFModel, _layers, network
+from speclib.models.hf import HFModel, decoder_layers, network
 from speclib.operations.operation import Stopped
 
 from .fuzzy_pass import able, check, fuzzy
@@ -164,7 +164,7 @@ def _states(network, ids) -> dict[str, list[torch.Tensor]]:
 
         return see
 
-    for layer in _layers(network):
+    for layer in decoder_layers(network):
         part, width = layer.self_attn, network.config.hidden_size
         hooks += [
             module.register_forward_hook(keep(state, channels, state == "h"))
