@@ -15,9 +15,8 @@ import numpy as np
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.experiment.cells import virtual as virtual_cells
-from speclib.experiment.cells.measured import agreements
-from speclib.experiment.engines.virtual import example
-from speclib.experiment.engines.virtual import run as virtual_run
+from speclib.experiment.cells.outputs import find_agreements
+from speclib.experiment.engines.virtual import example_trace, run_cell
 from speclib.experiment.spec import Spec
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Scripted
@@ -195,12 +194,15 @@ def best_lengths(
 
 def virtual_lengths(spec: Spec) -> Series:
     """``best_lengths`` of a virtual run."""
-    gamma, tokens = virtual_run(spec).gamma, spec.tokens
-    world = virtual_cells.world(load_latency(spec.latency), spec.alpha, tokens=tokens)
+    gamma, tokens = run_cell(spec).gamma, spec.tokens
+    cell = virtual_cells.ToyCell(
+        METHODS[spec.method], load_latency(spec.latency), spec.alpha, tokens
+    )
+    world = virtual_cells.open_world(cell)
     world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=tokens)
     METHODS[spec.method](world, gamma=gamma)
     committed, commits = world.text[1:], world.end().commits
-    return best_lengths(agreements(world, (BOS,), committed), commits, gamma)
+    return best_lengths(find_agreements(world, (BOS,), committed), commits, gamma)
 
 
 def _draw_lengths(filled, _row: str) -> None:
@@ -246,7 +248,7 @@ def _draw_phases(filled, row: str) -> None:
         c for c in table.column_labels if "latency" in table.setting(row, c)
     ):
         spec = _spec(filled, row, column)
-        trace = filled.figure = example(spec)
+        trace = filled.figure = example_trace(spec)
         phase = {
             op: median(e.dur for e in trace.operations if e.op == op)
             for op in ("propose", "score")

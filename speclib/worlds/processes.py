@@ -18,6 +18,7 @@ from statistics import median
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import Pair
+from speclib.models import factory
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
@@ -55,12 +56,12 @@ class Processes(World):
         super().__init__(named(servers), cancel)
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
-        _ = pair.tokenizer  # two vocabularies fail here, not in a worker,
-        _ = [
-            pair.place.of(d.role, d.index) for d in self.devices.values()
-        ]  # and a GPU missed
-        self.pair, self.dtype, self.context = pair, dtype, pair.context
-        self.vocab, self.datastore = pair.vocab, pair.datastore
+        # Two vocabularies, or a device without a place, fail here and not in a worker.
+        factory.tokenizer(pair)
+        for device_ in self.devices.values():
+            factory.place(pair).of(device_.role, device_.index)
+        self.pair, self.dtype, self.context = pair, dtype, factory.context(pair)
+        self.vocab, self.datastore = factory.vocab(pair), factory.datastore(pair)
         self.timeout, self.start_timeout = timeout, start_timeout
         self._workers: dict[str, Worker] = {}
         self._shared = {}  # per worker: where it leaves its rows
@@ -80,7 +81,9 @@ class Processes(World):
                     self.devices[name],
                     CONTEXT.RawArray("b", ROWS * self.vocab * 8),
                 )
-                ranks = 1 if self.emulate else self.pair.ranks(at.role, at.index)
+                ranks = (
+                    1 if self.emulate else factory.ranks(self.pair, at.role, at.index)
+                )
                 self._shared[name] = shared
                 self._workers[name] = Worker(
                     name,

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from speclib.errors import SpeclibError
+from speclib.models import factory
 from speclib.operations.operation import perform, reached
 
 STOP = None
@@ -125,9 +126,11 @@ def device(
     """What performs (operation, request) on the model of device ``name``, the ``index``-th of its
     ``role``. ``latency``: emulate. Of several ranks the first does, and tells the others what to
     do; they answer to it alone."""
-    places = pair.place.of(role, index)
+    places = factory.place(pair).of(role, index)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    model = pair.build(role, dtype, dilated=latency is None, index=index, rank=rank)
+    model = factory.build(
+        pair, role, dtype, dilated=latency is None, index=index, rank=rank
+    )
     if rank and rank.number:
         return model
     seconds = None if latency is None else partial(latency.seconds, name)

@@ -13,12 +13,11 @@ from zlib import crc32
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
-from speclib.views.timeline.facts import chosen, run_of
-from speclib.views.timeline.shapes import FONT, PAD, label_of, text_width
-from speclib.views.timeline.svg import (
+from speclib.views.svg import (
     COLOURS,
     FONTS,
     INK,
+    PAD,
     QUIET,
     WRITERS,
     n,
@@ -26,6 +25,8 @@ from speclib.views.timeline.svg import (
     tag,
     words,
 )
+from speclib.views.text import FONT, label_of, text_width
+from speclib.views.timeline.facts import chosen, run_of
 from speclib.views.widgets.controls import box
 from speclib.views.widgets.shown import Shown
 

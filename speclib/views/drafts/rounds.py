@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event
+from speclib.views.text import label_of, shown
 from speclib.views.timeline.facts import Run, chosen
-from speclib.views.timeline.shapes import label_of, shown
 
 from .tree import Grown
 

@@ -9,19 +9,9 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from speclib.trace.events import Event
+from speclib.views.svg import COLOURS, FONTS, INK, PAD, QUIET, WRITERS, n, tag, words
+from speclib.views.text import FONT, fitting, label_of, shown, text_width
 from speclib.views.timeline.facts import Run
-from speclib.views.timeline.layout import fitting
-from speclib.views.timeline.shapes import FONT, PAD, label_of, shown, text_width
-from speclib.views.timeline.svg import (
-    COLOURS,
-    FONTS,
-    INK,
-    QUIET,
-    WRITERS,
-    n,
-    tag,
-    words,
-)
 
 WIDE, TOP, ROW, CELL = 1100, 102, 30, 24  # pixels: of all; above the rows; of a row
 ROOT, MOST, APART = 26, 230, 40  # the text's end; a level's width; its edges'

@@ -13,6 +13,7 @@ from speclib.errors import SpeclibError
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import DRAFTING
+from speclib.views.numbers import Unit, duration, number, percent
 
 NAMES = {
     "autoregressive": "AR",
@@ -25,18 +26,6 @@ NAMES = {
     "assisted": "Assisted",
     "prompt_lookup": "Prompt lookup",
 }
-
-
-def number(value: float, digits: int = 3) -> str:
-    """``digits`` significant digits, fewer below 1; a dash where there is no value."""
-    if not isfinite(value):
-        return "–"
-    power = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value
-    return f"{value:.{max(0, digits - 1 - max(power, 0))}f}"
-
-
-def percent(share: float) -> str:
-    return f"{round(100 * share) + 0} %" if isfinite(share) else "–"
 
 
 class Run(NamedTuple):
@@ -187,10 +176,6 @@ def run_of(item, label: str | None = None, places: dict[str, str] | None = None)
     )
 
 
-def duration(seconds: float, unit: tuple[str, float]) -> str:
-    return f"{number(seconds * unit[1], 4)} {unit[0]}"
-
-
 def speedup(run: Run, runs: list[Run], base: str = "autoregressive") -> float:
     """Decode speed over that of the ``base`` method, if ``runs`` has it in the same kind."""
     base = next(
@@ -214,7 +199,7 @@ def waits(run: Run) -> str:
     return ", ".join(f"{name} {percent(sum(v) / len(v))}" for name, v in shares.items())
 
 
-def facts(run: Run, runs: list[Run], unit: tuple[str, float]) -> tuple[str, ...]:
+def facts(run: Run, runs: list[Run], unit: Unit) -> tuple[str, ...]:
     """The lines beside a group; the first is the headline."""
     s, ratio = run.stats, speedup(run, runs)
     times = f" · {ratio:.2f}× AR" if isfinite(ratio) and s.drafted else ""
@@ -228,7 +213,7 @@ def facts(run: Run, runs: list[Run], unit: tuple[str, float]) -> tuple[str, ...]
     return (*lines, f"waits: {waits(run)}" if run.lanes else "no operations")
 
 
-def summary(runs: list[Run], unit: tuple[str, float]) -> str:
+def summary(runs: list[Run], unit: Unit) -> str:
     """Plain text, the same for the same traces: what a terminal, a test or a diff sees."""
     lines = [f"timeline of {len(runs)} run{'s' * (len(runs) != 1)}"]
     for run in runs:

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator
 
 from speclib.trace.events import Event
 from speclib.trace.rounds import DRAFTING
+from speclib.views.numbers import MILLISECONDS, SECONDS, duration
+from speclib.views.text import label_of, shown
 
-from .facts import Run, chosen, duration
-from .shapes import Frame, Lane, Shape, label_of, shown
+from .facts import Run, chosen
+from .shapes import Frame, Lane, Shape
 
 
 def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
     start = frame.time(event.ts)
-    lasts = duration(event.dur, ("ms", 1e3) if event.dur < 1 else ("s", 1.0))
+    lasts = duration(event.dur, MILLISECONDS if event.dur < 1 else SECONDS)
     cache = f"KV cache: {event.kept} kept, {event.fed} fed"
     return "\n".join(
         [
