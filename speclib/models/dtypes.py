@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speclib.errors import SpeclibError
+from speclib.errors import unknown_name
 
 TORCH_NAMES = {
     "auto": "float32",
@@ -16,5 +16,4 @@ TORCH_NAMES = {
 def check_dtype(dtype: str) -> None:
     """Raises SpeclibError for a number format that is not known."""
     if dtype not in TORCH_NAMES:
-        known = ", ".join(TORCH_NAMES)
-        raise SpeclibError(f"unknown dtype {dtype!r}; known: {known}")
+        raise unknown_name(f"unknown dtype {dtype!r}", dtype, TORCH_NAMES)

@@ -119,9 +119,9 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
 def limits(model: str) -> Limits:
     """A model's vocabulary rows and longest text, from its configuration alone."""
     if model.endswith(".gguf"):
-        from .llamacpp.gguf import described
+        from .llamacpp.gguf import describe
 
-        card = described(model)
+        card = describe(model)
         return Limits(len(card.tokens), card.context)
     from transformers import AutoConfig
 
@@ -153,9 +153,9 @@ def tokenizer(model: str) -> PreTrainedTokenizerBase:
 def words(model: str) -> dict[int, str]:
     """The tokens of a model by their id, as its tokenizer spells them."""
     if model.endswith(".gguf"):
-        from .llamacpp.gguf import described
+        from .llamacpp.gguf import describe
 
-        return dict(enumerate(described(model).tokens))
+        return dict(enumerate(describe(model).tokens))
     vocabulary = tokenizer(model).get_vocab()
     return {token_id: word for word, token_id in vocabulary.items()}
 
