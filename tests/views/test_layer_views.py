@@ -140,7 +140,7 @@ def test_bars_are_as_long_as_their_parts_last_and_both_passes_share_an_axis():
 
 def test_on_one_device_a_fuzzy_pass_takes_as_long_as_an_exact_one():
     shown = layers(**LLAMA, controls={"devices": (1, 8, 1, 1)})
-    assert shown.heads() == (
+    assert shown.headings() == (
         "exact: one layer after the other, 27.20 ms",
         "fuzzy: N = 4, 27.20 ms, 1.00× as fast",
     )
@@ -148,10 +148,10 @@ def test_on_one_device_a_fuzzy_pass_takes_as_long_as_an_exact_one():
 
 def test_the_picture_follows_its_sliders_and_a_still_stands_beside_it():
     shown = layers(**LLAMA)
-    before = shown.map.value
+    before = shown.image.value
     shown.controls["lp"].value = 2
     assert (
-        shown.map.value != before and "N = 2, 18.7" in shown.map.value
+        shown.image.value != before and "N = 2, 18.7" in shown.image.value
     )  # - 15 * .66 * .85
     data, meta = shown._repr_mimebundle_()
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
@@ -164,7 +164,7 @@ def test_the_picture_follows_its_sliders_and_a_still_stands_beside_it():
 def test_a_slower_gather_than_attention_makes_fuzzy_passes_the_slower_ones():
     """Eight of ten groups gather: 22 attentions less cost 12.34 ms, eight gathers 8 times one."""
     slow = layers(**LLAMA, controls={"gather": (0.0, 2.0, 0.02, 1.6)})
-    assert "0.98× as fast" in slow.heads()[1]
+    assert "0.98× as fast" in slow.headings()[1]
 
 
 # -- curves and heat ------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def test_no_two_nodes_of_a_wide_tree_overlap_and_all_are_inside():
             (*span(r), float(r.get("y")))
             for r in found(shown.picture(), "rect", "accepted", "rejected", "dropped")
         ]
-        assert len(nodes) == len(shown.round.grow.tokens)
+        assert len(nodes) == len(shown.round.tokens)
         for i, (x, wide, y) in enumerate(nodes):
             assert x + wide < 1100 - 8 and y < shown.size[1] - 24
             assert not [

@@ -68,19 +68,20 @@ def test_dsi_is_nowhere_slower_than_plain_decoding(lookahead, servers):
 def test_the_circle_stands_where_the_sliders_do_and_the_maps_share_an_explorers():
     sliders = explorer(compare, {"method": ("dsi",), **CONTROLS})
     shown = regions(sliders.controls)
-    before, picture = points(shown.map.value), shown.map.value
+    before, picture = points(shown.image.value), shown.image.value
     sliders.controls["c"].value = 2.5  # 0.4 of the axis, from 0.2
-    after = points(shown.map.value)
+    after = points(shown.image.value)
     assert [x1 - x0 for (x0, _), (x1, _) in zip(before, after, strict=True)] == [
         72.0,
         72.0,
     ]
     sliders.controls["alpha"].value = 0.3  # half of the axis down
     assert [
-        y1 - y0 for (_, y0), (_, y1) in zip(after, points(shown.map.value), strict=True)
+        y1 - y0
+        for (_, y0), (_, y1) in zip(after, points(shown.image.value), strict=True)
     ] == [150.0, 150.0]
     sliders.controls["gamma"].value = 1
-    assert maps(shown.map.value) != maps(picture)
+    assert maps(shown.image.value) != maps(picture)
     assert "SI, γ = 1: 0.93× plain" in shown.text()  # 1.3 / 1.4
 
 

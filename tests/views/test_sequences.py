@@ -246,7 +246,7 @@ def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_
     assert abs(shown.round.place - place) == min(
         abs(r.place - place) for r in shown.rounds[3]
     )
-    assert shown.image.value != still and shown.round.branch.sequences == 3
+    assert shown.image.value != still and shown.round.width == 3
     assert shown.text().startswith("tree, k = 3: ")
     shown.slider.value = shown.slider.options[-1]
     assert f">round {shown.slider.options[-1]}<" in shown.image.value
@@ -258,7 +258,7 @@ def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_
 def test_left_out_the_round_is_the_one_with_most_sequences():
     made = simulate("duodecoding", gamma=12, c=12, alpha=0.6, doubt=1.5, tokens=60)
     most = max(e.sequences for e in made.trace.operations if e.op == "branch")
-    assert sequences(made).round.branch.sequences == most > 2
+    assert sequences(made).round.width == most > 2
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ PLOT, TALL, LEFT, APART = 560, 250, 62, 17  # pixels; between names at the lines
 
 
 class Curves(Still):
-    """``lines``: name -> {x: y}; what x is stands under the axis (``below``), ``title`` over it
-    with unit and kind. The x are places side by side, in the order of their first appearance.
-    ``low``: the axis begins there, or at what is lower. Raises SpeclibError where a line has no
-    value, or none that is finite."""
+    """``lines``: name -> {x: y}; what x is stands under the axis (``below``), ``title``
+    over it with unit and kind. The x are places side by side, in the order of their
+    first appearance. ``low``: the axis begins there, or at what is lower. Raises
+    SpeclibError where a line has no value, or none that is finite."""
 
     def __init__(
         self,
@@ -151,5 +151,6 @@ class Curves(Still):
 def curves(
     lines: Mapping[str, Mapping], title: str, below: str = "", low: float | None = None
 ) -> Curves:
-    """``lines`` (name -> {x: y}) over the same values of x, which ``below`` names; see Curves."""
+    """``lines`` (name -> {x: y}) over the same values of x, which ``below`` names; see
+    Curves."""
     return Curves(lines, title, below, low)

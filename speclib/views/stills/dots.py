@@ -17,7 +17,8 @@ ROW, PLOT, STEP = 30, 560, 0.1  # pixels of a line, of the axis; between its tic
 
 
 class Dots(Still):
-    """``rows``: name -> values. ``title`` stands under the axis and names unit and kind.
+    """``rows``: name -> values. ``title`` stands under the axis and names unit and
+    kind.
 
     Raises SpeclibError where there is nothing to draw."""
 

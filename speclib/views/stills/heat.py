@@ -32,9 +32,10 @@ def shade(share: float) -> str:
 
 
 class Heat(Still):
-    """``panels``: name -> {row: values}, all of one length; columns are counted from 0 and
-    ``across`` says what they are. ``splits``: name -> columns before which a line stands. ``title``
-    says what the numbers are, and their kind. Raises SpeclibError where lengths differ."""
+    """``panels``: name -> {row: values}, all of one length; columns are counted from 0
+    and ``across`` says what they are. ``splits``: name -> columns before which a line
+    stands. ``title`` says what the numbers are, and their kind. Raises SpeclibError
+    where lengths differ."""
 
     def __init__(
         self,
@@ -79,7 +80,8 @@ class Heat(Still):
     def panel(
         self, name: str, rows: Mapping[str, Sequence[float]], x: float, y: float
     ) -> str:
-        """Its name, its columns' numbers, its cells and, over them, where it is split."""
+        """Its name, its columns' numbers, its cells and, over them, where it is
+        split."""
         start, top = x + self.left, y + HEAD
         drawn = [
             words(name, start, y + 18, fill=INK, font_weight="600"),
