@@ -10,8 +10,8 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-from speclib.views.svg import FONTS, QUIET, n, tag
-from speclib.views.text import FONT
+from speclib.views.svg import FONT_FAMILIES, QUIET, tag
+from speclib.views.text import FONT_SIZE
 
 GRID = "#e3e3e3"  # colour of the lines that lead from an axis through a chart
 
@@ -32,10 +32,10 @@ def rectangle(
         "rect",
         _tooltip(tip),
         **_class(kind),
-        x=n(x),
-        y=n(y),
-        width=n(width),
-        height=n(height),
+        x=x,
+        y=y,
+        width=width,
+        height=height,
         **attributes,
     )
 
@@ -44,13 +44,13 @@ def circle(
     x: float, y: float, radius: float, *, tip: str = "", **attributes: str | float
 ) -> str:
     """A circle around (x, y); ``tip`` appears under the pointer."""
-    return tag("circle", _tooltip(tip), cx=n(x), cy=n(y), r=radius, **attributes)
+    return tag("circle", _tooltip(tip), cx=x, cy=y, r=radius, **attributes)
 
 
 def horizontal_line(
     y: float, left: float, right: float, **attributes: str | float
 ) -> str:
-    return tag("line", "", x1=n(left), x2=n(right), y1=n(y), y2=n(y), **attributes)
+    return tag("line", "", x1=left, x2=right, y1=y, y2=y, **attributes)
 
 
 def vertical_line(
@@ -60,10 +60,10 @@ def vertical_line(
         "line",
         "",
         **_class(kind),
-        x1=n(x),
-        x2=n(x),
-        y1=n(top),
-        y2=n(bottom),
+        x1=x,
+        x2=x,
+        y1=top,
+        y2=bottom,
         **attributes,
     )
 
@@ -81,8 +81,8 @@ def card(body: str, width: int, height: int, definitions: str = "") -> str:
         width=width,
         height=height,
         viewBox=f"0 0 {width} {height}",
-        font_family=FONTS,
-        font_size=FONT,
+        font_family=FONT_FAMILIES,
+        font_size=FONT_SIZE,
         fill=QUIET,
         style="max-width:100%;height:auto",
     )

@@ -12,9 +12,9 @@ from __future__ import annotations
 from base64 import b64encode
 
 from speclib.errors import SpeclibError
-from speclib.views.svg import FONTS, QUIET, tag
+from speclib.views.svg import FONT_FAMILIES, QUIET, tag
 
-from .text import FONT, font_files
+from .text import FONT_SIZE, font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1.5  # the same in a notebook, which stores every PNG that it displays
@@ -86,8 +86,8 @@ class Still:
             width=width,
             height=height,
             viewBox=f"0 0 {width} {height}",
-            font_family=FONTS,
-            font_size=FONT,
+            font_family=FONT_FAMILIES,
+            font_size=FONT_SIZE,
             fill=QUIET,
         )
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 # The first of these that a reader's machine has is used; PNGs have Source Sans Pro.
-FONTS = (
+FONT_FAMILIES = (
     "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 )
 PAD = 16  # between a card's edge and what stands on it
 INK = "#1a1a1a"  # what is to be read
 QUIET = "#5a5a5a"  # what stands beside it
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
-COLOURS = {
+# Colours of a timeline's boxes and what belongs to them, by kind. They are Okabe and
+# Ito's, which colour-blind readers can tell apart.
+KIND_COLOURS = {
     "accepted": "#009E73",
     "rejected": "#D55E00",
     "wasted": "#F0E442",
@@ -28,13 +29,13 @@ COLOURS = {
     "lost": "#4d4d4d",
 }
 # Colours of text, by the model that wrote it; "cut" stands for text that was left out.
-WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
+WRITER_COLOURS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 
 ESCAPED_QUOTE = {'"': "&quot;"}
 
 
-def n(value: float) -> str:
-    """A coordinate with at most two decimals."""
+def coordinate(value: float) -> str:
+    """A number of pixels with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -42,31 +43,32 @@ def tag(name: str, inner: str = "", **attributes: object) -> str:
     """One element: ``tag("text", "hello", font_size=14)``.
 
     ``inner`` is SVG. Underscores in attributes' names become hyphens, ``cls`` becomes
-    ``class``, and values are escaped.
+    ``class``, floats get at most two decimals, and texts are escaped.
     """
     opening = name
     for key, value in attributes.items():
         attribute = "class" if key == "cls" else key.replace("_", "-")
-        opening += f' {attribute}="{escape(str(value), ESCAPED_QUOTE)}"'
+        text = coordinate(value) if isinstance(value, float) else str(value)
+        opening += f' {attribute}="{escape(text, ESCAPED_QUOTE)}"'
 
     if not inner:
         return f"<{opening}/>"
     return f"<{opening}>{inner}</{name}>"
 
 
-def words(text: str, x: float, y: float, **attributes: object) -> str:
+def text_at(text: str, x: float, y: float, **attributes: object) -> str:
     """A line of text; ``y`` is its baseline."""
-    return tag("text", escape(text), x=n(x), y=n(y), **attributes)
+    return tag("text", escape(text), x=x, y=y, **attributes)
 
 
-def patterns(name: str) -> str:
+def hatch_patterns(name: str) -> str:
     """The definitions of two hatched fills, ``{name}-idle`` and ``{name}-wasted``.
 
     Waiting is hatched in light grey, wasted drafts in dark stripes on yellow. Two
     pictures on one page need different names.
     """
-    idle = hatch(f"{name}-idle", COLOURS["idle"], "#d9d9d9", 7)
-    wasted = hatch(f"{name}-wasted", COLOURS["wasted"], "#c9b800", 6)
+    idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d9d9d9", 7)
+    wasted = hatch(f"{name}-wasted", KIND_COLOURS["wasted"], "#c9b800", 6)
     return tag("defs", idle + wasted)
 
 

@@ -23,8 +23,7 @@ from speclib import (
 )
 from speclib.theory.layer_schedule import lasts, schedule, spans
 from speclib.trace.events import Event, Trace
-from speclib.views.timeline.facts import run_of
-from speclib.views.timeline.svg import render
+from speclib.views.timeline.run import timeline_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 LLAMA = dict(layer=27.2e-3 / 32)  # EasySpec, Table 1: 36.76 tok/s; 32 layers
@@ -340,7 +339,7 @@ def test_no_two_nodes_of_a_wide_tree_overlap_and_all_are_inside():
 
 
 def test_a_tree_in_a_lane_is_a_cell_per_level_and_a_count_of_the_others():
-    picture = render([run_of(second())])
+    picture = timeline(second()).picture()
     shown = [
         (r.get("class"), r)
         for r in found(picture, "rect", "accepted", "rejected", "dropped", "wasted")
@@ -357,13 +356,9 @@ def test_a_line_without_siblings_is_as_high_as_any_lane():
     heights = {
         r.get("height")
         for r in found(
-            render(
-                [
-                    run_of(
-                        simulate("tree", gamma=3, width=1, c=3.0, alpha=0.8, tokens=12)
-                    )
-                ]
-            ),
+            timeline(
+                simulate("tree", gamma=3, width=1, c=3.0, alpha=0.8, tokens=12)
+            ).picture(),
             "rect",
             "accepted",
             "score",
@@ -376,7 +371,7 @@ def test_a_label_names_width_n_and_a_missing_calibration():
     made = simulate(
         "easyspec", gamma=2, width=2, lp=3, calibrate=False, c=3.0, tokens=4
     )
-    assert run_of(made).note == "γ = 2, N = 3, width 2, not calibrated"
+    assert timeline_run(made).note == "γ = 2, N = 3, width 2, not calibrated"
     assert (
         timeline(simulate("tree", gamma=2, width=2, c=3.0, tokens=4))
         .text()

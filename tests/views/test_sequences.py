@@ -13,8 +13,7 @@ import pytest
 
 from speclib import SpeclibError, compare, sequences, simulate, timeline
 from speclib.trace.events import Event, Trace
-from speclib.views.timeline.facts import run_of
-from speclib.views.timeline.svg import render
+from speclib.views.timeline.run import timeline_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e", " f"]))
@@ -99,7 +98,7 @@ DRAFTS = ("accepted", "rejected", "wasted", "dropped")
 
 # -- in a lane ------------------------------------------------------------------------------------
 def test_sequences_are_stacked_and_only_the_chosen_one_has_the_colours_of_outcomes():
-    shown = rects(render([run_of(by_hand())]), *DRAFTS)
+    shown = rects(timeline(by_hand()).picture(), *DRAFTS)
     (first, *_, tall), second, third = shown[0], shown[1:5], shown[5:9]
     assert first == "accepted"
     assert [r[0] for r in second] == ["dropped", "dropped", "accepted", "rejected"]
@@ -114,7 +113,7 @@ def test_sequences_are_stacked_and_only_the_chosen_one_has_the_colours_of_outcom
 def test_rows_of_a_lane_stay_inside_it_and_never_overlap_in_time():
     made = simulate("duodecoding", gamma=12, c=12, alpha=0.6, doubt=1.5, tokens=60)
     assert {e.sequences for e in made.trace.operations if e.op == "branch"} > {1, 2}
-    picture = render([run_of(made)])
+    picture = timeline(made).picture()
     below = rects(picture, "score")[0][2]
     shown = rects(picture, *DRAFTS)
     assert max(y + high for _, _, y, _, high in shown) <= below
@@ -128,7 +127,7 @@ def test_a_lane_of_one_sequence_is_as_high_as_any_other():
     heights = {
         r[4]
         for r in rects(
-            render([run_of(simulate("duodecoding", gamma=6, k=1, c=6))]),
+            timeline(simulate("duodecoding", gamma=6, k=1, c=6)).picture(),
             *DRAFTS,
             "score",
         )
@@ -137,13 +136,16 @@ def test_a_lane_of_one_sequence_is_as_high_as_any_other():
 
 
 def test_who_wrote_a_word_is_right_for_every_sequence():
-    written = [[who for who, _ in parts] for _, parts in run_of(by_hand()).written()]
+    written = [
+        [part.kind for part in parts]
+        for _, parts in timeline_run(by_hand()).committed_texts()
+    ]
     assert written == [["draft"], ["draft"], ["target"]]
 
 
 def test_tips_say_which_sequence_it_was_and_whether_another_was_chosen():
     tips = [
-        t.text for t in ET.fromstring(render([run_of(by_hand())])).iter(f"{SVG}title")
+        t.text for t in ET.fromstring(timeline(by_hand()).picture()).iter(f"{SVG}title")
     ]
     told = [tip for tip in tips if "sequence " in tip]
     assert len(told) == 8
@@ -163,7 +165,7 @@ def test_a_lane_names_its_place():
 
 def test_the_label_names_k():
     shown = [
-        run_of(r).note
+        timeline_run(r).note
         for r in (
             *compare("duodecoding", k=2, gamma=4, tokens=4)[1:],
             simulate("duodecoding", gamma=4, tokens=4),

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
 import pytest
+from speclib.views.timeline.svg import render
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -20,9 +21,9 @@ from speclib.models.toy import Toy
 from speclib.trace.events import Event, Trace
 from speclib.views.display import png
 from speclib.views.text import text_width
-from speclib.views.timeline.facts import run_of, speedup
+from speclib.views.timeline.facts import speedup
+from speclib.views.timeline.run import timeline_run
 from speclib.views.timeline.shapes import GUTTER
-from speclib.views.timeline.svg import render
 from speclib.views.timeline.widget import timeline
 from speclib.views.widgets.explorer import expected_speedup, explorer
 from speclib.worlds.virtual import Virtual
@@ -81,7 +82,9 @@ def lanes(svg: str) -> list[tuple[str, list[tuple[str, float, float]]]]:
 
 def test_bars_of_a_lane_follow_each_other_and_do_not_overlap():
     for zoomable in (False, True):
-        for _, bars in lanes(render(list(map(run_of, three())), zoomable=zoomable)):
+        for _, bars in lanes(
+            render(list(map(timeline_run, three())), zoomable=zoomable)
+        ):
             ends = [x + width for _, x, width in bars]
             assert all(
                 b[1] >= end - 0.011 for b, end in zip(bars[1:], ends, strict=False)
@@ -91,7 +94,9 @@ def test_bars_of_a_lane_follow_each_other_and_do_not_overlap():
 def test_every_drafted_token_is_one_cell_of_its_outcome():
     for item in three():
         told = [o for e in item.trace.operations for o in e.outcome]
-        bars = [kind for _, lane in lanes(render([run_of(item)])) for kind, *_ in lane]
+        bars = [
+            kind for _, lane in lanes(render([timeline_run(item)])) for kind, *_ in lane
+        ]
         for outcome in ("accepted", "rejected", "wasted"):
             assert bars.count(outcome) == told.count(outcome)
         assert bars.count("score") == sum(
@@ -100,7 +105,7 @@ def test_every_drafted_token_is_one_cell_of_its_outcome():
 
 
 def test_colours_differ_by_outcome():
-    root = ET.fromstring(render([run_of(result("speculative", gamma=3))]))
+    root = ET.fromstring(render([timeline_run(result("speculative", gamma=3))]))
     fills = {
         r.get("class"): r.get("fill") for r in root.iter(f"{SVG}rect") if r.get("class")
     }
@@ -112,7 +117,7 @@ def test_colours_differ_by_outcome():
 
 def test_busy_and_idle_fill_the_lane_up_to_the_end_of_the_run():
     for item in three():
-        for _, bars in lanes(render([run_of(item)])):
+        for _, bars in lanes(render([timeline_run(item)])):
             assert bars[0][1] == 0
             gaps = [b[1] - a[1] - a[2] for a, b in zip(bars, bars[1:], strict=False)]
             assert all(
@@ -122,18 +127,18 @@ def test_busy_and_idle_fill_the_lane_up_to_the_end_of_the_run():
 
 def test_one_axis_makes_lengths_comparable():
     ar, sd, pearl = three()
-    picture = render([run_of(ar), run_of(pearl)])
+    picture = render([timeline_run(ar), timeline_run(pearl)])
     ends = [max(x + width for _, x, width in bars) for _, bars in lanes(picture)]
     share = pearl.trace.makespan / ar.trace.makespan
     assert ends[1] / ends[0] == pytest.approx(share, abs=0.005)
-    names = [name for name, _ in lanes(render([run_of(ar), run_of(sd)]))]
+    names = [name for name, _ in lanes(render([timeline_run(ar), timeline_run(sd)]))]
     assert names == ["target", "draft", "target"]
 
 
 def test_the_growing_text_is_what_was_committed_green_where_the_draft_wrote_it():
     item = result("pearl", gamma=3)
     root = ET.fromstring(
-        render([run_of(item)], width=9000)
+        render([timeline_run(item)], width=9000)
     )  # wide: nothing is left out
     row = next(g for g in root.iter(f"{SVG}g") if g.get("class") == "row")
     spans = [s for t in row for s in t]
@@ -232,9 +237,10 @@ def test_bad_input_is_named_with_the_next_step():
 def test_expected_speedups_are_what_4000_tokens_show():
     for alpha, gamma, c in [(0.8, 3, 3.0), (0.9, 5, 5.0), (0.7, 3, 5.0)]:
         long = dict(limit=4000, alpha=alpha, c=c)
-        runs = [run_of(result("autoregressive", **long))]
+        runs = [timeline_run(result("autoregressive", **long))]
         runs += [
-            run_of(result(m, gamma=gamma, **long)) for m in ("speculative", "pearl")
+            timeline_run(result(m, gamma=gamma, **long))
+            for m in ("speculative", "pearl")
         ]
         for run in runs[1:]:
             known = expected_speedup(run.trace.meta["method"], gamma, c, alpha)
@@ -264,7 +270,7 @@ def dsi(servers=3, cancel="immediate", **how):
 
 def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
     made = dsi(7, c=7, alpha=1.0)
-    names = [name for name, _ in lanes(render([run_of(made)]))]
+    names = [name for name, _ in lanes(render([timeline_run(made)]))]
     assert names == ["draft", "target", *(f"target-{i}" for i in range(2, 8))]
     assert max(map(text_width, names)) <= GUTTER - 8
 
@@ -307,7 +313,7 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
         score(1.2, 5, "target-2", (8,), 1, 0),
         Event(3, 0, "controller", "commit", 6, 1, (9,), (), "virtual"),
     ]
-    shown = lanes(render([run_of(Trace(events, {"method": "dsi"}))]))
+    shown = lanes(render([timeline_run(Trace(events, {"method": "dsi"}))]))
     kinds = {
         name: [kind for kind, *_ in bars if kind != "idle"] for name, bars in shown
     }
@@ -327,7 +333,9 @@ def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing
         Event(2, 1, "target", "score", 4, 1, (8, 9), (), "virtual", 1, 2, 1),
         Event(3, 0, "controller", "commit", 5, 1, (9, 4), (), "virtual"),
     ]
-    written = [who for _, parts in run_of(Trace(events)).written() for who, _ in parts]
+    written = [
+        who for _, parts in timeline_run(Trace(events)).written() for who, _ in parts
+    ]
     assert written == ["target", "draft", "target"]
 
 
@@ -349,7 +357,7 @@ def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
 
 def test_a_lost_servers_lane_says_so_from_then_on():
     made = dsi(2, c=5, alpha=0.8, lost={"target-2": 0.3})
-    kinds = {name: bars for name, bars in lanes(render([run_of(made)]))}
+    kinds = {name: bars for name, bars in lanes(render([timeline_run(made)]))}
     kind, x, width = kinds["target-2"][-1]
     whole = kinds["target"][-1][1] + kinds["target"][-1][2]
     assert kind == "lost" and x / whole == pytest.approx(

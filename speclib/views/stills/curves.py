@@ -10,7 +10,7 @@ from math import ceil, floor, isfinite
 
 from speclib.errors import SpeclibError
 from speclib.views.display import Still
-from speclib.views.svg import INK, PAD, n, tag, words
+from speclib.views.svg import INK, PAD, coordinate, tag, text_at
 from speclib.views.text import text_width
 
 COLOURS = (
@@ -73,15 +73,13 @@ class Curves(Still):
         )
 
     def drawing(self) -> str:
-        drawn = [words(self.title, LEFT, PAD + 12, fill=INK, font_weight="600")]
+        drawn = [text_at(self.title, LEFT, PAD + 12, fill=INK, font_weight="600")]
         for i in range(round((self.high - self.low) / self.step) + 1):
             value = self.low + i * self.step
             _, y = self.at(self.places[0], value)
             drawn += [
-                tag(
-                    "line", x1=LEFT, x2=LEFT + PLOT, y1=n(y), y2=n(y), stroke="#e3e3e3"
-                ),
-                words(
+                tag("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, stroke="#e3e3e3"),
+                text_at(
                     f"{value:.10g}" if self.step >= 1 else f"{value:.2f}",
                     LEFT - 8,
                     y + 5,
@@ -91,10 +89,10 @@ class Curves(Still):
         _, floor_ = self.at(self.places[0], self.low)
         for x in self.places:
             drawn.append(
-                words(str(x), self.at(x, 0)[0], floor_ + 20, text_anchor="middle")
+                text_at(str(x), self.at(x, 0)[0], floor_ + 20, text_anchor="middle")
             )
         drawn.append(
-            words(
+            text_at(
                 self.below, LEFT + PLOT / 2, floor_ + 44, text_anchor="middle", fill=INK
             )
         )
@@ -105,7 +103,7 @@ class Curves(Still):
         drawn, taken = [], []
         for (name, found), colour in zip(self.lines.items(), COLOURS, strict=False):
             points = [self.at(x, y) for x, y in found.items()]
-            way = " ".join(f"{n(x)},{n(y)}" for x, y in points)
+            way = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points)
             drawn.append(
                 tag(
                     "polyline",
@@ -120,8 +118,8 @@ class Curves(Still):
                 tag(
                     "circle",
                     tag("title", f"{x}: {y:.3g}"),
-                    cx=n(px),
-                    cy=n(py),
+                    cx=px,
+                    cy=py,
                     r=4.5,
                     fill=colour,
                 )
@@ -132,7 +130,7 @@ class Curves(Still):
         for before, after in zip(taken, taken[1:], strict=False):
             after[0] = max(after[0], before[0] + APART)
         return "".join(drawn) + "".join(
-            words(name, LEFT + PLOT + 8, y + 5, fill=colour, font_weight="600")
+            text_at(name, LEFT + PLOT + 8, y + 5, fill=colour, font_weight="600")
             for y, name, colour in taken
         )
 

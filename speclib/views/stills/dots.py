@@ -10,7 +10,7 @@ from math import ceil, floor
 
 from speclib.errors import SpeclibError
 from speclib.views.display import Still
-from speclib.views.svg import COLOURS, INK, PAD, n, tag, words
+from speclib.views.svg import INK, KIND_COLOURS, PAD, tag, text_at
 from speclib.views.text import text_width
 
 ROW, PLOT, STEP = 30, 560, 0.1  # pixels of a line, of the axis; between its ticks
@@ -41,31 +41,29 @@ class Dots(Still):
         for i in range(ticks + 1):
             x = self.left + PLOT * i / ticks
             drawn += [
-                tag("line", x1=n(x), x2=n(x), y1=PAD, y2=end, stroke="#e3e3e3"),
-                words(f"{low + i * STEP:.1f}", x, end + 20, text_anchor="middle"),
+                tag("line", x1=x, x2=x, y1=PAD, y2=end, stroke="#e3e3e3"),
+                text_at(f"{low + i * STEP:.1f}", x, end + 20, text_anchor="middle"),
             ]
         for i, (name, found) in enumerate(self.rows.items()):
             y, mean = PAD + ROW * (i + 0.5), sum(found) / len(found)
             at = [self.left + PLOT * (v - low) / (ticks * STEP) for v in (*found, mean)]
             drawn.append(
-                words(name, self.left - 12, y + 5, text_anchor="end", fill=INK)
+                text_at(name, self.left - 12, y + 5, text_anchor="end", fill=INK)
             )
             drawn += [
                 tag(
                     "circle",
-                    cx=n(x),
-                    cy=n(y),
+                    cx=x,
+                    cy=y,
                     r=5,
-                    fill=COLOURS["score"],
+                    fill=KIND_COLOURS["score"],
                     fill_opacity=0.45,
                 )
                 for x in at[:-1]
             ]
             drawn += [
-                tag(
-                    "rect", x=n(at[-1] - 1.5), y=n(y - 11), width=3, height=22, fill=INK
-                ),
-                words(
+                tag("rect", x=at[-1] - 1.5, y=y - 11, width=3, height=22, fill=INK),
+                text_at(
                     f"{mean:.2f}",
                     self.left + PLOT + 16,
                     y + 5,
@@ -74,8 +72,8 @@ class Dots(Still):
                 ),
             ]
         drawn += [
-            words("mean", self.left + PLOT + 16, end + 20),
-            words(
+            text_at("mean", self.left + PLOT + 16, end + 20),
+            text_at(
                 self.title,
                 self.left + PLOT / 2,
                 end + 44,

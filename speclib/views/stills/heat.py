@@ -10,7 +10,7 @@ from math import floor
 
 from speclib.errors import SpeclibError
 from speclib.views.display import Still
-from speclib.views.svg import INK, PAD, n, tag, words
+from speclib.views.svg import INK, PAD, tag, text_at
 from speclib.views.text import text_width
 
 WIDE, CELL, TALL, HEAD, BETWEEN = (
@@ -69,7 +69,9 @@ class Heat(Still):
 
     def drawing(self) -> str:
         drawn = [
-            words(self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600")
+            text_at(
+                self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600"
+            )
         ]
         for i, (name, rows) in enumerate(self.panels.items()):
             x = PAD + i % self.beside * (self.wide + BETWEEN)
@@ -84,11 +86,11 @@ class Heat(Still):
         split."""
         start, top = x + self.left, y + HEAD
         drawn = [
-            words(name, start, y + 18, fill=INK, font_weight="600"),
-            words(self.across, start - 8, top - 7, text_anchor="end", font_size=13),
+            text_at(name, start, y + 18, fill=INK, font_weight="600"),
+            text_at(self.across, start - 8, top - 7, text_anchor="end", font_size=13),
         ]
         drawn += [
-            words(
+            text_at(
                 str(i),
                 start + (i + 0.5) * CELL,
                 top - 7,
@@ -99,7 +101,9 @@ class Heat(Still):
         ]
         for j, (row, values) in enumerate(rows.items()):
             drawn.append(
-                words(row, start - 8, top + j * TALL + 17, text_anchor="end", fill=INK)
+                text_at(
+                    row, start - 8, top + j * TALL + 17, text_anchor="end", fill=INK
+                )
             )
             drawn += [
                 self.cell(v, start + i * CELL, top + j * TALL)
@@ -110,10 +114,10 @@ class Heat(Still):
             tag(
                 "line",
                 cls="split",
-                x1=n(start + at * CELL),
-                x2=n(start + at * CELL),
-                y1=n(top - 18),
-                y2=n(ends),
+                x1=start + at * CELL,
+                x2=start + at * CELL,
+                y1=top - 18,
+                y2=ends,
                 stroke=INK,
                 stroke_width=1.5,
             )
@@ -121,8 +125,8 @@ class Heat(Still):
         ]
         return "".join(drawn) + tag(
             "rect",
-            x=n(start),
-            y=n(top),
+            x=start,
+            y=top,
             width=self.count * CELL,
             height=len(rows) * TALL,
             fill="none",
@@ -134,12 +138,12 @@ class Heat(Still):
         return tag(
             "rect",
             cls="cell",
-            x=n(x),
-            y=n(y),
+            x=x,
+            y=y,
             width=CELL,
             height=TALL,
             fill=shade(share),
-        ) + words(
+        ) + text_at(
             f"{value:.2f}",
             x + CELL / 2,
             y + 17,

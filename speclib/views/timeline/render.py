@@ -15,18 +15,18 @@ from xml.sax.saxutils import escape
 from zlib import crc32
 
 from speclib.views.svg import (
-    COLOURS,
-    FONTS,
+    FONT_FAMILIES,
     INK,
+    KIND_COLOURS,
     PAD,
     QUIET,
-    WRITERS,
+    WRITER_COLOURS,
     coordinate,
-    patterns,
+    hatch_patterns,
     tag,
-    words,
+    text_at,
 )
-from speclib.views.text import FONT, text_width
+from speclib.views.text import FONT_SIZE, text_width
 
 from .layout import ZOOM_LEVELS, Figure, Panel
 from .shapes import GUTTER, Box, Lane, Mark, TextEnd, TimeAxis
@@ -64,7 +64,7 @@ def render_timeline(figure: Figure, zoomable: bool = False) -> str:
     width, height = figure.axis.width, figure.height
     captions = [render_captions(panel, figure.axis) for panel in figure.panels]
     body = (
-        patterns(pattern_name)
+        hatch_patterns(pattern_name)
         + tag("rect", width=width, height=height, rx="8", fill="#fff")
         + render_legend(figure, pattern_name)
         + "".join(captions)
@@ -78,8 +78,8 @@ def render_timeline(figure: Figure, zoomable: bool = False) -> str:
         width=width,
         height=height,
         viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
-        font_family=FONTS,
-        font_size=FONT,
+        font_family=FONT_FAMILIES,
+        font_size=FONT_SIZE,
         style="max-width:100%;height:auto",
     )
 
@@ -94,7 +94,7 @@ def fill_of(kind: str, pattern_name: str) -> str:
     """The colour or the pattern of a kind of box."""
     if kind in HATCHED:
         return f"url(#{pattern_name}-{kind})"
-    return COLOURS[kind]
+    return KIND_COLOURS[kind]
 
 
 def hidden_if(is_hidden: bool) -> dict[str, str]:
@@ -119,12 +119,12 @@ def render_legend(figure: Figure, pattern_name: str) -> str:
         text_x = x + KEY_WIDTH + 6
         elements += [
             tag("rect", x=x, y=PAD, width=KEY_WIDTH, height=16, fill=fill),
-            words(entry.meaning, text_x, PAD + 13, fill=INK),
+            text_at(entry.meaning, text_x, PAD + 13, fill=INK),
         ]
         x = text_x + text_width(entry.meaning) + 20
 
-    by_draft = tag("tspan", "text by the draft", fill=WRITERS["draft"])
-    by_target = tag("tspan", "the target", fill=WRITERS["target"])
+    by_draft = tag("tspan", "text by the draft", fill=WRITER_COLOURS["draft"])
+    by_target = tag("tspan", "the target", fill=WRITER_COLOURS["target"])
     elements.append(tag("text", f"{by_draft}, {by_target}", x=x, y=PAD + 13))
     return "".join(elements)
 
@@ -177,11 +177,11 @@ def render_facts(panel: Panel, axis: TimeAxis) -> str:
     left = PLOT_LEFT + axis.plot + 18
     headline, *facts = panel.facts
     elements = [
-        words(headline, left, panel.y + 15, fill=INK, font_size=17, font_weight="600")
+        text_at(headline, left, panel.y + 15, fill=INK, font_size=17, font_weight="600")
     ]
     y = panel.y + 37
     for fact in facts:
-        elements.append(words(fact, left, y, fill=QUIET))
+        elements.append(text_at(fact, left, y, fill=QUIET))
         y += 20
     return "".join(elements)
 
@@ -232,7 +232,7 @@ def render_box(box: Box, lane: Lane, pattern_name: str, zoomable: bool) -> str:
         height=height - gap_below,
         fill=fill_of(box.kind, pattern_name),
     )
-    if not box.label or height < FONT:
+    if not box.label or height < FONT_SIZE:
         return rectangle
     return rectangle + render_label(box, top + height / 2, zoomable)
 
@@ -254,7 +254,7 @@ def render_label(box: Box, middle: float, zoomable: bool) -> str:
     attributes |= hidden_if(not fits)
     if box.kind == "rejected":
         attributes["text_decoration"] = "line-through"
-    return words(
+    return text_at(
         box.label,
         box.x + box.width / 2,
         middle + 5,
@@ -328,7 +328,8 @@ def render_growing_text(panel: Panel, zoomable: bool) -> str:
 
 def render_text_end(piece: TextEnd, y: float) -> str:
     spans = [
-        tag("tspan", escape(part.text), fill=WRITERS[part.kind]) for part in piece.parts
+        tag("tspan", escape(part.text), fill=WRITER_COLOURS[part.kind])
+        for part in piece.parts
     ]
     return tag("text", "".join(spans), x=piece.x, y=y, text_anchor="end")
 
@@ -349,7 +350,7 @@ def render_axis(figure: Figure, zoomable: bool) -> str:
         render_level("ticks", zoom, render_ticks(axis, zoom, top), zoomable)
         for zoom in levels_of(zoomable)
     ]
-    title = words(
+    title = text_at(
         figure.axis_title, axis.plot / 2, top + 38, text_anchor="middle", fill=INK
     )
     return tag(
@@ -369,7 +370,7 @@ def render_ticks(axis: TimeAxis, zoom: int, top: float) -> str:
     elements = []
     for tick in axis.ticks(zoom):
         elements += [
-            words(tick.label, tick.x, top + 18, text_anchor="middle"),
+            text_at(tick.label, tick.x, top + 18, text_anchor="middle"),
             tag("line", x1=tick.x, x2=tick.x, y1=top, y2=top + 5, stroke=QUIET),
         ]
     return "".join(elements)

@@ -94,7 +94,9 @@ class TimelineRun:
     @property
     def lost(self) -> dict[str, float]:
         """Device -> the second at which it was lost, of those that were."""
-        return {event.device: event.end for event in self.trace.operations if event.lost}
+        return {
+            event.device: event.end for event in self.trace.operations if event.lost
+        }
 
     def idle_share(self, device: str) -> float:
         """Share of the makespan in which ``device`` waits."""

@@ -64,9 +64,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self._lay_out(results, labels)
         super().__init__(svg=render_timeline(self._figure, zoomable=True))
 
-    def _lay_out(
-        self, results: Sequence[object], labels: Sequence[str] | None
-    ) -> None:
+    def _lay_out(self, results: Sequence[object], labels: Sequence[str] | None) -> None:
         if labels is None:
             labels = [None] * len(results)
         if len(labels) != len(results):
