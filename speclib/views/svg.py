@@ -1,12 +1,17 @@
-"""The elements that every SVG picture is made of, as text, and the colours they have.
+"""The elements that every SVG picture is made of, and the card on which it stands.
 
 A picture is complete in itself: colours and fonts are attributes, and tooltips are
-``<title>`` elements. Coordinates are pixels. Knows no data.
+``<title>`` elements. Coordinates are pixels from the card's upper left corner, y
+downwards. An element's ``kind`` becomes its class, by which tests and style sheets find
+it. Knows no data.
 """
 
 from __future__ import annotations
 
 from xml.sax.saxutils import escape
+from zlib import crc32
+
+from .text import FONT_SIZE
 
 # The first of these that a reader's machine has is used; PNGs have Source Sans Pro.
 FONT_FAMILIES = (
@@ -15,6 +20,7 @@ FONT_FAMILIES = (
 PAD = 16  # between a card's edge and what stands on it
 INK = "#1a1a1a"  # what is to be read
 QUIET = "#5a5a5a"  # what stands beside it
+GRID = "#e3e3e3"  # lines that lead from an axis through a chart
 
 # Colours of a timeline's boxes and what belongs to them, by kind. They are Okabe and
 # Ito's, which colour-blind readers can tell apart.
@@ -61,6 +67,82 @@ def text_at(text: str, x: float, y: float, **attributes: object) -> str:
     return tag("text", escape(text), x=x, y=y, **attributes)
 
 
+def rectangle(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    *,
+    kind: str = "",
+    tip: str = "",
+    **attributes: str | float,
+) -> str:
+    """A rectangle with upper left corner (x, y); its ``tip`` is a tooltip."""
+    return tag(
+        "rect",
+        _tooltip(tip),
+        **_class(kind),
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        **attributes,
+    )
+
+
+def circle(
+    x: float, y: float, radius: float, *, tip: str = "", **attributes: str | float
+) -> str:
+    """A circle around (x, y); ``tip`` appears under the pointer."""
+    return tag("circle", _tooltip(tip), cx=x, cy=y, r=radius, **attributes)
+
+
+def horizontal_line(
+    y: float, left: float, right: float, **attributes: str | float
+) -> str:
+    return tag("line", "", x1=left, x2=right, y1=y, y2=y, **attributes)
+
+
+def vertical_line(
+    x: float, top: float, bottom: float, *, kind: str = "", **attributes: str | float
+) -> str:
+    return tag(
+        "line",
+        "",
+        **_class(kind),
+        x1=x,
+        x2=x,
+        y1=top,
+        y2=bottom,
+        **attributes,
+    )
+
+
+def card(body: str, width: float, height: float, definitions: str = "") -> str:
+    """SVG of a white card, as wide as the page at most, with ``body`` on it.
+
+    ``definitions`` are patterns that the body refers to by name.
+    """
+    background = tag("rect", width=width, height=height, rx="8", fill="#fff")
+    return tag(
+        "svg",
+        definitions + background + body,
+        xmlns="http://www.w3.org/2000/svg",
+        width=width,
+        height=height,
+        viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
+        font_family=FONT_FAMILIES,
+        font_size=FONT_SIZE,
+        fill=QUIET,
+        style="max-width:100%;height:auto",
+    )
+
+
+def unique_name(prefix: str, content: object) -> str:
+    """A name for a picture's patterns that no other picture on the same page has."""
+    return f"{prefix}{crc32(repr(content).encode()):08x}"
+
+
 def hatch_patterns(name: str) -> str:
     """The definitions of two hatched fills, ``{name}-idle`` and ``{name}-wasted``.
 
@@ -85,3 +167,11 @@ def hatch(name: str, ground: str, stripe: str, size: int) -> str:
         patternUnits="userSpaceOnUse",
         patternTransform="rotate(45)",
     )
+
+
+def _tooltip(tip: str) -> str:
+    return tag("title", escape(tip)) if tip else ""
+
+
+def _class(kind: str) -> dict[str, str]:
+    return {"cls": kind} if kind else {}

@@ -63,7 +63,7 @@ def cell_width(label: str) -> float:
     return max(26, text_width(label) + 12)
 
 
-def cell_label(label: str, x: float, y: float, outcome: str) -> str:
+def text_in_cell(label: str, x: float, y: float, outcome: str) -> str:
     """A drafted token's text around ``x``, struck through if it was rejected."""
     style = {"text_decoration": "line-through"} if outcome == "rejected" else {}
     return text_at(

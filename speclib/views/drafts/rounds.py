@@ -66,7 +66,7 @@ class SequencesRound(NamedTuple):
         return 1 - sum(self.chances)
 
     @property
-    def chosen(self) -> int | None:
+    def chosen_sequence(self) -> int | None:
         """Which sequence begins with the target's own token, if one does."""
         return chosen_sequence(self.draft)
 
@@ -96,7 +96,7 @@ class SequencesRound(NamedTuple):
         Dropped are all tokens of the sequences that did not go on. Where none went on,
         the likeliest stands for what became of them.
         """
-        if sequence != (self.chosen or 0):
+        if sequence != (self.chosen_sequence or 0):
             return "dropped"
         length = len(self.sequences[sequence])
         return self.draft.outcome[sequence * length + position]
@@ -128,10 +128,8 @@ class SequencesRound(NamedTuple):
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
         own = token_label(self.run.piece(self.committed[-1]))
-        if self.chosen is not None:
-            return (
-                f"the target's next word is “{own}”: sequence {self.chosen + 1} goes on"
-            )
+        if self.chosen_sequence is not None:
+            return f"the target's next word is “{own}”: sequence {self.chosen_sequence + 1} goes on"
         if self.draft.outcome[0] == "rejected":
             return f"the target's next word is “{own}”: no sequence begins with it"
         if self.passed == len(self.committed):

@@ -22,21 +22,25 @@ trace.
 
 from __future__ import annotations
 
-from speclib.views.card import card, circle, rectangle, unique_name, vertical_line
 from speclib.views.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     QUIET,
     WRITER_COLOURS,
+    card,
+    circle,
     coordinate,
     hatch_patterns,
+    rectangle,
     tag,
     text_at,
+    unique_name,
+    vertical_line,
 )
 from speclib.views.text import token_label
 
-from .parts import ROWS_TOP, WIDTH, cell_label, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
 from .rounds import SequencesRound
 
 # Pixels.
@@ -139,10 +143,10 @@ def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> st
         colour = f"url(#{name}-wasted)" if is_hatched else KIND_COLOURS[outcome]
         # The last two pixels stay white, so that neighbours are told apart.
         cells.append(rectangle(x, y, width - 2, CELL_HEIGHT, kind=outcome, fill=colour))
-        cells.append(cell_label(label, x + width / 2 - 1, text_y(y), outcome))
+        cells.append(text_in_cell(label, x + width / 2 - 1, text_y(y), outcome))
         x += width
 
-    if row == drafted.chosen:
+    if row == drafted.chosen_sequence:
         cells.append(frame_around_cells(y, right=x))
     return "".join(cells)
 

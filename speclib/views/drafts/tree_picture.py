@@ -22,19 +22,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.views.card import card, circle, rectangle
 from speclib.views.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     WRITER_COLOURS,
+    card,
+    circle,
     coordinate,
+    rectangle,
     tag,
     text_at,
 )
 from speclib.views.text import text_width
 
-from .parts import ROWS_TOP, WIDTH, cell_label, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
 from .rounds import TreeRound
 
 # Pixels.
@@ -159,7 +161,7 @@ def cell_svg(cell: NodeCell) -> str:
         fill=KIND_COLOURS[cell.outcome],
     )
     label_x = cell.left + cell.width / 2
-    return box + cell_label(cell.label, label_x, cell.middle + 5, cell.outcome)
+    return box + text_in_cell(cell.label, label_x, cell.middle + 5, cell.outcome)
 
 
 def shortened(label: str, room: float) -> str:

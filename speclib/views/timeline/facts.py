@@ -1,4 +1,4 @@
-"""What a timeline says about its runs in words and figures: the facts beside a panel, a summary.
+"""What a timeline says about its runs in words: facts beside a panel, a summary.
 
 Every ratio is one of ``trace.metrics.Stats``; shares of idle time are of the makespan.
 Knows no picture, method, clock or notebook.
@@ -28,7 +28,7 @@ def speedup(
 
 
 def untested_share(run: TimelineRun) -> float:
-    """Share of the drafted tokens that no target tested; not-a-number without drafts."""
+    """Share of the drafts that no target tested; not-a-number without drafts."""
     if not run.stats.drafted:
         return nan
     tested = run.stats.accepted + run.stats.rejected

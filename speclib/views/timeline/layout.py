@@ -1,4 +1,4 @@
-"""Where everything in a timeline goes: the one layout, in pixels, that every output draws.
+"""Where everything in a timeline goes: the one layout that every output draws.
 
 A timeline has one time axis and, stacked above it, one panel per run::
 
@@ -11,9 +11,10 @@ A timeline has one time axis and, stacked above it, one panel per run::
               +----------+----------+------------
                           time in ms
 
-What depends on how far a reader has zoomed in (labels of the axis, the growing text) is laid
-out once for each of ``ZOOM_LEVELS``. This module asks ``run``, ``facts`` and ``lanes`` for
-all that is shown, and ``render`` draws what it returns. Knows no markup and no notebook.
+What depends on how far a reader has zoomed in (labels of the axis, the growing text) is
+laid out once for each of ``ZOOM_LEVELS``. This module asks ``run``, ``facts`` and
+``lanes`` for all that is shown, and ``render`` draws what it returns. Knows no markup
+and no notebook. All lengths are pixels.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ PATIENCE = 200  # pixels of text row after which dense text is cut
 
 
 class Panel(NamedTuple):
-    """One run in the timeline. ``texts``: zoom level -> the pieces of the growing text."""
+    """One run in the timeline; ``texts``: the growing text, by zoom level."""
 
     run: TimelineRun
     y: float
@@ -91,8 +92,9 @@ def layout(
 ) -> Figure:
     """The timeline of ``runs``, ``width`` pixels wide.
 
-    ``until``: seconds that the axis shows, at most the longest makespan, which is also the
-    default. Raises SpeclibError where there is nothing to show or the size makes no sense.
+    ``until``: seconds that the axis shows, at most the longest makespan, which is also
+    the default. Raises SpeclibError where there is nothing to show or the size makes no
+    sense.
     """
     check_arguments(runs, width, until)
     longest = max(run.seconds for run in runs)
@@ -126,7 +128,7 @@ def check_arguments(
 
 
 def with_kinds_named(runs: Sequence[TimelineRun]) -> list[TimelineRun]:
-    """The runs; where their numbers are of several kinds, each note names the run's own."""
+    """The runs, with the kind of their numbers in the note where kinds differ."""
     if len({run.kind for run in runs}) == 1:
         return list(runs)
 
@@ -234,9 +236,9 @@ def growing_text(
 ) -> tuple[TextEnd, ...]:
     """The committed text, each piece of it ending where it was committed.
 
-    Commits closer together than their text is wide are joined to the next one, so nothing
-    appears before its own time. Where the text is still too dense after ``PATIENCE`` pixels,
-    its latest words stand for all of it.
+    Commits closer together than their text is wide are joined to the next one, so
+    nothing appears before its own time. Where the text is still too dense after
+    ``PATIENCE`` pixels, its latest words stand for all of it.
     """
     visible = []
     for commit, parts in committed:

@@ -1,10 +1,11 @@
 """A timeline as SVG text; the same bytes for the same traces.
 
 The SVG is complete in itself: tooltips are ``<title>`` elements, colours and fonts are
-attributes. There are two forms. The static one is a picture. The zoomable one also holds
-what a closer look shows: labels that are too wide at first, lines that are too dense, and
-the growing text and the axis's labels once per zoom level. All of that is hidden until
-``timeline.js`` shows it. Outcomes differ in pattern as well as in colour. Knows no notebook.
+attributes. There are two forms. The static one is a picture. The zoomable one also
+holds what a closer look shows: labels that are too wide at first, lines that are too
+dense, and the growing text and the axis's labels once per zoom level. All of that is
+hidden until ``timeline.js`` shows it. Outcomes differ in pattern as well as in colour.
+Knows no notebook.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
-from zlib import crc32
 
 from speclib.views.svg import (
-    FONT_FAMILIES,
     INK,
     KIND_COLOURS,
     PAD,
     QUIET,
     WRITER_COLOURS,
+    card,
     coordinate,
     hatch_patterns,
+    horizontal_line,
+    rectangle,
     tag,
     text_at,
+    unique_name,
+    vertical_line,
 )
 from speclib.views.text import FONT_SIZE, text_width
 
@@ -60,34 +64,16 @@ LEGEND = (
 
 def render_timeline(figure: Figure, zoomable: bool = False) -> str:
     """The SVG of a laid-out timeline, static or zoomable."""
-    pattern_name = unique_name(figure)
-    width, height = figure.axis.width, figure.height
+    pattern_name = unique_name("s", figure.panels)
     captions = [render_captions(panel, figure.axis) for panel in figure.panels]
     body = (
-        hatch_patterns(pattern_name)
-        + tag("rect", width=width, height=height, rx="8", fill="#fff")
-        + render_legend(figure, pattern_name)
+        render_legend(figure, pattern_name)
         + "".join(captions)
         + render_plot(figure, pattern_name, zoomable)
         + render_axis(figure, zoomable)
     )
-    return tag(
-        "svg",
-        body,
-        xmlns="http://www.w3.org/2000/svg",
-        width=width,
-        height=height,
-        viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
-        font_family=FONT_FAMILIES,
-        font_size=FONT_SIZE,
-        style="max-width:100%;height:auto",
-    )
-
-
-def unique_name(figure: Figure) -> str:
-    """A name for the picture's patterns; several pictures may stand on one page."""
-    checksum = crc32(repr(figure.panels).encode())
-    return f"s{checksum:08x}"
+    patterns = hatch_patterns(pattern_name)
+    return card(body, figure.axis.width, figure.height, definitions=patterns)
 
 
 def fill_of(kind: str, pattern_name: str) -> str:
@@ -97,12 +83,17 @@ def fill_of(kind: str, pattern_name: str) -> str:
     return KIND_COLOURS[kind]
 
 
+def levels_of(zoomable: bool) -> Sequence[int]:
+    """The zoom levels that a picture holds."""
+    return ZOOM_LEVELS if zoomable else ZOOM_LEVELS[:1]
+
+
 def hidden_if(is_hidden: bool) -> dict[str, str]:
     """The attribute of an element that ``timeline.js`` shows at a closer look."""
     return {"display": "none"} if is_hidden else {}
 
 
-# -- above the panels --------------------------------------------------------------------
+# -- above the panels ------------------------------------------------------------------
 def render_legend(figure: Figure, pattern_name: str) -> str:
     """What the colours of boxes and of the growing text mean."""
     kinds = set()
@@ -118,7 +109,7 @@ def render_legend(figure: Figure, pattern_name: str) -> str:
         fill = fill_of(entry.kind, pattern_name)
         text_x = x + KEY_WIDTH + 6
         elements += [
-            tag("rect", x=x, y=PAD, width=KEY_WIDTH, height=16, fill=fill),
+            rectangle(x, PAD, KEY_WIDTH, 16, fill=fill),
             text_at(entry.meaning, text_x, PAD + 13, fill=INK),
         ]
         x = text_x + text_width(entry.meaning) + 20
@@ -129,7 +120,7 @@ def render_legend(figure: Figure, pattern_name: str) -> str:
     return "".join(elements)
 
 
-# -- beside the plot ---------------------------------------------------------------------
+# -- beside the plot -------------------------------------------------------------------
 def render_captions(panel: Panel, axis: TimeAxis) -> str:
     """The run's name, the names of its lanes, and its facts."""
     lane_names = []
@@ -186,9 +177,9 @@ def render_facts(panel: Panel, axis: TimeAxis) -> str:
     return "".join(elements)
 
 
-# -- the plot ----------------------------------------------------------------------------
+# -- the plot --------------------------------------------------------------------------
 def render_plot(figure: Figure, pattern_name: str, zoomable: bool) -> str:
-    """All that stands along the time axis; what zooming moves out of sight is cut off."""
+    """All that stands along the time axis; what zooming moves past it is cut off."""
     runs = []
     for panel in figure.panels:
         body = (
@@ -222,36 +213,34 @@ def render_box(box: Box, lane: Lane, pattern_name: str, zoomable: bool) -> str:
     height = lane.height / box.rows
     top = lane.y + height * box.row
     gap_below = 1 if box.rows > 1 else 0
-    rectangle = tag(
-        "rect",
-        tag("title", escape(box.tip)),
-        cls=box.kind,
-        x=box.x,
-        y=top,
-        width=box.width - gap_after(box.width),
-        height=height - gap_below,
+    coloured = rectangle(
+        box.x,
+        top,
+        box.width - gap_after(box.width),
+        height - gap_below,
+        kind=box.kind,
+        tip=box.tip,
         fill=fill_of(box.kind, pattern_name),
     )
     if not box.label or height < FONT_SIZE:
-        return rectangle
-    return rectangle + render_label(box, top + height / 2, zoomable)
+        return coloured
+    return coloured + render_label(box, top + height / 2, zoomable)
 
 
 def gap_after(width: float) -> float:
-    """White right of a box, so that neighbours are told apart; timeline.js has the same."""
+    """White after a box, to tell neighbours apart; timeline.js has the same."""
     return min(1.5, width * 0.15)
 
 
 def render_label(box: Box, middle: float, zoomable: bool) -> str:
-    """A box's label, ``middle`` of which is its height; nothing where it does not fit."""
+    """A box's label, at the height of its ``middle``; nothing if it does not fit."""
     needed = text_width(box.label) + LABEL_MARGIN
     fits = needed <= box.width
     fits_when_zoomed = needed <= box.width * ZOOM_LEVELS[-1]
     if not fits and not (zoomable and fits_when_zoomed):
         return ""
 
-    attributes = {"data_need": needed} if zoomable else {}
-    attributes |= hidden_if(not fits)
+    attributes = hidden_if(not fits)
     if box.kind == "rejected":
         attributes["text_decoration"] = "line-through"
     return text_at(
@@ -267,7 +256,7 @@ def render_label(box: Box, middle: float, zoomable: bool) -> str:
 
 
 def render_marks(panel: Panel, zoomable: bool) -> str:
-    """Hairlines, ticks of commits and the end, but none so dense that they would be a grey."""
+    """Rounds, commits and the end as lines; none where they would run into a grey."""
     elements = []
     for mark in panel.marks:
         is_dense = mark.room < DENSE
@@ -276,51 +265,46 @@ def render_marks(panel: Panel, zoomable: bool) -> str:
         attributes = hidden_if(is_dense)
         if zoomable:
             attributes["data_room"] = coordinate(mark.room)
-        style = mark_style(mark.kind, panel)
-        elements.append(
-            tag("line", cls=mark.kind, x1=mark.x, x2=mark.x, **style, **attributes)
-        )
+        elements.append(render_mark(mark, panel, attributes))
         if mark.tip:
             elements.append(render_pointing_area(mark, panel, attributes))
     return "".join(elements)
 
 
-def mark_style(kind: str, panel: Panel) -> dict[str, object]:
-    """From where to where a kind of mark goes, and how it is drawn."""
-    top, bottom = panel.lanes_top, panel.lanes_bottom
-    if kind == "round":
-        return {
-            "y1": top - 3,
-            "y2": bottom,
-            "stroke": "#000",
-            "stroke_opacity": 0.35,
-            "stroke_dasharray": "2 2",
-        }
-    if kind == "commit":
-        return {"y1": bottom - 3, "y2": bottom + 6, "stroke": INK, "stroke_width": 1.5}
-    return {"y1": top - 6, "y2": bottom + 6, "stroke": INK, "stroke_width": 3}
+def render_mark(mark: Mark, panel: Panel, attributes: dict[str, str]) -> str:
+    """A round's dashed line, a commit's tick, or the thick line at the end."""
+    lanes_top, lanes_bottom = panel.lanes_top, panel.lanes_bottom
+    if mark.kind == "round":
+        top, bottom = lanes_top - 3, lanes_bottom
+        style = {"stroke": "#000", "stroke_opacity": 0.35, "stroke_dasharray": "2 2"}
+    elif mark.kind == "commit":
+        top, bottom = lanes_bottom - 3, lanes_bottom + 6
+        style = {"stroke": INK, "stroke_width": 1.5}
+    else:
+        top, bottom = lanes_top - 6, lanes_bottom + 6
+        style = {"stroke": INK, "stroke_width": 3}
+    return vertical_line(mark.x, top, bottom, kind=mark.kind, **style, **attributes)
 
 
 def render_pointing_area(mark: Mark, panel: Panel, attributes: dict[str, str]) -> str:
-    """An invisible area around a mark, wide enough to point at, that has its tooltip."""
-    return tag(
-        "rect",
-        tag("title", escape(mark.tip)),
-        cls="spot",
-        x=mark.x - 5,
-        y=panel.lanes_bottom - 2,
-        width=10,
-        height=12,
+    """An invisible area around a mark, wide enough to point at, with its tooltip."""
+    return rectangle(
+        mark.x - 5,
+        panel.lanes_bottom - 2,
+        10,
+        12,
+        kind="spot",
+        tip=mark.tip,
         fill_opacity=0,
         **attributes,
     )
 
 
 def render_growing_text(panel: Panel, zoomable: bool) -> str:
-    """The text below the lanes, coloured by who wrote it; one version per zoom level."""
+    """The text below the lanes, coloured by who wrote it, once per zoom level."""
     rows = []
-    for zoom in panel.texts:
-        y = panel.lanes_bottom + 20
+    y = panel.lanes_bottom + 20
+    for zoom in levels_of(zoomable):
         pieces = [render_text_end(piece, y) for piece in panel.texts[zoom]]
         rows.append(render_level("row", zoom, "".join(pieces), zoomable))
     return "".join(rows)
@@ -340,12 +324,12 @@ def render_level(name: str, zoom: int, body: str, zoomable: bool) -> str:
     return tag("g", body, cls=name, **attributes, **hidden_if(zoom > 1))
 
 
-# -- below the panels --------------------------------------------------------------------
+# -- below the panels ------------------------------------------------------------------
 def render_axis(figure: Figure, zoomable: bool) -> str:
     """The axis with its labels, and under it the unit and the kind of number."""
     axis = figure.axis
     top = figure.panels_bottom + 4
-    rule = tag("line", x1=0, x2=axis.plot, y1=top, y2=top, stroke=QUIET)
+    rule = horizontal_line(top, 0, axis.plot, stroke=QUIET)
     levels = [
         render_level("ticks", zoom, render_ticks(axis, zoom, top), zoomable)
         for zoom in levels_of(zoomable)
@@ -361,16 +345,11 @@ def render_axis(figure: Figure, zoomable: bool) -> str:
     )
 
 
-def levels_of(zoomable: bool) -> Sequence[int]:
-    """The zoom levels that a picture holds."""
-    return ZOOM_LEVELS if zoomable else ZOOM_LEVELS[:1]
-
-
 def render_ticks(axis: TimeAxis, zoom: int, top: float) -> str:
     elements = []
     for tick in axis.ticks(zoom):
         elements += [
             text_at(tick.label, tick.x, top + 18, text_anchor="middle"),
-            tag("line", x1=tick.x, x2=tick.x, y1=top, y2=top + 5, stroke=QUIET),
+            vertical_line(tick.x, top, top + 5, stroke=QUIET),
         ]
     return "".join(elements)

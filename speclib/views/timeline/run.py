@@ -51,8 +51,8 @@ class CommittedText(NamedTuple):
 class TimelineRun:
     """One trace to show, and the words for it.
 
-    ``note`` follows the label. ``pieces`` maps token ids to their text, and ``places`` maps
-    devices to where they are.
+    ``note`` follows the label. ``pieces`` maps token ids to their text, and ``places``
+    maps devices to where they are.
     """
 
     label: str
@@ -121,10 +121,10 @@ class TimelineRun:
     def stale_passes(self, device: str) -> set[int]:
         """Ids of ``device``'s finished target passes whose rows were of no use.
 
-        Such a pass was of a text that was not to be: what stands before the drafts that it
-        tests is not what was committed later. An operation keeps the first tokens of its
-        device's KV cache and adds the tokens that it is fed, so the cache always holds the
-        whole text that the operation reads::
+        Such a pass was of a text that was not to be: what stands before the drafts that
+        it tests is not what was committed later. An operation keeps the first tokens of
+        its device's KV cache and adds the tokens that it is fed, so the cache always
+        holds the whole text that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
                         ^ prompt_length                 ^ all but the last event.last
@@ -177,15 +177,15 @@ class TimelineRun:
 def first_drafted_position(event: Event) -> int:
     """Position in the text of the first token that ``event`` drafted.
 
-    A proposal was fed its prefix and all of its own tokens but the last. Several sequences,
-    or a tree, tell themselves how many of their own tokens they were fed.
+    A proposal was fed its prefix and all of its own tokens but the last. Several
+    sequences, or a tree, tell themselves how many of their own tokens they were fed.
     """
     drafted_and_fed = len(event.tokens) - 1 if event.op == "propose" else event.last
     return event.kept + event.fed - drafted_and_fed
 
 
 def chosen_sequence(event: Event) -> int | None:
-    """Which of several drafted sequences begins with the target's own token, if one does."""
+    """Which drafted sequence begins with the target's own token, if one does."""
     sequence_length = len(event.drafts[0])
     first_outcomes = event.outcome[::sequence_length]
     if "accepted" not in first_outcomes:
@@ -199,8 +199,8 @@ def timeline_run(
     """What a timeline shows of ``item``.
 
     ``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``.
-    ``label``: in place of the method's name and settings. Raises SpeclibError for anything
-    else.
+    ``label``: in place of the method's name and settings. Raises SpeclibError for
+    anything else.
     """
     trace = getattr(item, "trace", item)
     if not isinstance(trace, Trace):

@@ -1,7 +1,7 @@
 """What a timeline is made of: the time axis, and the boxes, lines and words along it.
 
-Positions are pixels along the time axis, from its left end. Knows no markup, no notebook,
-and nothing of what is stacked above or below.
+Positions are pixels along the time axis, from its left end. Knows no markup, no
+notebook, and nothing of what is stacked above or below.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 class Box(NamedTuple):
     """A rectangle in a lane: an operation, a part of one, or a wait.
 
-    ``kind``: accepted, rejected, wasted, dropped, score, unused, idle or lost; it decides
-    the colour. ``label`` is written on it, ``tip`` appears under the pointer. A lane can be
-    divided into ``rows``, one above the other; the box then stands in ``row``, from 0.
+    ``kind``: accepted, rejected, wasted, dropped, score, unused, idle or lost; it
+    decides the colour. ``label`` is written on it, ``tip`` appears under the pointer. A
+    lane can be divided into ``rows``, one above the other; the box then stands in
+    ``row``, from 0.
     """
 
     kind: str
@@ -73,13 +74,15 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """The time axis that all runs share: ``span`` seconds of a picture ``width`` pixels wide.
+    """The time axis that all runs share.
+
+    ``width``: pixels of the whole picture. ``span``: seconds that the axis shows.
 
     ::
 
-        |<------------------------- width ------------------------->|
-        | PAD | GUTTER |<-------------- plot -------------->| SIDE | PAD |
-              | names  |  0             seconds        span | facts|
+        |<------------------------- width -------------------------->|
+        | PAD | GUTTER |<------------ plot ------------>| SIDE | PAD |
+              | names    0          seconds         span  facts |
     """
 
     width: float
@@ -104,7 +107,7 @@ class TimeAxis:
         return duration(seconds, self.unit)
 
     def ticks(self, zoom: int) -> list[Tick]:
-        """Round times, at least ``TICK_DISTANCE`` pixels apart when zoomed in by ``zoom``."""
+        """Round times, at least ``TICK_DISTANCE`` apart at this zoom level."""
         total = self.span * self.unit.per_second
         least_step = total * TICK_DISTANCE / self.plot / zoom
         step = round_up_to_1_2_5(least_step)

@@ -1,4 +1,4 @@
-"""The timeline as something to look at: a widget in notebooks, a picture everywhere else.
+"""The timeline as a widget in notebooks, and as a picture everywhere else.
 
 The picture itself is made by ``layout`` and ``render``.
 """
@@ -41,9 +41,10 @@ mount(document.getElementById("timeline"));
 class Timeline(NotebookView, anywidget.AnyWidget):
     """What every device did and when, for one or more runs on one time axis.
 
-    ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result, in
-    place of the method's name. ``until``: seconds of the axis, to look at the beginning.
-    ``width``: pixels. ``places``: device -> where it is, to stand under its name.
+    ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result,
+    in place of the method's name. ``until``: seconds of the axis, to look at the
+    beginning. ``width``: pixels. ``places``: device -> where it is, to stand under its
+    name.
     """
 
     _esm = SCRIPT
@@ -65,17 +66,16 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         super().__init__(svg=render_timeline(self._figure, zoomable=True))
 
     def _lay_out(self, results: Sequence[object], labels: Sequence[str] | None) -> None:
-        if labels is None:
-            labels = [None] * len(results)
-        if len(labels) != len(results):
+        if labels is not None and len(labels) != len(results):
             raise SpeclibError(
                 f"labels has {len(labels)} entries for {len(results)} results: "
                 "give one each, or none"
             )
-        self.runs = [
-            timeline_run(result, label, self.places)
-            for result, label in zip(results, labels, strict=True)
-        ]
+
+        self.runs = []
+        for i, result in enumerate(results):
+            label = labels[i] if labels is not None else None
+            self.runs.append(timeline_run(result, label, self.places))
         self._figure = layout(self.runs, self.picture_width, self.until)
 
     def update(self, *results: object, labels: Sequence[str] | None = None) -> None:
@@ -97,7 +97,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         return summary(self.runs, self._figure.axis.unit)
 
     def html(self) -> str:
-        """A page of its own, with zoom and tooltips, that loads nothing from anywhere."""
+        """A page with zoom and tooltips that loads nothing from anywhere."""
         title = "Timeline: " + ", ".join(run.label for run in self.runs)
         return PAGE.format(
             title=escape(title),
@@ -120,7 +120,8 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     def save(self, path: str | Path) -> Path:
         """Writes ``path``, whose ending is the format.
 
-        .svg and .png are still, .html is interactive, .json holds the traces themselves.
+        .svg and .png are still, .html is interactive, .json holds the traces
+        themselves.
         """
         path = Path(path)
         path.write_bytes(self._content(path))

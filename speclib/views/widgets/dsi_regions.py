@@ -28,8 +28,17 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, sd_speed
-from speclib.views.card import card, circle, rectangle
-from speclib.views.svg import INK, PAD, QUIET, coordinate, tag, text_at
+from speclib.views.svg import (
+    INK,
+    PAD,
+    QUIET,
+    card,
+    circle,
+    coordinate,
+    rectangle,
+    tag,
+    text_at,
+)
 
 from .controls import ControlSpec, control, settings_in_words
 from .figures import as_factor

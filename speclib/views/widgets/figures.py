@@ -33,7 +33,7 @@ class RunFigures(NamedTuple):
     expected: str
     over_sd: str
     accepted: str
-    untested_share: str
+    untested: str
     device_time: str
     waiting: str
 
@@ -44,7 +44,7 @@ HEADINGS = RunFigures(
     expected="expected of a long text",
     over_sd="over SD",
     accepted="accepted",
-    untested_share="never tested",
+    untested="never tested",
     device_time="device time per token",
     waiting="waiting",
 )
@@ -78,7 +78,7 @@ def figures_of(
             expected=as_factor(expected),
             over_sd=as_factor(speedup(run, runs, "speculative")),
             accepted=percent(stats.acceptance_rate),
-            untested_share=percent(untested_share(run)),
+            untested=percent(untested_share(run)),
             device_time=as_factor(_device_time_ratio(stats, plain)),
             waiting=idle_shares(run),
         )

@@ -27,15 +27,19 @@ from typing import NamedTuple
 from speclib.errors import SpeclibError
 from speclib.theory.layer_groups import grouped
 from speclib.theory.layer_schedule import Part, lasts, schedule, spans
-from speclib.views.card import (
+from speclib.views.numbers import MILLISECONDS, duration, percent
+from speclib.views.svg import (
+    INK,
+    PAD,
+    QUIET,
     card,
+    hatch_patterns,
     horizontal_line,
     rectangle,
+    text_at,
     unique_name,
     vertical_line,
 )
-from speclib.views.numbers import MILLISECONDS, duration, percent
-from speclib.views.svg import INK, PAD, QUIET, hatch_patterns, text_at
 from speclib.views.text import text_width
 from speclib.views.timeline.shapes import GUTTER, SIDE, TimeAxis
 
