@@ -45,6 +45,11 @@ def coordinate(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def point(x: float, y: float) -> str:
+    """Two coordinates as a path or a transformation takes them."""
+    return f"{coordinate(x)} {coordinate(y)}"
+
+
 def tag(name: str, inner: str = "", **attributes: object) -> str:
     """One element: ``tag("text", "hello", font_size=14)``.
 

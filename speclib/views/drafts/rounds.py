@@ -128,10 +128,11 @@ class SequencesRound(NamedTuple):
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
         own = token_label(self.run.piece(self.committed[-1]))
+        next_word = f"the target's next word is “{own}”"
         if self.chosen_sequence is not None:
-            return f"the target's next word is “{own}”: sequence {self.chosen_sequence + 1} goes on"
+            return f"{next_word}: sequence {self.chosen_sequence + 1} goes on"
         if self.draft.outcome[0] == "rejected":
-            return f"the target's next word is “{own}”: no sequence begins with it"
+            return f"{next_word}: no sequence begins with it"
         if self.passed == len(self.committed):
             return "the text ends before the sequences: nobody looks at them"
         wrong = token_label(self.run.piece(self.window[self.passed]))

@@ -30,8 +30,8 @@ from speclib.views.svg import (
     WRITER_COLOURS,
     card,
     circle,
-    coordinate,
     hatch_patterns,
+    point,
     rectangle,
     tag,
     text_at,
@@ -105,9 +105,9 @@ def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
     """A curve from the end of the text to a bar as long as the chance, and its
     number."""
     middle = y + CELL_HEIGHT / 2
-    start = f"{FORK_X} {coordinate(fork_y)}"
-    bends = f"{FORK_X + 34} {coordinate(fork_y)} {FORK_X + 24} {coordinate(middle)}"
-    end = f"{BARS_LEFT} {coordinate(middle)}"
+    start = point(FORK_X, fork_y)
+    bends = f"{point(FORK_X + 34, fork_y)} {point(FORK_X + 24, middle)}"
+    end = point(BARS_LEFT, middle)
     curve = tag(
         "path", d=f"M{start}C{bends} {end}", fill="none", stroke=QUIET, stroke_width=1.5
     )

@@ -30,6 +30,7 @@ from speclib.views.svg import (
     card,
     circle,
     coordinate,
+    point,
     rectangle,
     tag,
     text_at,
@@ -136,9 +137,10 @@ def edge(
     start_x: float, start_y: float, end: NodeCell, colour: str, thickness: float
 ) -> str:
     """A curve down to the row of the node ``end``, then straight on to it."""
-    y = coordinate(end.middle)
-    bends = f"{coordinate(start_x + 22)} {coordinate(start_y)} {coordinate(start_x + 6)} {y}"
-    path = f"M{coordinate(start_x)} {coordinate(start_y)}C{bends} {coordinate(start_x + 28)} {y}H{coordinate(end.left)}"
+    start = point(start_x, start_y)
+    bends = f"{point(start_x + 22, start_y)} {point(start_x + 6, end.middle)}"
+    row = point(start_x + 28, end.middle)
+    path = f"M{start}C{bends} {row}H{coordinate(end.left)}"
     return tag(
         "path",
         cls="edge",

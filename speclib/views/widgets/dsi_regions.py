@@ -34,7 +34,7 @@ from speclib.views.svg import (
     QUIET,
     card,
     circle,
-    coordinate,
+    point,
     rectangle,
     tag,
     text_at,
@@ -170,12 +170,11 @@ def map_cells(speeds: np.ndarray, left: float) -> str:
         if is_in_band.any():
             paths.append(tag("path", d=path_of_cells(is_in_band), fill=colour))
 
-    x_scale = coordinate(MAP_WIDTH / CELLS)
-    y_scale = coordinate(MAP_HEIGHT / CELLS)
+    scale = point(MAP_WIDTH / CELLS, MAP_HEIGHT / CELLS)
     return tag(
         "g",
         "".join(paths),
-        transform=f"translate({coordinate(left)} {MAP_TOP}) scale({x_scale} {y_scale})",
+        transform=f"translate({point(left, MAP_TOP)}) scale({scale})",
         shape_rendering="crispEdges",
     )
 
@@ -226,7 +225,7 @@ def axes(left: float) -> str:
             title_y,
             text_anchor="middle",
             fill=INK,
-            transform=f"rotate(-90 {coordinate(title_x)} {coordinate(title_y)})",
+            transform=f"rotate(-90 {point(title_x, title_y)})",
         )
     )
     return "".join(parts)

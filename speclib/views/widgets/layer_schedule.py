@@ -157,7 +157,7 @@ def lanes(
     for part in parts:
         y = top + part.device * LANE_STEP
         elements.append(part_bar(part, y, frame))
-        # Either all layers' numbers fit into their parts, or none is shown.
+        # Measured by the highest number, so that all attentions show theirs, or none.
         width = frame.x(part.seconds)
         fits = text_width(str(highest_layer), 12) + 3 <= width
         if part.kind != "gather" and fits:
