@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def _facts(architecture: ZooArchitecture) -> dict[str, object]:
     }
 
 
-def _table(values: dict[str, Any], head: tuple[str, str]) -> str:
+def _table(values: Mapping[str, object], head: tuple[str, str]) -> str:
     """A Markdown table of two columns."""
     rows = [head, ("---", "---"), *values.items()]
     return "\n".join(f"| {left} | {right} |" for left, right in rows)

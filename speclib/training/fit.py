@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import torch
 import torch.nn.functional as F
@@ -122,7 +122,8 @@ def optimizer(model: PreTrainedModel, rate: float) -> torch.optim.AdamW:
 
 def save(model: PreTrainedModel, folder: Path) -> None:
     """Writes the model as bfloat16 safetensors; the model in memory stays as it is."""
-    half = type(model)(model.config).to(torch.bfloat16)
+    half: Any = type(model)(model.config)
+    half.to(torch.bfloat16)
     half.load_state_dict(model.state_dict())
     half.save_pretrained(folder)
     for file in folder.iterdir():
@@ -156,7 +157,8 @@ def fit(
     Returns steps, tokens, minutes, tokens per second and the mean loss of the last
     RECENT_STEPS steps.
     """
-    model.to(plan.device).train()
+    model.to(plan.device)  # type: ignore[arg-type]  # transformers hides its types
+    model.train()
     adam = optimizer(model, plan.rate)
     compute_loss = torch.compile(loss) if plan.compile else loss
     recent_losses: deque[float] = deque(maxlen=RECENT_STEPS)

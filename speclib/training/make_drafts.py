@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
@@ -29,7 +30,8 @@ def make_drafts(options: Options, command: str) -> None:
 
     command: what the user typed, for the cards.
     """
-    writer = bpe.Writer(AutoTokenizer.from_pretrained(MODELS / "target"))
+    tokenizer: Any = AutoTokenizer.from_pretrained(MODELS / "target")
+    writer = bpe.Writer(tokenizer)
 
     @cache  # several drafts may have the same teacher
     def teachers_output(teacher: str) -> list[Document]:
@@ -141,7 +143,9 @@ def check_reached(name: str, steps: int) -> None:
 
 def stored(name: str, device: str) -> PreTrainedModel:
     """A stored model in float32, to be asked only."""
-    model = AutoModelForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        MODELS / name, dtype=torch.float32
+    )
     return model.to(device).eval().requires_grad_(False)
 
 

@@ -52,7 +52,8 @@ def write(
     sampling: dict[str, Any] = {"do_sample": False}
     if temperature:
         sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
-    output = model.generate(
+    generate: Any = model.generate  # torch takes it for a tensor
+    output = generate(
         input_ids=ids,
         attention_mask=(ids != PAD).long(),
         max_new_tokens=new,

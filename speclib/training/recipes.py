@@ -47,7 +47,7 @@ DRAFTS = {
 
 def steps_between_savings() -> int:
     """How often a fit has to save its model so that no snapshot is missed."""
-    steps = []
+    steps: list[int] = []
     for recipe in DRAFTS.values():
         steps += recipe.snapshots.values()
     return gcd(*steps)

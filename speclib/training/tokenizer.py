@@ -22,6 +22,7 @@ from tokenizers import (
 from transformers import PreTrainedTokenizerFast
 
 from speclib.data.training_tasks.tasks import Task
+from speclib.errors import SpeclibError
 
 VOCABULARY = 4096
 PAD = "<|pad|>"
@@ -101,10 +102,19 @@ class Writer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast):
         self.bpe = tokenizer.backend_tokenizer
-        self.bos = self.bpe.token_to_id(BOS)
-        self.eos = self.bpe.token_to_id(EOS)
-        self.user = self.bpe.token_to_id(USER)
-        self.assistant = self.bpe.token_to_id(ASSISTANT)
+        self.bos = self._special_id(BOS)
+        self.eos = self._special_id(EOS)
+        self.user = self._special_id(USER)
+        self.assistant = self._special_id(ASSISTANT)
+
+    def _special_id(self, name: str) -> int:
+        token_id = self.bpe.token_to_id(name)
+        if token_id is None:
+            raise SpeclibError(
+                f"the tokenizer has no token {name}: give the one of zoo/target, or "
+                "train one with `python -m speclib.training target`"
+            )
+        return token_id
 
     def ids(self, text: str) -> list[int]:
         """The ids of a text alone, without any special token."""
