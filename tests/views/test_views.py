@@ -24,7 +24,7 @@ from speclib.views.display import png
 from speclib.views.text import text_width
 from speclib.views.timeline.facts import speedup
 from speclib.views.timeline.run import timeline_run
-from speclib.views.timeline.shapes import GUTTER
+from speclib.views.timeline.shapes import GUTTER, NAME_GAP
 from speclib.views.timeline.widget import timeline
 from speclib.views.widgets.explorer import expected_speedup, explorer
 from speclib.worlds.virtual import Virtual
@@ -333,7 +333,7 @@ def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
     made = dsi(7, c=7, alpha=1.0)
     devices = [lane.device for lane in lanes(timeline(made).picture())]
     assert devices == ["draft", "target", *(f"target-{i}" for i in range(2, 8))]
-    assert max(map(text_width, devices)) <= GUTTER - 8
+    assert max(map(text_width, devices)) <= GUTTER - NAME_GAP
 
 
 def test_a_lost_servers_lane_says_so_from_then_on():
