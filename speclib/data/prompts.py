@@ -301,10 +301,10 @@ def parse_dialogue(row: dict[str, Any]) -> Prompt:
     )
 
 
-def _first_reference(references: Any) -> str | None:
+def _first_reference(references: Any) -> Any:
     """The answer, or the first of a list of them, one per turn; None without one."""
-    if isinstance(references, list) and references:
-        references = references[0]
+    if isinstance(references, list):
+        return references[0] if references else None
     return references if isinstance(references, str) and references else None
 
 
