@@ -11,7 +11,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import find, parameters
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.worlds.devices import named
+from speclib.worlds.devices import device_names
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
@@ -70,7 +70,7 @@ def open_world(
         )
     models = {
         name: pair.build(name.partition("-")[0], dtype, dilated=False)
-        for name in named(servers)
+        for name in device_names(servers)
     }
     opened = Virtual(models, load_latency(name), cancel=cancel or "immediate")
     opened.pair, opened.dtype, opened.datastore = pair, dtype, pair.datastore

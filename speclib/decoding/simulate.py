@@ -7,7 +7,6 @@ independently with probability alpha, and says another of them otherwise. Kind: 
 from __future__ import annotations
 
 from functools import cache
-from heapq import heapify
 from math import inf
 
 from speclib.core.sampling import Coins, Sampler
@@ -17,7 +16,7 @@ from speclib.methods import METHODS, find, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
-from speclib.worlds.devices import DeviceLost, named
+from speclib.worlds.devices import DeviceLost, Future, device_names
 from speclib.worlds.virtual import Virtual
 
 from .auto_settings import MOST, checked, needed, settled
@@ -85,7 +84,7 @@ def simulate(
         name: Toy(alpha, len(vocab), seed, ids, doubt=doubt, fuzzy=fuzzy)
         if name == "draft"
         else Toy(None, len(vocab), seed, ids)
-        for name in named(servers)
+        for name in device_names(servers)
     }
     world = Mortal(models, clock, cancel, lost or {})
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
@@ -167,14 +166,15 @@ class Mortal(Virtual):
                 )
         self._lost = lost
 
-    def _start(self, future) -> None:
-        super()._start(future)
+    def _schedule(
+        self, time: float, future: Future, done: Done, error: Exception | None = None
+    ) -> None:
+        """What would end after its device has died fails at that moment instead."""
         dies = self._lost.get(future.device, inf)
-        at = next(i for i, entry in enumerate(self._heap) if entry[2] is future)
-        end, number, *_ = self._heap[at]
-        if end > dies:
+        if time > dies:
+            time = max(dies, self.now)
+            done = Done(None, 0, 0)
             error = DeviceLost(
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )
-            self._heap[at] = max(dies, self.now), number, future, Done(error, 0, 0)
-            heapify(self._heap)
+        super()._schedule(time, future, done, error)

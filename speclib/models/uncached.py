@@ -10,7 +10,7 @@ from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
-from speclib.operations.draft_tree import one_by_one
+from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
 
 
@@ -77,7 +77,7 @@ class Uncached:
     def level(self, text, parents, new: int, sampler: Sampler) -> np.ndarray:
         """As of HFModel, as if of one pass; greedy rows are ``chances``."""
         with self._aside():
-            rows = one_by_one(self, text, parents, new, sampler)
+            rows = rows_path_by_path(self, text, parents, new, sampler)
         self.prefix.fed[:] = text[: len(text) - len(parents) + stem(parents)]
         self.prefix.count += new
         self.exact = len(self.prefix.fed) if self.sharing == 1 else self.exact

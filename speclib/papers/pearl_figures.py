@@ -131,7 +131,7 @@ def _accepted(trace: Trace) -> tuple[int, ...]:
     tested = [
         o
         for e in trace.operations
-        if e.op == "propose"
+        if e.is_drafting
         for o in e.outcome
         if o != "wasted"
     ]
@@ -247,10 +247,8 @@ def _draw_phases(filled, row: str) -> None:
     ):
         spec = _spec(filled, row, column)
         trace = filled.figure = example(spec)
-        phase = {
-            op: median(e.dur for e in trace.operations if e.op == op)
-            for op in ("propose", "score")
-        }
+        drafting = median(e.dur for e in trace.operations if e.is_drafting)
+        scoring = median(e.dur for e in trace.operations if e.is_scoring)
         filled.add(
             row,
             column,
@@ -258,7 +256,7 @@ def _draw_phases(filled, row: str) -> None:
             table.unit,
             "virtual",
             spec.latency,
-            phase["propose"] / phase["score"],
+            drafting / scoring,
             n=1,
             note=f"gamma {spec.gamma}",
             source=f"data/latency/{spec.latency}.toml",

@@ -11,8 +11,8 @@ from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import branches
-from speclib.worlds.devices import named
+from speclib.trace.rounds import sequence_choices
+from speclib.worlds.devices import device_names
 from speclib.worlds.virtual import Virtual
 
 CANCEL = "immediate"  # what papers mean by "terminate"
@@ -26,7 +26,7 @@ def run(
     traces = (
         trace(method, latency, alpha, request=i, **settings) for i in range(requests)
     )
-    return [(stats(one), branches(one)) for one in traces]
+    return [(stats(one), sequence_choices(one)) for one in traces]
 
 
 def trace(
@@ -108,7 +108,7 @@ def world(
         name: Toy(**same)
         if name.startswith("target")
         else Toy(alpha, **same, doubt=doubt)
-        for name in named(servers)
+        for name in device_names(servers)
     }
     return Virtual(models, latency, cancel=cancel or CANCEL)
 

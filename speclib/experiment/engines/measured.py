@@ -25,7 +25,7 @@ from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 from speclib.progress import Progress
 from speclib.trace.metrics import Stats, astuple, total
-from speclib.trace.rounds import branches
+from speclib.trace.rounds import sequence_choices
 from speclib.worlds.processes import Processes
 
 CODE = (
@@ -70,7 +70,7 @@ class Cell:
             {
                 "stats": astuple(result.stats),
                 "baseline": astuple(plain.stats),
-                "branches": branches(result.trace),
+                "branches": sequence_choices(result.trace),
                 "differs": more["differs"],
                 "gap": more["gap"],
             }

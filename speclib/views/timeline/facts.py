@@ -76,9 +76,9 @@ class Run(NamedTuple):
         """The prompt's tokens: what comes before the first row that a target gave."""
         return min(
             (
-                e.kept + e.fed - e.last
+                e.kept + e.fed - e.candidates
                 for e in self.trace.operations
-                if e.op == "score" and e.tokens
+                if e.is_scoring and e.tokens
             ),
             default=0,
         )
@@ -93,9 +93,9 @@ class Run(NamedTuple):
         for event in sorted(self.trace.operations, key=lambda e: e.ts):
             if event.device == device:
                 cache[event.kept :] = event.tokens
-                before = cache[start : len(cache) - event.last]
+                before = cache[start : len(cache) - event.candidates]
                 if (
-                    event.op == "score"
+                    event.is_scoring
                     and event.tokens
                     and before != said[: len(before)]
                 ):
