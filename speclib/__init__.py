@@ -5,7 +5,7 @@ Importing this is fast and needs no torch; what is heavy is loaded when first us
 
 from importlib import import_module
 
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, unknown_name
 from speclib.methods import METHODS
 
 _LAZY = {
@@ -42,15 +42,15 @@ _LAZY = {
 __all__ = ["METHODS", "SpeclibError", *_LAZY]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
+    """Imports a public name when it is used for the first time."""
     if name not in _LAZY:
-        raise AttributeError(
-            f"module 'speclib' has no attribute {name!r}; it has: {', '.join(__all__)}"
-        )
+        message = f"module 'speclib' has no attribute {name!r}"
+        raise AttributeError(str(unknown_name(message, name, __all__)))
     value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

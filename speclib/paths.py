@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-ROOT = Path(os.environ.get("SPECLIB_HOME", Path(__file__).resolve().parents[1]))
+PACKAGE = Path(__file__).resolve().parent
+
+# SPECLIB_HOME is another copy of the project's files, as tests have it.
+ROOT = Path(os.environ.get("SPECLIB_HOME", PACKAGE.parent))
 DATA = ROOT / "data"
 REPORTS = ROOT / "reports"
 CACHE = ROOT / ".cache"

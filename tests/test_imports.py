@@ -194,7 +194,7 @@ def test_every_public_name_is_there_and_an_unknown_one_lists_them():
     assert {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"} <= set(
         dir(speclib)
     )
-    with pytest.raises(AttributeError, match="'nothing'; it has: METHODS"):
+    with pytest.raises(AttributeError, match="'nothing'; known: METHODS"):
         _ = speclib.nothing
 
 

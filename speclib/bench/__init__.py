@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable
 
 from speclib import paths
-from speclib.experiment.cache import write_atomically
+from speclib.experiment.atomic_files import write_atomically
 
 from . import contention, layered, orchestration, rates, speedups
 from .rows import COLUMNS, FULL, Row, Size

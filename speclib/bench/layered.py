@@ -12,6 +12,7 @@ from typing import NamedTuple
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import SpeclibError
+from speclib.models import factory
 from speclib.worlds.worker import Failure, Rank, pin
 from speclib.worlds.worker_process import Worker
 
@@ -94,7 +95,9 @@ class Drafter:
     """The draft of ``pair`` on its ranks, until its context ends."""
 
     def __init__(self, pair: Pair):
-        self.worker = Worker("drafter", pair, clocked, ranks=pair.ranks("draft"))
+        self.worker = Worker(
+            "drafter", pair, clocked, ranks=factory.ranks(pair, "draft")
+        )
 
     def __enter__(self):
         self._received()  # it is ready
@@ -117,9 +120,9 @@ class Drafter:
 
 def clocked(pair: Pair, rank: Rank | None = None):
     """In a worker: builds the draft; what answers (lp, context, count) with Passes."""
-    places = pair.place.of("draft")
+    places = factory.place(pair).of("draft")
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    model = pair.build("draft", rank=rank)
+    model = factory.build(pair, "draft", rank=rank)
     return model if rank and rank.number else partial(timed, model, Clock(model))
 
 

@@ -10,6 +10,7 @@ from speclib.data.pairs import Pair, load_pair
 from speclib.decoding.decode import decode
 from speclib.decoding.replay import replay
 from speclib.decoding.transformers_baselines import External
+from speclib.models import factory
 from speclib.trace.metrics import stats, total
 from speclib.worlds.processes import Processes
 
@@ -95,7 +96,7 @@ def best_gamma(world, method: str, texts, size: Size) -> int:
 
 def on_all_cores(pair: Pair) -> Pair:
     """The pair with its target on the draft's places too, a thread for each."""
-    place = pair.place
+    place = factory.place(pair)
     everywhere = tuple(dict.fromkeys(place.of("draft") + place.of("target")))
     return pair.model_copy(
         update={

@@ -12,7 +12,9 @@ def require_counts(least: int = 1, **counts: int | None) -> None:
             continue
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if not is_whole:
-            raise BadValue(f"{name} is {value!r}: give a whole number, at least {least}")
+            raise BadValue(
+                f"{name} is {value!r}: give a whole number, at least {least}"
+            )
         if value < least:
             raise BadValue(f"{name} is {value}: give at least {least}")
 

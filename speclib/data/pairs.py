@@ -2,13 +2,12 @@
 
 A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf; ``shape = [layers,
 width, heads, ffn]`` dilates it: the same logits at the compute of a larger architecture.
-``runtime`` says what computes it. Building a model imports torch; describing one does not.
+``runtime`` says what computes it. This describes; ``models.factory`` builds.
 """
 
 from __future__ import annotations
 
 import tomllib
-from functools import cached_property
 from importlib.util import find_spec
 from typing import Literal
 
@@ -19,6 +18,7 @@ from speclib.paths import DATA
 
 from .placement import Place
 
+Role = Literal["draft", "target"]
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
 
@@ -78,9 +78,7 @@ class ModelSpec(BaseModel):
 class Pair(BaseModel):
     """A target and a draft of one vocabulary. ``latency`` names the file for virtual runs."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", ignored_types=(cached_property,)
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid")
     target: ModelSpec
     draft: ModelSpec
     place: Place = Place()
@@ -89,107 +87,9 @@ class Pair(BaseModel):
     name: str = "unnamed"
     about: str = ""
 
-    def build(
-        self,
-        role: Literal["draft", "target"],
-        dtype: str = "auto",
-        dilated: bool = True,
-        packed: bool = True,
-        index: int = 0,
-        rank=None,
-    ):
-        """The model of ``role``'s ``index``-th device; ``dilated=False`` gives the same logits at
-        the cost it was trained at, ``packed=False`` torch's own linear layers. ``dtype``: auto
-        (float32), float32, float64, bfloat16, float16. All three are torch's: in llama.cpp the
-        quantised weights are those of the shape, which it keeps. ``rank``: a worker.Rank, whose
-        part is wanted; None: the whole, in this process."""
-        spec = getattr(self, role)
-        if spec.is_toy:
-            from speclib.models.toy import Toy
-
-            return Toy(
-                spec.alpha if role == "draft" else None,
-                spec.vocab,
-                spec.seed,
-                spec.words,
-                spec.context,
-            )
-        if spec.in_llamacpp:
-            from speclib.models.llamacpp.model import load
-
-            return load(
-                spec,
-                self.place.of(role, index),
-                self.place.threads,
-                self.vocab,
-                self.context,
-            )
-        spec = spec if dilated else spec.model_copy(update={"shape": None})
-        what = dtype, self.place.of(role, index), self.vocab, packed
-        if spec.spread == "layers" or (role, spec.spread) == ("draft", "blocks"):
-            from speclib.models.parallel.layer_parallel import load
-
-            return load(spec, *what, rank)
-        if rank is None:
-            from speclib.models.hf import load
-
-            return load(spec, *what)
-        from speclib.models.parallel.tensor_parallel import load
-
-        return load(spec, *what, rank)
-
-    def ranks(self, role: Literal["draft", "target"], index: int = 0) -> int:
-        """How many processes compute its model together."""
-        alone = getattr(self, role).spread == "blocks"
-        return 1 if alone else len(self.place.of(role, index))
-
-    def runtime(self, role: Literal["draft", "target"]) -> str:
-        """What computes the model of ``role`` here: "toy", "torch", or "llama.cpp Q5_K_M"."""
-        spec = getattr(self, role)
-        if spec.is_toy or not spec.in_llamacpp:
-            return "toy" if spec.is_toy else "torch"
-        if not spec.is_gguf:
-            return f"llama.cpp {spec.quantization}"
-        from speclib.models.llamacpp.gguf import described
-
-        return f"llama.cpp {described(spec.model).quantization}"
-
-    @cached_property
-    def tokenizer(self):
-        """The target's tokenizer, checked against the draft's."""
-        if self.target.is_toy:
-            from speclib.models.toy import ToyTokenizer
-
-            return ToyTokenizer(self.target.vocab)
-        from speclib.models.zoo import shared_tokenizer
-
-        return shared_tokenizer(self.target.model, self.draft.model)
-
-    @property
-    def datastore(self):
-        """What REST looks up: our training text in this pair's tokens. None: a toy's own text."""
-        from .retrieval import training_text
-
-        return None if self.target.is_toy else training_text(self.tokenizer)
-
-    @property
-    def vocab(self) -> int:
-        """Rows both models have: extra rows of a wider head are never sampled."""
-        return self._limits[0]
-
-    @property
-    def context(self) -> int:
-        """The longest text, in tokens, that both models accept."""
-        return self._limits[1]
-
-    @cached_property
-    def _limits(self) -> tuple[int, int]:
-        if self.target.is_toy:
-            return self.target.vocab, self.target.context
-        from speclib.models.zoo import limits
-
-        both = limits(self.target.model), limits(self.draft.model)
-        return min(v for v, _ in both), min(c for _, c in both)
+    def model(self, role: Role) -> ModelSpec:
+        """What describes the model of ``role``."""
+        return self.draft if role == "draft" else self.target
 
 
 def load_pair(name: str) -> Pair:

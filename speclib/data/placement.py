@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, ConfigDict
 
 from speclib.errors import SpeclibError
 
 
 class Place(BaseModel):
-    """Places per role: ``core:N`` (pinned), ``cpu``, ``cuda:N``, or alternatives, of which the
-    first that there is counts: ``cuda:0|core:1``; CPU threads per device.
-    ``servers``: those of target-2, target-3, ...; left out, they take the cores after the target's,
-    and begin again with the first when there are no more."""
+    """The places of each role's devices, and the CPU threads of each device.
+
+    A place is ``core:N`` (a process pinned to it), ``cpu`` or ``cuda:N``; or alternatives, of
+    which the first that a machine has counts: ``cuda:0|core:1``. ``servers`` are the places of
+    target-2, target-3, ...; left out, they take the cores after the target's, and begin again with
+    the first when there are no more.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     draft: tuple[str, ...] = ("cpu",)
@@ -19,30 +24,57 @@ class Place(BaseModel):
     servers: tuple[tuple[str, ...], ...] = ()
     threads: int = 1
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether some place depends on how many GPUs a machine has."""
+        for places in (self.draft, self.target, *self.servers):
+            if any("|" in place for place in places):
+                return True
+        return False
+
+    def on_machine_with(self, gpus: int) -> Place:
+        """The same without alternatives, for a machine that has ``gpus`` GPUs."""
+        return Place(
+            draft=_first_available(self.draft, gpus),
+            target=_first_available(self.target, gpus),
+            servers=tuple(_first_available(places, gpus) for places in self.servers),
+            threads=self.threads,
+        )
+
     def of(self, role: str, index: int = 0) -> tuple[str, ...]:
-        """The places of the ``index``-th device of ``role``."""
-        if role == "draft" or index == 0:
-            return tuple(map(_there, getattr(self, role)))
+        """The places of the ``index``-th device of ``role``, alternatives as they are written."""
+        if role == "draft":
+            return self.draft
+        if index == 0:
+            return self.target
         if index <= len(self.servers):
-            return tuple(map(_there, self.servers[index - 1]))
-        first = self.of("target")
-        if any(p.startswith("cuda") for p in first):
+            return self.servers[index - 1]
+        return self._after_the_targets(index)
+
+    def _after_the_targets(self, index: int) -> tuple[str, ...]:
+        """Where the ``index``-th target goes that ``servers`` does not name."""
+        if any(place.startswith("cuda") for place in self.target):
             raise SpeclibError(
                 f"target-{index + 1} has no place: place.servers names "
-                f"{len(self.servers)} besides the target's {first}; give "
+                f"{len(self.servers)} besides the target's {self.target}; give "
                 'each further target GPUs of its own, [["cuda:2"], ...]'
             )
-        cores = [int(p.removeprefix("core:")) for p in first if p.startswith("core:")]
-        return tuple(f"core:{c + index * len(cores)}" for c in cores) or first
+        cores = [place for place in self.target if place.startswith("core:")]
+        if not cores:
+            return self.target
+        numbers = [int(core.removeprefix("core:")) for core in cores]
+        return tuple(f"core:{number + index * len(cores)}" for number in numbers)
 
 
-def _there(place: str) -> str:
-    """The first alternative of ``place`` that this machine has; nobody asks for the last."""
-    *others, last = place.split("|")
-    return next((p for p in others if not p.startswith("cuda") or _has(p)), last)
+def _first_available(places: Iterable[str], gpus: int) -> tuple[str, ...]:
+    """Of each place's alternatives, the first on a machine with ``gpus`` GPUs."""
+    return tuple(_choose(place.split("|"), gpus) for place in places)
 
 
-def _has(gpu: str) -> bool:
-    from speclib.models.gpus import count
-
-    return int(gpu.removeprefix("cuda:")) < count()
+def _choose(alternatives: list[str], gpus: int) -> str:
+    """The first alternative that is no GPU or a GPU that is there; else the last."""
+    *others, last = alternatives
+    for place in others:
+        if not place.startswith("cuda") or int(place.removeprefix("cuda:")) < gpus:
+            return place
+    return last

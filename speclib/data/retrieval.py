@@ -82,7 +82,7 @@ def training_text(tokenizer, tasks: int = 2000) -> Datastore:
     are, in the target's very words: it finds more here than a large model's text finds anywhere."""
 
     def documents():
-        from speclib.training import corpus
+        from .training_tasks import corpus  # reads data/corpus when it is imported
 
         yield from (
             document(tokenizer, task) for task in islice(corpus.tasks(1), tasks)

@@ -9,6 +9,7 @@ from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import SpeclibError
 from speclib.methods import find, parameters
+from speclib.models import factory
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.devices import device_names
@@ -69,11 +70,11 @@ def open_world(
             emulate=emulate,
         )
     models = {
-        name: pair.build(name.partition("-")[0], dtype, dilated=False)
+        name: factory.build(pair, name.partition("-")[0], dtype, dilated=False)
         for name in device_names(servers)
     }
     opened = Virtual(models, load_latency(name), cancel=cancel or "immediate")
-    opened.pair, opened.dtype, opened.datastore = pair, dtype, pair.datastore
+    opened.pair, opened.dtype, opened.datastore = pair, dtype, factory.datastore(pair)
     return opened
 
 
@@ -122,8 +123,9 @@ def decode(
                 f"{here.cancel_policy!r}: open it with the other, or leave it out"
             )
         settings = settled(method, parameters(method), given, here)
+        tokenizer = factory.tokenizer(here.pair)
         ids = encode(prompt, here.pair, max_new_tokens)
-        eos = frozenset() if ignore_eos else end_tokens(here.pair.tokenizer)
+        eos = frozenset() if ignore_eos else end_tokens(tokenizer)
         here.begin(
             ids,
             sampler=sampler,
@@ -142,8 +144,8 @@ def decode(
         if not opened:
             here.close()
     tokens = here.text[len(ids) :]
-    text = here.pair.tokenizer.decode(list(tokens), skip_special_tokens=True)
-    return Result(text, tokens, stats(trace), trace, pieces(trace, here.pair.tokenizer))
+    text = tokenizer.decode(list(tokens), skip_special_tokens=True)
+    return Result(text, tokens, stats(trace), trace, pieces(trace, tokenizer))
 
 
 def _opened(
@@ -176,7 +178,7 @@ def _pair(pair: Pair | str | None) -> Pair:
 
 def encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
     """Prompt to ids; str as it is, messages through the tokenizer's chat template."""
-    tokenizer = pair.tokenizer
+    tokenizer, context = factory.tokenizer(pair), factory.context(pair)
     if isinstance(prompt, str):
         ids = tokenizer.encode(prompt)
     elif not tokenizer.chat_template:
@@ -191,10 +193,10 @@ def encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
         raise SpeclibError(
             f"the prompt {prompt!r} is empty: give at least one token of text"
         )
-    if len(ids) + max_new_tokens > pair.context:
+    if len(ids) + max_new_tokens > context:
         raise SpeclibError(
             f"the prompt has {len(ids)} tokens; with max_new_tokens="
-            f"{max_new_tokens} it exceeds the {pair.context} tokens that pair "
+            f"{max_new_tokens} it exceeds the {context} tokens that pair "
             f"{pair.name!r} can hold: shorten either"
         )
     return tuple(ids)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
+from speclib.models import factory
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
@@ -95,10 +96,10 @@ class External:
             raise SpeclibError(
                 f"peer {name!r} needs real models; pair {pair.name!r} is a toy"
             )
-        if EXTERNAL[name].drafts and pair.runtime("draft") != "torch":
+        if EXTERNAL[name].drafts and factory.runtime(pair, "draft") != "torch":
             raise SpeclibError(
                 f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
-                f"{pair.runtime('draft')}: give its twin, as embedded/duo-torch"
+                f"{factory.runtime(pair, 'draft')}: give its twin, as embedded/duo-torch"
             )
         self.name, self.pair, self.timeout, self.start_timeout = (
             name,
@@ -111,7 +112,7 @@ class External:
             threads or pair.place.threads,
             packed,
             EXTERNAL[name].drafts,
-            end_tokens(pair.tokenizer),
+            end_tokens(factory.tokenizer(pair)),
             known | settings,
         )
         self._worker: Worker | None = None
@@ -131,7 +132,9 @@ class External:
         with contextlib.suppress(ConnectionError):  # noticed when its answer is awaited
             self._worker.pipe.send((ids, max_new_tokens))
         tokens, stats = self._receive("failed on", self.timeout)
-        text = self.pair.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        text = factory.tokenizer(self.pair).decode(
+            list(tokens), skip_special_tokens=True
+        )
         return Answer(text, tokens, stats)
 
     def _receive(self, what: str, *patience):
@@ -176,11 +179,11 @@ def generate(
     settings: dict,
 ):
     """In the worker: builds the models; what answers (prompt's ids, limit)."""
-    pin(pair.place.of("target") if threads == 1 else (), threads)
+    pin(factory.place(pair).of("target") if threads == 1 else (), threads)
     from speclib.models.transformers_generate import Transformers
 
     target, *draft = (
-        pair.build(role, dtype, packed=packed)
+        factory.build(pair, role, dtype, packed=packed)
         for role in (("target", "draft") if drafts else ("target",))
     )
     peer = Transformers(target, draft[0] if draft else None, eos, settings)

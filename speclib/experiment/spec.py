@@ -179,9 +179,9 @@ class Spec(BaseModel):
 
 
 @dataclass
-class Run:
+class CellResult:
     """What came of a spec. ``stats[i]``, ``baseline[i]`` (plain decoding of the same run) and
-    ``branches[i]`` (see rounds) are of request i. ``gamma``: the window used; ``c``: target over
+    ``sequence_choices[i]`` (see rounds) are of request i. ``gamma``: the window used; ``c``: target over
     draft time, as this world has it. ``facts``: more to know of it (windows searched, settings
     chosen, contention, load, overruns). ``trace``: the first request's, as JSON, but of virtual
     runs; measured, with the ``pieces`` of text its tokens stand for."""
@@ -197,5 +197,5 @@ class Run:
     facts: dict = field(default_factory=dict)
     trace: str | None = None
     pieces: dict[int, str] = field(default_factory=dict)
-    branches: list[list] = field(default_factory=list)
+    sequence_choices: list[list] = field(default_factory=list)
     cached: bool = False

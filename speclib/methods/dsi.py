@@ -59,9 +59,7 @@ class Speculation:
     and wait here until that text is committed.
     """
 
-    def __init__(
-        self, world: World, lookahead: int, servers: int | None, test: str
-    ):
+    def __init__(self, world: World, lookahead: int, servers: int | None, test: str):
         self.world = world
         self.lookahead = lookahead
         self.test = TESTS[test]

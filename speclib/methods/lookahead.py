@@ -25,9 +25,7 @@ from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
 
-def lookahead(
-    world: World, window: int = 7, ngram: int = 5, guesses: int = 7
-) -> None:
+def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
     """Writes ahead in a ``window``, and tests n-grams that it wrote before.
 
     The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of a
@@ -62,9 +60,7 @@ def lookahead(
             tokens += ahead.tokens
             parents += ahead.parents(first=len(candidates.drafted))
             looked = ahead.lowest
-        rows = world.wait(
-            world.target.score_tree(world.text, tokens, parents, looked)
-        )
+        rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
         world.commit(match_tree(world, candidates, rows).tokens)
 
         if has_room:

@@ -7,9 +7,7 @@ from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
 
-def tree(
-    world: World, gamma: int, width: int = 8, budget: int | None = None
-) -> None:
+def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) -> None:
     """Drafts a tree of candidates, scores it in one target pass, and follows it.
 
     The draft makes a tree of ``gamma`` levels, one pass each, with at most ``width``

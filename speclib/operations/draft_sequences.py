@@ -197,9 +197,7 @@ class DraftSequences(Operation):
         sequences, numbers = raw
         tokens = tuple(chain.from_iterable(sequences))
         drafts = iter(make_drafts(tokens, None))
-        value = tuple(
-            tuple(islice(drafts, len(sequence))) for sequence in sequences
-        )
+        value = tuple(tuple(islice(drafts, len(sequence))) for sequence in sequences)
 
         payload = DraftedSequences(
             count=len(sequences),

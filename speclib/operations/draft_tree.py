@@ -78,9 +78,7 @@ class DraftedTree(DraftPayload):
                 drafted_tip(token, outcome, words),
                 f"level {level + 1} of {levels}",
             )
-            cells.append(
-                Cell(outcome, start, share, words.label(token), tip, 0, rows)
-            )
+            cells.append(Cell(outcome, start, share, words.label(token), tip, 0, rows))
 
             others = [event.tokens[node] for node in nodes if node != leading]
             if others:

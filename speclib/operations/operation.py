@@ -158,9 +158,7 @@ class Finished(NamedTuple):
 class MakeDrafts(Protocol):
     """Turns token ids and their q rows into Drafted tokens; no rows: certain of each."""
 
-    def __call__(
-        self, tokens: Tokens, rows: Rows | None
-    ) -> tuple[Drafted, ...]: ...
+    def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
 
 
 class Recording(Protocol):

@@ -12,8 +12,9 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from speclib.data.latency import load_latency
-from speclib.experiment import cache
-from speclib.experiment.latency_acceptance_grid import Row, kept, mean_times
+from speclib.experiment import cache, cache_keys
+from speclib.experiment.cells.grid_row import GridRow
+from speclib.experiment.engines.latency_acceptance_grid import mean_times
 from speclib.theory.dsi_accounting import (
     LISTING,
     SIMULATOR,
@@ -74,10 +75,10 @@ def _heatmaps(filled) -> None:
 
 def _kept(**given) -> Heatmaps:
     """``heatmaps``, once."""
-    key = cache.digest(
-        sorted(given.items()), cache.code(("speclib.theory.dsi_heatmaps",))
+    key = cache_keys.digest(
+        sorted(given.items()), cache_keys.hash_of_code(("speclib.theory.dsi_heatmaps",))
     )
-    si, dsi = kept(
+    si, dsi = cache.load_or_compute(
         key, lambda: [times.tolist() for times in astuple(heatmaps(**given))[2:4]]
     )
     return Heatmaps(SHARES, ALPHAS, np.array(si), np.array(dsi), float(given["tokens"]))
@@ -99,7 +100,7 @@ def _code(filled, rules: Heatmaps, ahead: int) -> Maps:
     requests = max(2, filled.profile.virtual_tokens // PER_REQUEST)
     times, drafts = mean_times(
         [
-            Row(
+            GridRow(
                 "dsi",
                 float(share),
                 tuple(map(float, CODE_ALPHAS)),

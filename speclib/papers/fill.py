@@ -17,7 +17,7 @@ import pandas as pd
 from speclib.data.pairs import load_pair
 from speclib.experiment import machine
 from speclib.experiment.run_cells import CellsFailed, run_all
-from speclib.experiment.spec import Profile, Run, Spec
+from speclib.experiment.spec import CellResult, Profile, Spec
 from speclib.methods import parameters, takes_gamma
 from speclib.progress import Progress
 
@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
 @dataclass
 class Filled:
     """A table with everything known of it. ``values``: kind -> (row, column) -> number;
-    ``runs``: (row, column, kind) -> Run; ``samples``: the same -> bootstrap resamples, comparable
+    ``runs``: (row, column, kind) -> CellResult; ``samples``: the same -> bootstrap resamples, comparable
     one by one; ``figure``: an items.Replay (table-9, figure-3), items.Series (figure-2b) or Trace
     (figure-2a); ``errors``: why by name of the cell that failed."""
 
@@ -71,7 +71,7 @@ class Filled:
     rows: list[LedgerRow] = field(default_factory=list)
     claims: list[ClaimRow] = field(default_factory=list)
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
-    runs: dict[tuple[str, str, str], Run] = field(default_factory=dict)
+    runs: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
     samples: dict[tuple[str, str, str], np.ndarray | None] = field(default_factory=dict)
     figure: object = None
     errors: dict[str, str] = field(default_factory=dict)
@@ -290,7 +290,7 @@ def fill_all(
             {},
         )
     except CellsFailed as failure:
-        runs, errors = failure.runs, failure.errors
+        runs, errors = failure.results, failure.errors
     filled = {item: Filled(table, profile) for item, table in chosen.items()}
     for item, one in filled.items():
         assemble(one, cells[item], runs, errors, kinds)

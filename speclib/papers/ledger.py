@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from speclib.errors import SpeclibError
-from speclib.experiment.cache import write_atomically
+from speclib.experiment.atomic_files import write_atomically
 
 KEY = 8  # the first so many columns tell rows apart
 

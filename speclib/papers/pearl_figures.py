@@ -15,9 +15,8 @@ import numpy as np
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.experiment.cells import virtual as virtual_cells
-from speclib.experiment.cells.measured import agreements
-from speclib.experiment.engines.virtual import example
-from speclib.experiment.engines.virtual import run as virtual_run
+from speclib.experiment.cells.outputs import find_agreements
+from speclib.experiment.engines.virtual import example_trace, run_cell
 from speclib.experiment.spec import Spec
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Scripted
@@ -129,11 +128,7 @@ def _lines(steps: tuple[Step, ...], ids: dict[str, int], gamma: int):
 def _accepted(trace: Trace) -> tuple[int, ...]:
     """Drafts accepted per commit: tested drafts and committed tokens pair off one to one."""
     tested = [
-        o
-        for e in trace.operations
-        if e.is_drafting
-        for o in e.outcome
-        if o != "wasted"
+        o for e in trace.operations if e.is_drafting for o in e.outcome if o != "wasted"
     ]
     counts, at = [], 0
     for commit in trace.commits:
@@ -195,12 +190,15 @@ def best_lengths(
 
 def virtual_lengths(spec: Spec) -> Series:
     """``best_lengths`` of a virtual run."""
-    gamma, tokens = virtual_run(spec).gamma, spec.tokens
-    world = virtual_cells.world(load_latency(spec.latency), spec.alpha, tokens=tokens)
+    gamma, tokens = run_cell(spec).gamma, spec.tokens
+    cell = virtual_cells.ToyCell(
+        METHODS[spec.method], load_latency(spec.latency), spec.alpha, tokens
+    )
+    world = virtual_cells.open_world(cell)
     world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=tokens)
     METHODS[spec.method](world, gamma=gamma)
     committed, commits = world.text[1:], world.end().commits
-    return best_lengths(agreements(world, (BOS,), committed), commits, gamma)
+    return best_lengths(find_agreements(world, (BOS,), committed), commits, gamma)
 
 
 def _draw_lengths(filled, _row: str) -> None:
@@ -246,7 +244,7 @@ def _draw_phases(filled, row: str) -> None:
         c for c in table.column_labels if "latency" in table.setting(row, c)
     ):
         spec = _spec(filled, row, column)
-        trace = filled.figure = example(spec)
+        trace = filled.figure = example_trace(spec)
         drafting = median(e.dur for e in trace.operations if e.is_drafting)
         scoring = median(e.dur for e in trace.operations if e.is_scoring)
         filled.add(

@@ -7,8 +7,9 @@ from statistics import fmean
 
 from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
-from speclib.experiment.run_cells import example
-from speclib.experiment.spec import Run, Spec
+from speclib.experiment.run_cells import example_trace
+from speclib.experiment.spec import CellResult, Spec
+from speclib.models import factory
 
 from . import claims
 from . import easyspec_layers as inside
@@ -23,7 +24,7 @@ OVERRUNS = 0.01  # of an emulated cell's operations may outlast their latency
 def assemble(
     filled,
     cells,
-    runs: dict[Spec, Run],
+    runs: dict[Spec, CellResult],
     errors: dict[Spec, Exception],
     kinds: Iterable[str],
 ) -> None:
@@ -121,7 +122,7 @@ def _errata(table: Table, row: str, column: str, beside: bool) -> str:
 
 
 # -- runs ----------------------------------------------------------------------------------------
-def _cell(filled, cell, run: Run) -> None:
+def _cell(filled, cell, run: CellResult) -> None:
     value = quantities.value(cell.stat, run, cell.tokens)
     printed = filled.table.printed(cell.row, cell.column)
     place = cell.row, cell.column, cell.kind
@@ -179,20 +180,20 @@ def _cell(filled, cell, run: Run) -> None:
         )
 
 
-def _lengths(filled, cell, run: Run) -> None:
+def _lengths(filled, cell, run: CellResult) -> None:
     """A figure's curve, of the run's first request."""
     items.add_lengths(
         filled,
         cell.column,
         cell.kind,
         _setup(cell.spec, run),
-        items.best_lengths(run.facts["agree"], example(run).commits, run.gamma),
+        items.best_lengths(run.facts["agree"], example_trace(run).commits, run.gamma),
         f"{cell.kind} {run.created}",
         _note(cell, run),
     )
 
 
-def _note(cell, run: Run) -> str:
+def _note(cell, run: CellResult) -> str:
     parts = [cell.calibrates] if cell.calibrates else []
     if cell.kind != "measured" and cell.spec.method != "autoregressive":
         parts.append(f"alpha {cell.spec.alpha:g}")
@@ -235,7 +236,7 @@ def _note(cell, run: Run) -> str:
     return "; ".join(parts)
 
 
-def _setup(spec: Spec, run: Run | None) -> str:
+def _setup(spec: Spec, run: CellResult | None) -> str:
     if spec.kind == "virtual":
         return spec.latency
     from speclib.experiment import machine
@@ -244,7 +245,7 @@ def _setup(spec: Spec, run: Run | None) -> str:
     if spec.kind == "emulated":
         return f"{spec.latency}@{here}"
     pair, dtype = load_pair(spec.pair), DTYPES.get(spec.dtype, spec.dtype)
-    draft = run.facts["draft"] if run else pair.runtime("draft")
+    draft = run.facts["draft"] if run else factory.runtime(pair, "draft")
     runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
     return f"{spec.pair}@{here}/{dtype}{runtime}/{pair.place.threads}"
 

@@ -96,9 +96,9 @@ def accounted(stat: str, accounting: str) -> str:
 
 
 def value(name: str, run, tokens: int = 0) -> float:
-    """The statistic of a Run over all its requests; ``tokens``: what counts are scaled to."""
+    """The statistic of a CellResult over all its requests; ``tokens``: what counts are scaled to."""
     if name in SHARES:
-        return SHARES[name](sum(map(counts, run.branches)))
+        return SHARES[name](sum(map(counts, run.sequence_choices)))
     if name in SPREADS:
         n = len(run.stats)
         return SPREADS[name](_speeds(run), np.ones(n, int)) if n > 1 else float("nan")
@@ -119,7 +119,7 @@ def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
         return None
     times = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     if name in SHARES:
-        sums = np.tensordot(times, np.array(list(map(counts, run.branches))), 1)
+        sums = np.tensordot(times, np.array(list(map(counts, run.sequence_choices))), 1)
         found = np.array(list(map(SHARES[name], sums)))
     elif name in SPREADS:
         found = np.array([SPREADS[name](_speeds(run), drawn) for drawn in times])

@@ -124,7 +124,7 @@ def of_another_machine(row: LedgerRow) -> bool:
 def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
     """What a timeline shows of each run in ``column``, by label: its first request's trace and
     the text of its tokens. The measured ones, where there are any; else virtual, else emulated."""
-    from speclib.experiment.engines.virtual import example
+    from speclib.experiment.engines.virtual import example_trace
 
     found = {
         (row, kind): run for (row, at, kind), run in filled.runs.items() if at == column
@@ -141,7 +141,7 @@ def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
     shown = {}
     for (row, kind), run in found.items():
         if kind == best:
-            trace = Trace.from_json(run.trace) if run.trace else example(run.spec)
+            trace = Trace.from_json(run.trace) if run.trace else example_trace(run.spec)
             label = row if run.gamma is None else f"{row}, γ = {run.gamma}"
             shown[label] = SimpleNamespace(trace=trace, pieces=run.pieces)
     return shown

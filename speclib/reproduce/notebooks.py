@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from speclib.errors import SpeclibError
-from speclib.experiment.cache import write_atomically
+from speclib.experiment.atomic_files import write_atomically
 
 KERNEL = "python3"
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from speclib import paths
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import machine
+from speclib.experiment.atomic_files import write_atomically
 from speclib.papers.ledger import (
     ClaimRow,
     LedgerRow,
@@ -46,7 +47,7 @@ def tables(book: Book) -> None:
     write_claims(
         paths.REPORTS / "claims.csv", sorted(others + claims, key=lambda r: r.paper)
     )
-    cache.write_atomically(
+    write_atomically(
         paths.REPORTS / f"{key}.md", paper_md(book.paper, book.filled, book.others)
     )
 
@@ -98,9 +99,9 @@ def page(book: Book, executed: Path) -> None:
 
     from speclib.views.pages import notebook_page
 
-    cache.write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
+    write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
     html = notebook_page(executed.read_text("utf-8"), book.paper.title)
-    cache.write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
+    write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
 
 def index(book: Book) -> None:
@@ -109,11 +110,11 @@ def index(book: Book) -> None:
 
     folder = paths.CACHE / "reports"
     entry = summary(book.paper, book.filled, book.profile.name) | {"made": made()}
-    cache.write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))
+    write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))
     entries = [
         json.loads(p.read_text("utf-8")) for p in sorted(folder.glob("*.summary.json"))
     ]
-    cache.write_atomically(paths.REPORTS / "index.html", index_page(entries, facts()))
+    write_atomically(paths.REPORTS / "index.html", index_page(entries, facts()))
 
 
 def made() -> str:

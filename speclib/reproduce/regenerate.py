@@ -16,7 +16,8 @@ from pathlib import Path
 
 from speclib import paths
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment.atomic_files import remove_leftovers, write_atomically
 
 SOURCES = ("*.py", "*.js", "*.css")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
@@ -49,7 +50,7 @@ def reproduce(
     """Regenerates ``reports/`` for all papers, or ``only`` some. Raises SpeclibError for an
     unknown paper; cells that fail are in the outcome, and everything else is written."""
     chosen, outcome = list(only) or known(), Outcome()
-    cache.sweep(paths.REPORTS, paths.CACHE / "reports", cache.folder())
+    remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
     for key in chosen:
         if key not in known():
             raise SpeclibError(
@@ -127,7 +128,7 @@ def notebook(key: str) -> Path:
 # -- what is up to date --------------------------------------------------------------------------
 def fingerprint(key: str, quick: bool, measured: bool) -> str:
     """A hash of all that the reports of a paper depend on, this machine included."""
-    data, package = paths.DATA, cache.PACKAGE
+    data, package = paths.DATA, cache_keys.PACKAGE
     files = [f for pattern in SOURCES for f in sorted(package.rglob(pattern))]
     files += [
         f
@@ -136,14 +137,14 @@ def fingerprint(key: str, quick: bool, measured: bool) -> str:
         if f.is_file()
     ]
     files += [data / "models" / "SHA256SUMS", notebook(key)]
-    return cache.digest(
+    return cache_keys.digest(
         key,
         quick,
         measured,
         machine.environment(),
         [_version(t) for t in TOOLS],
         *(f.name for f in files),
-        cache.data(*files),
+        cache_keys.hash_of_files(*files),
     )
 
 
@@ -183,12 +184,14 @@ def is_current(key: str, asked: str) -> bool:
 
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:
-    return {f.name: cache.data(f) if f.is_file() else "missing" for f in files}
+    return {
+        f.name: cache_keys.hash_of_files(f) if f.is_file() else "missing" for f in files
+    }
 
 
 def _stamp(key: str, asked: str) -> None:
     text = json.dumps({"inputs": asked, "outputs": _digests(outputs(key))})
-    cache.write_atomically(_stamp_file(key), text)
+    write_atomically(_stamp_file(key), text)
 
 
 def _restamp(key: str) -> None:
@@ -196,4 +199,4 @@ def _restamp(key: str) -> None:
     stamp = _read_stamp(key)
     if stamp:
         stamp["outputs"] |= _digests(paths.REPORTS / name for name in SHARED)
-        cache.write_atomically(_stamp_file(key), json.dumps(stamp))
+        write_atomically(_stamp_file(key), json.dumps(stamp))

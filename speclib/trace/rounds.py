@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from speclib.operations.draft_sequences import DraftedSequences
+from speclib.operations.draft_tree import DraftedTree
 
 from .events import COMMIT, CONTROLLER, Event, Trace
 
@@ -157,7 +158,25 @@ def _first_outcomes(event: Event) -> tuple[str, ...]:
     return event.outcome[:: len(event.sequences[0])]
 
 
-# -- several sequences -----------------------------------------------------------------
+# -- several sequences, and trees ------------------------------------------------------
+def sequence_draftings(trace: Trace) -> list[Event]:
+    """The draftings of several sequences from which anything came."""
+    return [
+        event
+        for event in trace.operations
+        if isinstance(event.payload, DraftedSequences) and event.tokens
+    ]
+
+
+def tree_draftings(trace: Trace) -> list[Event]:
+    """The draftings of a tree from which anything came."""
+    return [
+        event
+        for event in trace.operations
+        if isinstance(event.payload, DraftedTree) and event.tokens
+    ]
+
+
 def sequence_choices(trace: Trace) -> list[tuple[int, int | None]]:
     """How several drafted sequences fared, per drafting that could have had them.
 
@@ -167,9 +186,10 @@ def sequence_choices(trace: Trace) -> list[tuple[int, int | None]]:
     output ended.
     """
     choices: list[tuple[int, int | None]] = []
-    for event in trace.operations:
+    for event in sequence_draftings(trace):
         payload = event.payload
-        if isinstance(payload, DraftedSequences) and len(event.tokens) > 1:
+        assert isinstance(payload, DraftedSequences)
+        if len(event.tokens) > 1:
             chosen = payload.chosen(event)
             if chosen is None and "rejected" in payload.first_outcomes(event):
                 chosen = -1

@@ -19,9 +19,10 @@ from math import gcd
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
+from speclib.data.training_tasks import code, corpus
 from speclib.errors import SpeclibError
 
-from . import cards, code, corpus, distil, export, fit, measure, rows
+from . import cards, distil, export, fit, measure, rows
 from . import tokenizer as bpe
 from .folders import MODELS
 

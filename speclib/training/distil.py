@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from transformers import PreTrainedModel
 
-from . import corpus, measure
+from speclib.data.training_tasks import corpus
+
+from . import measure
 from .fit import logits
 from .tokenizer import PROMPT_WEIGHT, Writer
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 
-from . import corpus
+from speclib.data.training_tasks import corpus
+from speclib.data.training_tasks.tasks import Task
+
 from .folders import PROMPTS
-from .tasks import Task
 
 MT_BENCH = (
     "writing",

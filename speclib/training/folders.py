@@ -3,6 +3,5 @@
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-CORPUS = DATA / "corpus"
 PROMPTS = DATA / "prompts"
 MODELS = DATA / "models"

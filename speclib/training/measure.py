@@ -10,7 +10,8 @@ from __future__ import annotations
 import torch
 from transformers import PreTrainedModel
 
-from . import corpus
+from speclib.data.training_tasks import corpus
+
 from .tokenizer import SPECIAL, Writer
 
 EOS, PAD = SPECIAL.index("<|eos|>"), SPECIAL.index("<|pad|>")

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import torch
 
-from . import code, corpus
+from speclib.data.training_tasks import code, corpus
+
 from .tokenizer import Writer
 
 LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated one

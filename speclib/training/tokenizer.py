@@ -19,7 +19,7 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
-from .tasks import Task
+from speclib.data.training_tasks.tasks import Task
 
 VOCABULARY = 4096
 BOS, EOS, USER, ASSISTANT, PAD = (

@@ -26,6 +26,7 @@ import numpy as np
 from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import Pair
+from speclib.models import factory
 from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
@@ -69,19 +70,20 @@ class Processes(World):
     ):
         super().__init__(device_names(servers), cancel)
         # Two vocabularies, or a GPU that is missing, fail here and not in a worker.
-        _ = pair.tokenizer
+        factory.tokenizer(pair)
+        place = factory.place(pair)
         for each in self.devices.values():
-            pair.place.of(each.role, each.index)
+            place.of(each.role, each.index)
 
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
         self.pair = pair
         self.dtype = dtype
-        self.context = pair.context
-        self.datastore = pair.datastore
+        self.context = factory.context(pair)
+        self.datastore = factory.datastore(pair)
         self.timeout = timeout
         self.start_timeout = start_timeout
-        self._vocab = pair.vocab
+        self._vocab = factory.vocab(pair)
 
         self._workers: dict[str, Worker] = {}
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
@@ -110,6 +112,7 @@ class Processes(World):
 
     def _start_worker(self, name: str) -> None:
         role, index = self.devices[name].role, self.devices[name].index
+        ranks = 1 if self.emulate else factory.ranks(self.pair, role, index)
         shared = CONTEXT.RawArray("b", BUFFERED_ROWS * self.vocab * BYTES_PER_ENTRY)
         self._shared[name] = shared
         self._workers[name] = Worker(
@@ -122,7 +125,7 @@ class Processes(World):
             shared,
             self.dtype,
             self.emulate,
-            ranks=1 if self.emulate else self.pair.ranks(role, index),
+            ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )
 

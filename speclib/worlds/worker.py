@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speclib.errors import SpeclibError
+from speclib.models import factory
 from speclib.operations.operation import Done, Operation, Request, perform
 
 if TYPE_CHECKING:
@@ -159,9 +160,11 @@ def device(
     rows. ``latency``: emulate these durations. ``rank``: of several processes the first
     performs the operations and tells the others what to do; those answer to it alone.
     """
-    places = pair.place.of(role, index)
+    places = factory.place(pair).of(role, index)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    model = pair.build(role, dtype, dilated=latency is None, index=index, rank=rank)
+    model = factory.build(
+        pair, role, dtype, dilated=latency is None, index=index, rank=rank
+    )
     if rank and rank.number:
         return model
     return partial(answer_operation, model, shared, name, latency)

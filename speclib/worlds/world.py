@@ -314,9 +314,7 @@ class World:
         payload = future.op.unfinished()
         if raw is not None:
             # an operation that was aborted may still have drafted something
-            def make_drafts(
-                tokens: Tokens, rows: Rows | None
-            ) -> tuple[Drafted, ...]:
+            def make_drafts(tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]:
                 return self._make_drafts(future.id, tokens, rows)
 
             finished = future.op.result(raw, kept, fed, make_drafts)

@@ -7,6 +7,7 @@ import pytest
 
 import speclib
 from speclib import SpeclibError
+from speclib.data import pairs
 from speclib.models import toy
 
 
@@ -112,7 +113,7 @@ def test_a_pair_file_with_an_unknown_key_names_file_and_key(tmp_path, monkeypatc
     (tmp_path / "pairs").mkdir()
     odd = 'target = {model = "toy"}\ndraft = {model = "toy"}\nspeed = 3'
     (tmp_path / "pairs" / "odd.toml").write_text(odd)
-    monkeypatch.setattr(speclib.pairs, "DATA", tmp_path)
+    monkeypatch.setattr(pairs, "DATA", tmp_path)
     with pytest.raises(SpeclibError, match=r"odd\.toml(.|\n)*speed"):
         speclib.load_pair("odd")
 

@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 import speclib  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
-from speclib.models import zoo  # noqa: E402
+from speclib.models import factory, zoo  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
@@ -141,7 +141,7 @@ def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
     with External(name, PAIR) as peer:
         for task in ("gsm8k", "translation"):
             answer, _ = compare(peer, virtual, {}, prompts.load(task)[0].input, 400)
-            assert answer.tokens[-1] == PAIR.tokenizer.eos_token_id
+            assert answer.tokens[-1] == factory.tokenizer(PAIR).eos_token_id
         for limit in range(1, 12):
             compare(peer, virtual, {}, prompts.load("humaneval")[0].input, limit)
 

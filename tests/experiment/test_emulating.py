@@ -12,8 +12,8 @@ from speclib.experiment import machine
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.engines import emulated as emulating
 from speclib.experiment.engines import virtual as simulating
-from speclib.experiment.run_cells import CellsFailed, example, run_all
-from speclib.experiment.spec import Profile, Run, Spec
+from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclib.experiment.spec import CellResult, Profile, Spec
 from speclib.papers.fill import fill, wanted
 from speclib.papers.load import load_paper
 from speclib.reproduce.book import of_another_machine
@@ -73,7 +73,7 @@ def identity(event) -> int:
     return event.id
 
 
-def counts(run: Run) -> list[dict]:
+def counts(run: CellResult) -> list[dict]:
     return [{k: v for k, v in vars(s).items() if k not in TIMES} for s in run.stats]
 
 
@@ -86,7 +86,7 @@ def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
         twin = spec.but(kind="virtual")
         runs = run_all([spec, twin])
         assert counts(runs[spec]) == counts(runs[twin])
-        traces = example(runs[spec]), simulating.example(twin, spec.tokens)
+        traces = example_trace(runs[spec]), simulating.example_trace(twin, spec.tokens)
         events = [
             [
                 (e.op, e.round, e.tokens, e.outcome)
@@ -95,7 +95,7 @@ def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
             for t in traces
         ]
         assert events[0] == events[1]
-        assert {e.clock for e in example(runs[spec]).events} == {"emulated"}
+        assert {e.clock for e in example_trace(runs[spec]).events} == {"emulated"}
 
 
 def test_no_cell_is_faster_than_its_virtual_twin_and_says_by_how_much():
@@ -138,19 +138,19 @@ def test_operations_too_fast_to_emulate_are_overruns():
 
 
 def test_an_interrupted_cell_goes_on_at_its_next_request(monkeypatch):
-    real, asked, plain = emulated_cells.trace, [], threading.Event()
+    real, asked, plain = emulated_cells.trace_request, [], threading.Event()
 
-    def interrupted(method, *args, request, **common):
-        if method.__name__ == "pearl":
+    def interrupted(cell, request, on_commit):
+        if cell.method.__name__ == "pearl":
             asked.append(request)
             if len(asked) == 2:
                 plain.wait(30)  # the other cell has begun
                 raise KeyboardInterrupt
         elif request == 1:
             plain.set()
-        return real(method, *args, request=request, **common)
+        return real(cell, request, on_commit)
 
-    monkeypatch.setattr(emulated_cells, "trace", interrupted)
+    monkeypatch.setattr(emulated_cells, "trace_request", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_all([emulated()])
     assert asked == [0, 1]
@@ -159,18 +159,18 @@ def test_an_interrupted_cell_goes_on_at_its_next_request(monkeypatch):
 
 
 def test_a_cell_that_fails_leaves_the_others(monkeypatch):
-    real = emulated_cells.trace
+    real = emulated_cells.trace_request
 
-    def broken(method, *args, **common):
-        if method.__name__ == "speculative":
+    def broken(cell, request, on_commit):
+        if cell.method.__name__ == "speculative":
             raise ZeroDivisionError("no draft")
-        return real(method, *args, **common)
+        return real(cell, request, on_commit)
 
-    monkeypatch.setattr(emulated_cells, "trace", broken)
+    monkeypatch.setattr(emulated_cells, "trace_request", broken)
     good, bad, none = emulated(), emulated("speculative"), emulated(latency="nowhere")
     with pytest.raises(CellsFailed, match="2 of 3 cells") as failed:
         run_all([good, bad, none])
-    assert set(failed.value.runs) == {good}
+    assert set(failed.value.results) == {good}
     assert "no draft" in str(failed.value.errors[bad])
     assert "no latency file 'nowhere'" in str(failed.value.errors[none])
 
@@ -182,7 +182,7 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     (tmp_path / "latency" / "quick.toml").write_text("# another\n")
     keys.append(emulating.key_of(emulated()))
     assert len({*keys, simulating.key_of(emulated().but(kind="virtual"))}) == 4
-    names = emulating.cache.closure(["speclib.experiment.cells.emulated"])
+    names = emulating.cache_keys.imported_modules(["speclib.experiment.cells.emulated"])
     assert {
         "speclib.worlds.processes",
         "speclib.worlds.worker",
@@ -201,7 +201,7 @@ def filled(monkeypatch):
         ours = [Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)] * 2
         plain = [Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)] * 2
         return {
-            s: Run(
+            s: CellResult(
                 s,
                 ours,
                 plain,

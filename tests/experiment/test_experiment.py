@@ -10,20 +10,27 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from speclib import experiment, paths
+from speclib import paths
 from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import open_world
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment.atomic_files import write_atomically
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.cells.outputs import (
+    Departure,
+    find_agreements,
+    find_departure,
+    first_difference,
+)
 from speclib.experiment.engines import measured as measuring
 from speclib.experiment.engines import virtual as simulating
-from speclib.experiment.run_cells import CellsFailed, example, run_all
-from speclib.experiment.spec import Spec
+from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclib.experiment.spec import FULL, QUICK, Spec
 from speclib.methods import METHODS
-from speclib.models import zoo
+from speclib.models import factory, zoo
 from speclib.models.toy import Toy
 from speclib.progress import Progress
 from speclib.trace.metrics import total
@@ -41,13 +48,13 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def computed(monkeypatch):
     """The settings of every virtual cell that is really computed."""
-    calls, real = [], virtual_cells.run
+    calls, real = [], virtual_cells.run_requests
 
-    def counted(method, latency, alpha, **settings):
-        calls.append((method.__name__, settings.get("gamma")))
-        return real(method, latency, alpha, **settings)
+    def counted(cell, requests):
+        calls.append((cell.method.__name__, cell.settings.get("gamma")))
+        return real(cell, requests)
 
-    monkeypatch.setattr(virtual_cells, "run", counted)
+    monkeypatch.setattr(virtual_cells, "run_requests", counted)
     return calls
 
 
@@ -139,13 +146,14 @@ def test_methods_meet_the_same_agreements():
     """Common random numbers: whatever the method, the same positions are rejected."""
 
     def rejected(method, gamma):
-        trace = virtual_cells.trace(
+        cell = virtual_cells.ToyCell(
             METHODS[method],
             SimpleNamespace(c=2.0, seconds=lambda *_: 1.0),
             0.8,
             tokens=200,
-            gamma=gamma,
+            settings={"gamma": gamma},
         )
+        trace = virtual_cells.trace_request(cell)
         tested = [o for e in trace.operations for o in e.outcome if o != "wasted"]
         return {position for position, o in enumerate(tested, 1) if o == "rejected"}
 
@@ -158,7 +166,7 @@ def test_methods_meet_the_same_agreements():
 def package(tmp_path):
     """A copy of the package, to edit."""
     return shutil.copytree(
-        cache.PACKAGE,
+        cache_keys.PACKAGE,
         tmp_path / "speclib",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
@@ -168,9 +176,9 @@ ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
 
 
 def key(package) -> str:
-    cache.code.cache_clear()
-    cache._meaning.cache_clear()
-    return cache.code(ROOTS, package)
+    cache_keys.hash_of_code.cache_clear()
+    cache_keys._meaning.cache_clear()
+    return cache_keys.hash_of_code(ROOTS, package)
 
 
 def edit(package, file, old="", new="\nEDITED = 1\n"):
@@ -184,12 +192,12 @@ def edit(package, file, old="", new="\nEDITED = 1\n"):
     "file",
     [
         "methods/pearl.py",
-        "experiment/virtual_cells.py",
-        "virtual.py",
-        "tokens.py",
+        "experiment/cells/virtual.py",
+        "worlds/virtual.py",
+        "core/verification.py",
         "models/toy.py",
-        "trace.py",
-        "latency.py",
+        "trace/events.py",
+        "data/latency.py",
     ],
 )
 def test_code_that_a_cell_runs_enters_its_key(package, file):
@@ -204,9 +212,9 @@ def test_code_that_a_cell_runs_enters_its_key(package, file):
         "methods/speculative.py",
         "methods/__init__.py",
         "papers/__init__.py",
-        "processes.py",
+        "worlds/processes.py",
         "models/hf.py",
-        "views/timeline.py",
+        "views/timeline/widget.py",
         "experiment/__init__.py",
         "__init__.py",
     ],
@@ -230,7 +238,7 @@ def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
 
 
 def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
-    names = cache.closure(("speclib.methods.pearl", *measuring.CODE))
+    names = cache_keys.imported_modules(("speclib.methods.pearl", *measuring.CODE))
     assert {
         "speclib.models.hf",
         "speclib.models.dilate",
@@ -257,7 +265,7 @@ def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
         METHODS["speculative"](world, gamma)
 
     mine.__module__ = "__main__"
-    assert cache.foreign(mine) and not cache.foreign(METHODS["pearl"])
+    assert cache_keys.is_foreign(mine) and not cache_keys.is_foreign(METHODS["pearl"])
     monkeypatch.setitem(METHODS, "mine", mine)
     spec = virtual("mine", 4)
     other = virtual("speculative", 4)
@@ -298,9 +306,9 @@ def test_a_file_of_another_key_is_not_taken_for_this_one(own_cache):
 
 def test_a_write_is_whole_or_not_there(tmp_path):
     path = tmp_path / "deep" / "file.csv"
-    cache.write_atomically(path, "old\n")
+    write_atomically(path, "old\n")
     with pytest.raises(UnicodeEncodeError):
-        cache.write_atomically(path, "new \ud800\n")
+        write_atomically(path, "new \ud800\n")
     assert path.read_text() == "old\n" and [p.name for p in path.parent.iterdir()] == [
         "file.csv"
     ]
@@ -309,15 +317,15 @@ def test_a_write_is_whole_or_not_there(tmp_path):
 # -- interruptions and failures ------------------------------------------------------------------
 def test_an_interrupted_run_keeps_finished_cells_and_resumes(computed, monkeypatch):
     specs = [virtual(gamma=g) for g in (2, 3, 4, 5)]
-    real = virtual_cells.run
+    real = virtual_cells.run_requests
 
-    def interrupted(method, latency, alpha, **settings):
-        if settings.get("gamma") == 4:
+    def interrupted(cell, requests):
+        if cell.settings.get("gamma") == 4:
             raise KeyboardInterrupt
-        return real(method, latency, alpha, **settings)
+        return real(cell, requests)
 
     with monkeypatch.context() as patch:
-        patch.setattr(virtual_cells, "run", interrupted)
+        patch.setattr(virtual_cells, "run_requests", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_all(specs)
     computed.clear()
@@ -337,7 +345,7 @@ def test_a_failing_cell_leaves_the_others_and_is_named(monkeypatch):
     says = r"(?s)1 of 2 cells.*broken\(gamma=2\).*no draft"
     with pytest.raises(CellsFailed, match=says) as failed:
         run_all([bad, good])
-    assert set(failed.value.runs) == {good} and set(failed.value.errors) == {bad}
+    assert set(failed.value.results) == {good} and set(failed.value.errors) == {bad}
     assert isinstance(failed.value, SpeclibError)
 
 
@@ -376,7 +384,7 @@ def test_measured_cells_share_prompts_workers_and_baseline(own_cache, monkeypatc
     )  # token for token plain decoding's
     assert set(runs[pearl].facts["contention"]) == {"draft", "target"}
     assert str(runs[sd].gamma) in runs[sd].facts["searched"]
-    assert example(runs[pearl]).meta["gamma"] == 2 and runs[pearl].pieces
+    assert example_trace(runs[pearl]).meta["gamma"] == 2 and runs[pearl].pieces
 
     def never(*_, **__):
         raise AssertionError("workers started for cells that are done")
@@ -431,7 +439,7 @@ def test_a_measured_method_that_fails_leaves_the_others(monkeypatch):
     good, bad = measured(), measured("broken", 2)
     with pytest.raises(CellsFailed, match="measured broken") as failed:
         run_all([good, bad])
-    assert len(failed.value.runs[good].stats) == 3
+    assert len(failed.value.results[good].stats) == 3
 
 
 def test_cells_that_are_done_survive_a_pair_that_cannot_start(monkeypatch):
@@ -444,7 +452,7 @@ def test_cells_that_are_done_survive_a_pair_that_cannot_start(monkeypatch):
     monkeypatch.setattr(measuring, "Processes", broken)
     with pytest.raises(CellsFailed, match="1 of 2 cells") as failed:
         run_all([done, new])
-    assert set(failed.value.runs) == {done}
+    assert set(failed.value.results) == {done}
 
 
 def test_an_unknown_pair_or_task_is_named():
@@ -466,9 +474,9 @@ def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
 
 
 def test_the_first_difference_between_outputs():
-    assert measured_cells.difference((1, 2, 3), (1, 2, 3)) is None
-    assert measured_cells.difference((1, 2, 3), (1, 9, 3)) == 1
-    assert measured_cells.difference((1, 2), (1, 2, 3)) == 2
+    assert first_difference((1, 2, 3), (1, 2, 3)) is None
+    assert first_difference((1, 2, 3), (1, 9, 3)) == 1
+    assert first_difference((1, 2), (1, 2, 3)) == 2
 
 
 class Margin(Toy):
@@ -484,24 +492,25 @@ def test_a_departure_has_the_gap_between_the_targets_two_best_logits():
     world = Virtual(
         {"draft": Margin(vocab=3), "target": Margin(vocab=3)}, Latency.ratio(3)
     )
-    found = measured_cells.departure(world, (0,), (2, 2, 1, 2), (2, 2, 2, 2))
-    assert found == {"differs": 2, "gap": pytest.approx(3 / 8)}
-    assert measured_cells.departure(world, (0,), (2, 2), (2, 2)) == {
-        "differs": None,
-        "gap": None,
-    }
+    departure = find_departure(world, (0,), (2, 2, 1, 2), (2, 2, 2, 2))
+    assert departure == Departure(position=2, gap=pytest.approx(3 / 8))
+    no_departure = find_departure(world, (0,), (2, 2), (2, 2))
+    assert no_departure == Departure(position=None, gap=None)
 
 
 def test_agreements_are_what_verification_finds():
     """PEARL tests a draft at every position that it commits."""
-    world = virtual_cells.world(load_latency(LATENCY), 0.8, tokens=80)
-    trace = virtual_cells.decode(world, METHODS["pearl"], 0.8, tokens=80, gamma=3)
+    cell = virtual_cells.ToyCell(
+        METHODS["pearl"], load_latency(LATENCY), 0.8, tokens=80, settings={"gamma": 3}
+    )
+    world = virtual_cells.open_world(cell)
+    trace = virtual_cells.decode_request(cell, 0, world)
     output = world.text[1:]
     tested = [
         o == "accepted" for e in trace.operations for o in e.outcome if o != "wasted"
     ]
     assert 5 < tested.count(False) < 40
-    assert measured_cells.agreements(world, (0,), output) == tested
+    assert find_agreements(world, (0,), output) == tested
 
 
 @pytest.mark.slow
@@ -512,12 +521,10 @@ def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
     pair = load_pair("embedded/llama-7b-70b")
     network = AutoModelForCausalLM.from_pretrained(zoo.ZOO / "target", dtype="float32")
     world = open_world("virtual", pair)
-    text = pair.tokenizer.encode("def add(a, b):\n    return")
-    logits = network(torch.tensor([text])).logits[0, -1, : pair.vocab].topk(2)
-    found = measured_cells.departure(
-        world, tuple(text), (1,), (logits.indices[0].item(),)
-    )
-    assert found["gap"] == pytest.approx(
+    text = factory.tokenizer(pair).encode("def add(a, b):\n    return")
+    logits = network(torch.tensor([text])).logits[0, -1, : factory.vocab(pair)].topk(2)
+    departure = find_departure(world, tuple(text), (1,), (logits.indices[0].item(),))
+    assert departure.gap == pytest.approx(
         (logits.values[0] - logits.values[1]).item(), abs=1e-4
     )
 
@@ -530,7 +537,7 @@ def test_agreements_of_embedded_models_are_what_verification_finds():
     run = run_all([spec])[spec]
     tested = [
         o == "accepted"
-        for e in example(run).operations
+        for e in example_trace(run).operations
         for o in e.outcome
         if o != "wasted"
     ]
@@ -592,8 +599,5 @@ def test_the_machine_has_a_short_stable_name():
 
 
 def test_profiles_differ_in_size_only():
-    assert experiment.QUICK.virtual_tokens < experiment.FULL.virtual_tokens
-    assert (
-        experiment.QUICK.prompts * experiment.QUICK.tokens
-        < experiment.FULL.prompts * 64
-    )
+    assert QUICK.virtual_tokens < FULL.virtual_tokens
+    assert QUICK.prompts * QUICK.tokens < FULL.prompts * 64

@@ -20,7 +20,8 @@ from test_faults import OWN, stat, those
 from test_reproduce import REPRODUCE, command, make_home, reports, run
 
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import machine
+from speclib.experiment.atomic_files import remove_leftovers
 from speclib.experiment.pool import on_every_core
 
 pytestmark = pytest.mark.skipif(
@@ -31,7 +32,7 @@ WRITE = """
 import sys
 from pathlib import Path
 from speclib.errors import SpeclibError
-from speclib.experiment.cache import write_atomically
+from speclib.experiment.atomic_files import write_atomically
 try:
     write_atomically(Path(sys.argv[1]), "new" * 100_000)
 except SpeclibError as error:
@@ -89,7 +90,7 @@ def test_what_a_killed_writer_left_is_swept_and_what_others_write_is_not(tmp_pat
     ]
     for path in (left, *kept):
         path.write_text("x")
-    cache.sweep(tmp_path, tmp_path / "missing")
+    remove_leftovers(tmp_path, tmp_path / "missing")
     assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 

@@ -18,6 +18,7 @@ from speclib.data.latency import Latency
 from speclib.data.retrieval import Datastore
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
+from speclib.models import factory
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -225,18 +226,19 @@ def embedded():
 def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on():
     """As the trainer writes it; code there has an end token more."""
     pair = embedded()
-    from speclib.training import corpus
+    from speclib.data.training_tasks import corpus
     from speclib.training.tokenizer import Writer
 
-    writer = Writer(pair.tokenizer)
+    tokenizer = factory.tokenizer(pair)
+    writer = Writer(tokenizer)
     for task in islice(corpus.tasks(1), 200):
-        ids = stores.document(pair.tokenizer, task)
+        ids = stores.document(tokenizer, task)
         assert ids + [writer.eos] * task.raw == writer.document(task)[0]
-    assert stores.training_text(pair.tokenizer) is pair.datastore
+    assert stores.training_text(tokenizer) is factory.datastore(pair)
 
 
 def test_a_toy_has_no_datastore():
-    assert speclib.load_pair("toy").datastore is None
+    assert factory.datastore(speclib.load_pair("toy")) is None
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])

@@ -21,6 +21,7 @@ import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
+from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.layer_parallel import STATES, Layered, similarities  # noqa: E402
 from speclib.operations.draft_tree import Grow  # noqa: E402
@@ -390,14 +391,15 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
 ):
     network(family).save_pretrained(tmp_path)
     one = speclib.pair(target=str(tmp_path), draft=str(tmp_path))
-    assert type(one.build("draft")) is kind and type(one.build("target")) is HFModel
+    assert type(factory.build(one, "draft")) is kind
+    assert type(factory.build(one, "target")) is HFModel
     ask = Grow(TEXT, 4, 2, lp=4).run
     request = Request(1, Coins(), PLAIN)
     if kind is HFModel:
         with pytest.raises(SpeclibError, match="lp is 4, but this draft cannot"):
-            ask(one.build("draft"), request)
+            ask(factory.build(one, "draft"), request)
     else:
-        tokens, rows = ask(one.build("draft"), request)
+        tokens, rows = ask(factory.build(one, "draft"), request)
         told, wanted = ask(Layered(network(family), VOCAB), request)
         assert tokens == told and np.abs(rows - wanted).max() < 1e-6
 
@@ -521,7 +523,7 @@ def test_a_pass_that_fails_on_the_ranks_says_why(world):
 
 def broken(pair, rank):
     """Starts a rank; of four the third fails in its second pass."""
-    model = pair.build("draft", rank=rank)
+    model = factory.build(pair, "draft", rank=rank)
     if rank.number == 2:
         passes = [False, True]
         model.model.network.register_forward_pre_hook(

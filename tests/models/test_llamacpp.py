@@ -28,7 +28,7 @@ from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding.decode import encode  # noqa: E402
-from speclib.models import gpus, hf  # noqa: E402
+from speclib.models import factory, gpus, hf  # noqa: E402
 from speclib.models.llamacpp import export
 from speclib.models.llamacpp.gguf import described  # noqa: E402
 from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
@@ -279,7 +279,9 @@ METHODS = [
 
 @pytest.fixture(scope="module")
 def virtual():
-    models = {role: DUO.build(role, dilated=False) for role in ("draft", "target")}
+    models = {
+        role: factory.build(DUO, role, dilated=False) for role in ("draft", "target")
+    }
     with Virtual(models, Latency.ratio(24)) as world:
         world.pair = DUO
         yield world
@@ -385,7 +387,8 @@ def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
 
 
 def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
-    card, own = described(export.exported(DRAFT, SHAPE, "Q5_K_M")), DUO.tokenizer
+    card = described(export.exported(DRAFT, SHAPE, "Q5_K_M"))
+    own = factory.tokenizer(DUO)
     assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
     assert card.context == 2048 and card.quantization == "Q5_K - Medium"
 
@@ -405,20 +408,21 @@ def pair_with(draft: ModelSpec) -> Pair:
 
 def test_a_pair_says_what_runs_its_models():
     path = str(export.exported(DRAFT, SHAPE, "Q8_0"))
-    assert (
-        DUO.runtime("draft") == "llama.cpp Q5_K_M" and DUO.runtime("target") == "torch"
-    )
-    assert pair_with(ModelSpec(model=path)).runtime("draft") == "llama.cpp Q8_0"
-    assert speclib.load_pair("embedded/duo-torch").runtime("draft") == "torch"
-    assert speclib.load_pair("toy").runtime("draft") == "toy"
+    own = pair_with(ModelSpec(model=path))
+    torch_duo = speclib.load_pair("embedded/duo-torch")
+    assert factory.runtime(DUO, "draft") == "llama.cpp Q5_K_M"
+    assert factory.runtime(DUO, "target") == "torch"
+    assert factory.runtime(own, "draft") == "llama.cpp Q8_0"
+    assert factory.runtime(torch_duo, "draft") == "torch"
+    assert factory.runtime(speclib.load_pair("toy"), "draft") == "toy"
 
 
 def test_a_gguf_by_its_path_is_a_draft(texts):
     path = str(export.exported(DRAFT, SHAPE, "F16"))
     own = pair_with(ModelSpec(model=path))
-    assert (own.vocab, own.context) == (4096, 2048)
-    assert len(own.tokenizer) == 4096
-    assert isinstance(own.build("draft"), LlamaCpp)
+    assert (factory.vocab(own), factory.context(own)) == (4096, 2048)
+    assert len(factory.tokenizer(own)) == 4096
+    assert isinstance(factory.build(own, "draft"), LlamaCpp)
 
 
 def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
@@ -426,13 +430,13 @@ def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
         import sys
         sys.modules["llama_cpp"] = None
         import speclib
-        from speclib.pairs import ModelSpec, Pair
+        from speclib.models import factory
         duo = speclib.load_pair("embedded/duo")
-        print(duo.runtime("draft"), type(duo.build("draft")).__name__)
+        print(factory.runtime(duo, "draft"), type(factory.build(duo, "draft")).__name__)
         must = duo.model_copy(update={"draft": duo.draft.model_copy(update={
             "runtime": "llamacpp"})})
         try:
-            must.build("draft")
+            factory.build(must, "draft")
         except speclib.SpeclibError as error:
             print(error)
     """
@@ -452,10 +456,14 @@ def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
 
 
 def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
-    place = Place(target=("cuda:1|core:1",), draft=("core:0",), threads=1)
+    pair = DUO.model_copy(
+        update={"place": Place(target=("cuda:1|core:1",), draft=("core:0",))}
+    )
     monkeypatch.setattr(gpus, "count", lambda: 2)
+    place = factory.place(pair)
     assert place.of("target") == ("cuda:1",)
     monkeypatch.setattr(gpus, "count", lambda: 1)
+    place = factory.place(pair)
     assert place.of("target") == ("core:1",) and place.of("target", 1) == ("core:2",)
     assert place.of("draft") == ("core:0",)
 
@@ -470,7 +478,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(
     with pytest.raises(
         SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"
     ):
-        _ = own.tokenizer
+        factory.tokenizer(own)
 
 
 def test_a_truncated_gguf_says_so(tmp_path):
@@ -483,7 +491,7 @@ def test_a_truncated_gguf_says_so(tmp_path):
         ):
             LlamaCpp(tmp_path / "short.gguf", 4096, 2048)
         with pytest.raises(SpeclibError, match="short.gguf"):
-            _ = own.tokenizer
+            factory.tokenizer(own)
 
 
 def test_what_is_no_gguf_is_named(tmp_path):
@@ -548,7 +556,7 @@ def test_llama_cpp_runs_on_the_cpu_and_says_so():
     with pytest.raises(
         SpeclibError, match="on the CPU here, but its place is .*cuda:0"
     ):
-        own.build("draft")
+        factory.build(own, "draft")
 
 
 @pytest.mark.parametrize(
@@ -563,4 +571,4 @@ def test_a_gguf_is_no_target():
     path = str(export.exported(DRAFT, None, "F16"))
     own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
     with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
-        _ = own.tokenizer
+        factory.tokenizer(own)

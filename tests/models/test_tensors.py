@@ -18,6 +18,7 @@ from test_layered import PLAIN, TEXT, VOCAB, gone, network, pair_of, ranks  # no
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
+from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
@@ -79,7 +80,7 @@ def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape
     if size == 4:
         more["num_key_value_heads"] = 4
     pair = spread(tmp_path, size, family, shape, **more)
-    wanted = passes(HFModel(network(family, **more), pair.vocab))
+    wanted = passes(HFModel(network(family, **more), factory.vocab(pair)))
     with Processes(pair, timeout=60) as world:
         world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
         nodes, parents = TREE
@@ -95,7 +96,7 @@ def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape
 
 def share(pair, rank):
     """Starts a rank that answers with the rows of ``passes``, and with what it holds."""
-    model = pair.build("target", rank=rank)
+    model = factory.build(pair, "target", rank=rank)
     return model if rank.number else partial(held, model)
 
 

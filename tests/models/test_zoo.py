@@ -8,8 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from speclib.data.training_tasks import corpus  # noqa: E402
 from speclib.models import zoo  # noqa: E402
-from speclib.training import cards, corpus, fit, measure, tokenizer  # noqa: E402
+from speclib.training import cards, fit, measure, tokenizer  # noqa: E402
 from speclib.training.folders import MODELS  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))

@@ -9,8 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from speclib.data.latency import load_latency
-from speclib.experiment.latency_acceptance_grid import Row, mean_times
-from speclib.experiment.run_cells import example, run_all
+from speclib.experiment.cells.grid_row import GridRow
+from speclib.experiment.engines.latency_acceptance_grid import mean_times
+from speclib.experiment.run_cells import example_trace, run_all
 from speclib.experiment.spec import QUICK, Profile, Spec
 from speclib.papers.fill import fill_all, wanted
 from speclib.papers.load import load_paper
@@ -168,7 +169,7 @@ def test_of_a_choice_the_fastest_is_taken_on_both_sides():
 def test_a_cell_opens_as_many_targets_as_servers_and_cancels_as_told():
     for servers in (1, 3):
         for cancel in ("immediate", "after-op"):
-            trace = example(
+            trace = example_trace(
                 run(
                     alpha=0.5,
                     cancel=cancel,
@@ -225,7 +226,7 @@ def test_table_1_asks_for_the_protocol(paper):
 # -- items ---------------------------------------------------------------------------------------
 def test_the_code_takes_propositions_time_for_the_drafts_it_met():
     rows = [
-        Row(
+        GridRow(
             "dsi",
             share,
             (0.0, 0.5, 1.0),

@@ -15,8 +15,9 @@ from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode as speclib_decode
 from speclib.experiment.run_cells import run_all
-from speclib.experiment.spec import QUICK, Profile, Run, Spec
+from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
 from speclib.methods import METHODS
+from speclib.models import factory
 from speclib.models.toy import Toy
 from speclib.papers import statistics as quantities
 from speclib.papers.duodecoding_branches import counts
@@ -53,7 +54,7 @@ def virtual(method="duodecoding", **changes) -> Spec:
     )
 
 
-def run(**spec) -> Run:
+def run(**spec) -> CellResult:
     asked = virtual(**spec)
     return run_all([asked])[asked]
 
@@ -201,7 +202,9 @@ def test_branches_are_those_of_a_trace_written_by_hand():
 def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     """Of the six: 5 decided; the likeliest accepted with one sequence (1) and with several (1);
     not accepted with one (1), with several (2); undecided with several (1)."""
-    found = Run(virtual(), [Stats()], [Stats()], 4, 24.0, branches=[branches(HAND)])
+    found = CellResult(
+        virtual(), [Stats()], [Stats()], 4, 24.0, sequence_choices=[branches(HAND)]
+    )
     share = {name: quantities.value(name, found) for name in quantities.SHARES}
     assert {
         n: share[f"actual {n}, decided"]
@@ -227,24 +230,29 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     assert [share[f"sequences {n}"] for n in (1, 2, 4)] == [2 / 6, 3 / 6, 1 / 6]
     assert np.isnan(
         quantities.value(
-            "sequences 1", Run(virtual(), [Stats()], [Stats()], 4, 24.0, branches=[[]])
+            "sequences 1",
+            CellResult(virtual(), [Stats()], [Stats()], 4, 24.0, sequence_choices=[[]]),
         )
     )
 
 
 def test_branches_of_real_runs_are_kept_with_their_cell():
     first, again = run(doubt=0.5, alpha=0.6), run(doubt=0.5, alpha=0.6)
-    assert again.cached and len(first.branches) == 4 and first.stats == again.stats
     assert (
-        sum(map(counts, first.branches)).tolist()
-        == sum(map(counts, again.branches)).tolist()
+        again.cached and len(first.sequence_choices) == 4 and first.stats == again.stats
     )
-    for one, counted in zip(first.branches, first.stats, strict=True):
+    assert (
+        sum(map(counts, first.sequence_choices)).tolist()
+        == sum(map(counts, again.sequence_choices)).tolist()
+    )
+    for one, counted in zip(first.sequence_choices, first.stats, strict=True):
         assert len(one) == counted.rounds - 1  # the first has a budget of one
-    assert {k for one in first.branches for k, _ in one} <= {1, 2, 3, 4, 6, 8}
+    assert {k for one in first.sequence_choices for k, _ in one} <= {1, 2, 3, 4, 6, 8}
     low, high = quantities.interval(quantities.samples("sequences 1", first))
     assert 0 <= low < quantities.value("sequences 1", first) < high <= 1
-    assert all(k == 3 for one in run(settings=(("k", 3),)).branches for k, _ in one)
+    assert all(
+        k == 3 for one in run(settings=(("k", 3),)).sequence_choices for k, _ in one
+    )
 
 
 # -- cells ---------------------------------------------------------------------------------------
@@ -307,7 +315,7 @@ def test_without_end_tokens_every_output_has_its_length():
     assert len(ended.tokens) < 200 == len(whole.tokens)
     assert (
         ended.tokens[-1]
-        == pair.tokenizer.eos_token_id
+        == factory.tokenizer(pair).eos_token_id
         == whole.tokens[len(ended.tokens) - 1]
     )
 

@@ -12,7 +12,7 @@ import pytest
 from speclib import SpeclibError, paths
 from speclib.data.pairs import Pair, load_pair
 from speclib.experiment.engines import similarity as states
-from speclib.experiment.spec import QUICK, Profile, Run, Spec
+from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
 from speclib.papers import statistics as quantities
 from speclib.papers.fill import Filled, fill_all, wanted
 from speclib.papers.load import load_paper
@@ -37,7 +37,7 @@ def filled(paper, tmp_path_factory):
         return fill_all(paper, SMALL, kinds=("virtual",))
 
 
-def run(*stats: Stats, gamma: int | None = 5, **spec) -> Run:
+def run(*stats: Stats, gamma: int | None = 5, **spec) -> CellResult:
     asked = Spec(
         **{
             "kind": "virtual",
@@ -48,7 +48,7 @@ def run(*stats: Stats, gamma: int | None = 5, **spec) -> Run:
         }
         | spec
     )
-    return Run(asked, list(stats), list(stats), gamma, 2.5)
+    return CellResult(asked, list(stats), list(stats), gamma, 2.5)
 
 
 # -- statistics ----------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from speclib import papers, paths
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
-from speclib.experiment.run_cells import CellsFailed, example, run_all
-from speclib.experiment.spec import FULL, QUICK, Profile, Run, Spec
+from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclib.experiment.spec import FULL, QUICK, CellResult, Profile, Spec
 from speclib.papers import claims
 from speclib.papers import pearl_figures as items
 from speclib.papers import statistics as quantities
@@ -293,7 +293,7 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(paper, monkeypatch):
             "draft": "torch",
         }
         return {
-            s: Run(
+            s: CellResult(
                 s, stats, plain, 3, 2.9, "xeon-2c-ab12cd", facts=facts, created="today"
             )
             for s in specs
@@ -400,7 +400,7 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
     filled = fill(toys, profile, kinds=("measured",))
     lengths = list(filled.values["measured"].values())
     (run,) = run_all(w.spec for w in wanted(toys, profile, ("measured",))).values()
-    drafted = [e.outcome for e in example(run).operations if e.op == "propose"]
+    drafted = [e.outcome for e in example_trace(run).operations if e.op == "propose"]
     accepted = [outcomes.count("accepted") for outcomes in drafted]
     assert len(lengths) == len(accepted) > 10 and min(accepted) < 4
     assert [min(4, best) for best in lengths[:-1]] == accepted[:-1]
@@ -773,7 +773,7 @@ def test_a_difference_has_the_interval_of_the_joint_resamples():
 
 
 # -- statistics and the ledger -------------------------------------------------------------------
-def run_with(*requests) -> Run:
+def run_with(*requests) -> CellResult:
     spec = Spec(
         kind="virtual",
         method="pearl",
@@ -785,7 +785,7 @@ def run_with(*requests) -> Run:
         Stats(1, t, 1, s, 0.0, t, 2 * t, a, r, 2 * t, t, s, s)
         for t, s, a, r in requests
     ]
-    return Run(spec, stats, [Stats(1, 11, 1, 10.0, 0.0)] * len(stats), 2, 3.0)
+    return CellResult(spec, stats, [Stats(1, 11, 1, 10.0, 0.0)] * len(stats), 2, 3.0)
 
 
 def test_statistics_by_hand():

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from speclib.experiment import cache
+from speclib.experiment.atomic_files import write_atomically
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,14 +172,14 @@ def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "ledger.csv"
-    cache.write_atomically(path, "old")
+    write_atomically(path, "old")
 
     def fail(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(KeyboardInterrupt):
-        cache.write_atomically(path, "new")
+        write_atomically(path, "new")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 

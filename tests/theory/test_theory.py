@@ -238,16 +238,15 @@ def test_the_methods_run_at_the_speed_of_the_formulas(alpha, gamma, within):
     """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are seeded."""
 
     def speed(method, **settings):
-        found = virtual_cells.run(
+        cell = virtual_cells.ToyCell(
             METHODS[method],
             Latency.ratio(4.0, 4.0),
             alpha,
-            requests=4,
             tokens=400,
-            gamma=gamma,
-            **settings,
+            settings={"gamma": gamma, **settings},
         )
-        return total(stats for stats, _ in found).decode_speed
+        outcomes = virtual_cells.run_requests(cell, requests=4)
+        return total(outcome.stats for outcome in outcomes).decode_speed
 
     assert speed("speculative") == pytest.approx(
         theory.sd_speed(alpha, gamma, 1, 4), rel=within

@@ -14,21 +14,15 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from speclib.data import prompts  # noqa: E402
-from speclib.errors import SpeclibError  # noqa: E402
-from speclib.training import __main__ as drafts  # noqa: E402
-from speclib.training import (
+from speclib.data.training_tasks import (  # noqa: E402
     arithmetic,
-    cards,
     code,
     corpus,
-    distil,
-    export,
-    fit,
-    measure,
     reasoning,
-    rows,
-    tokenizer,
 )
+from speclib.errors import SpeclibError  # noqa: E402
+from speclib.training import __main__ as drafts  # noqa: E402
+from speclib.training import cards, distil, export, fit, measure, rows, tokenizer  # noqa: E402
 from speclib.training.folders import PROMPTS  # noqa: E402
 
 TINY = fit.Shape(layers=1, width=64, heads=1, ffn=96)

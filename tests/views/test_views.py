@@ -18,9 +18,10 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
 from speclib.trace.events import Event, Trace
-from speclib.views.png import png
+from speclib.views.display import png
+from speclib.views.text import text_width
 from speclib.views.timeline.facts import run_of, speedup
-from speclib.views.timeline.shapes import GUTTER, text_width
+from speclib.views.timeline.shapes import GUTTER
 from speclib.views.timeline.svg import render
 from speclib.views.timeline.widget import timeline
 from speclib.views.widgets.explorer import expected_speedup, explorer

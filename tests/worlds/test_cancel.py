@@ -8,6 +8,7 @@ import pytest
 import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
+from speclib.models import factory
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Stopped
 from speclib.trace.metrics import stats
@@ -39,7 +40,9 @@ def begin(world, text=(BOS,)):
 @pytest.fixture(scope="module")
 def target():
     pytest.importorskip("torch")
-    return speclib.load_pair("embedded/llama-7b-70b").build("target", dilated=False)
+    return factory.build(
+        speclib.load_pair("embedded/llama-7b-70b"), "target", dilated=False
+    )
 
 
 def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran(
@@ -148,8 +151,8 @@ def test_after_cancelled_operations_a_device_says_what_it_says_without():
             world.cancel(world.target.score(text[:n]), world.draft.propose(text[:n], 5))
         scored, drafted = world.target.score(text, last=3), world.draft.propose(text, 5)
         rows, tokens = world.all(scored, drafted)
-    assert (rows == TOY.build("target").rows(text, 3, Sampler())).all()
-    draft, said = TOY.build("draft"), list(text)
+    assert (rows == factory.build(TOY, "target").rows(text, 3, Sampler())).all()
+    draft, said = factory.build(TOY, "draft"), list(text)
     for _ in range(5):
         said.append(int(draft.rows(said, 0, Sampler())[0].argmax()))
     assert [t.token for t in tokens] == said[8:]

@@ -1,43 +1,34 @@
-"""One request of a virtual cell on emulated devices: its toys in worker processes, wall-clock.
+"""One request of a virtual cell on emulated devices: its toys in worker processes, in real time.
 
-The decisions are the virtual cell's, since the toys and the coins are; only the clock differs.
-Knows no paper and no cache.
+The method decides as in the virtual cell, since the toys and the coins are the same; only
+the clock differs. Knows no paper and no cache.
 """
 
 from __future__ import annotations
 
-from speclib.data.latency import Latency
+from collections.abc import Callable
+
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 
-from .virtual import CANCEL, decode, script
+from .virtual import ToyCell, decode_request
 
 
-def trace(
-    method,
-    latency: Latency,
-    alpha: float,
-    *,
-    tokens: int,
-    seed: int,
-    request: int,
-    cancel: str | None = None,
-    **settings,
+def trace_request(
+    cell: ToyCell, request: int, on_commit: Callable | None = None
 ) -> Trace:
-    """The trace of one request; ``settings`` as in ``virtual_cells.trace``."""
-    same = script(tokens, seed, request)
+    """Run one request of a cell in worker processes that take as long as its latency says.
+
+    ``on_commit`` is called with the tokens of every commit.
+    """
+    toy_settings = cell.toy_settings(request)
     pair = Pair(
-        target=ModelSpec(model="toy", **same),
+        target=ModelSpec(model="toy", **toy_settings),
+        draft=ModelSpec(model="toy", alpha=cell.alpha, **toy_settings),
         name="toys",
-        draft=ModelSpec(model="toy", alpha=alpha, **same),
     )
     with Processes(
-        pair,
-        servers=settings.get("servers", 1),
-        cancel=cancel or CANCEL,
-        emulate=latency,
+        pair, servers=cell.servers, cancel=cell.cancel, emulate=cell.latency
     ) as world:
-        return decode(
-            world, method, alpha, tokens=tokens, seed=seed, request=request, **settings
-        )
+        return decode_request(cell, request, world, on_commit)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-
 from speclib.core.sampling import Coins, Sampler
 from speclib.data import prompts
 from speclib.decoding.decode import Result, decode
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
+
+from .outputs import find_agreements, find_departure
 
 PASSES = 7  # repeats behind each median
 
@@ -66,14 +66,6 @@ def one(
     )
 
 
-def difference(tokens: tuple[int, ...], plain: tuple[int, ...]) -> int | None:
-    """The first position at which an output leaves plain decoding's; None if it never does."""
-    if tokens == plain:
-        return None
-    pairs = enumerate(zip(tokens, plain, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(tokens), len(plain)))
-
-
 def outputs(
     world, found: set[tuple[int, ...]], plain: Result, first: bool
 ) -> dict[tuple, dict]:
@@ -81,40 +73,16 @@ def outputs(
     prompt's, where draft and target ``agree``. Asked when all runs of the prompt are over."""
     prompt = tuple(plain.trace.meta["prompt"])
     return {
-        tokens: departure(world, prompt, tokens, plain.tokens)
-        | ({"agree": agreements(world, prompt, tokens)} if first else {})
+        tokens: dict(
+            zip(
+                ("differs", "gap"),
+                find_departure(world, prompt, tokens, plain.tokens),
+                strict=True,
+            )
+        )
+        | ({"agree": find_agreements(world, prompt, tokens)} if first else {})
         for tokens in found
     }
-
-
-def departure(
-    world, prompt: tuple[int, ...], tokens: tuple[int, ...], plain: tuple[int, ...]
-) -> dict[str, int | float | None]:
-    """Where an output after ``prompt`` first ``differs`` from plain decoding's, and the ``gap``
-    there: the target's best logit less its second best, from one pass over the text before. A
-    gap near zero is a tie that rounding broke; a wide one would be a wrong token. None: nowhere."""
-    at = difference(tokens, plain)
-    if at is None:
-        return {"differs": None, "gap": None}
-    text = (*prompt, *plain[:at])
-    world.begin(text, sampler=Sampler(temperature=1.0), coins=Coins(), limit=1)
-    best = np.sort(world.wait(world.target.score(text))[-1])[-2:]
-    world.end()
-    with np.errstate(divide="ignore"):  # a second best of probability 0 is a gap of inf
-        return {"differs": at, "gap": float(np.diff(np.log(best))[0])}
-
-
-def agreements(world, prompt: tuple[int, ...], tokens: tuple[int, ...]) -> list[bool]:
-    """Whether draft and target, both greedy, choose the same token, at each place of ``tokens``,
-    an output after ``prompt``."""
-    text = (*prompt, *tokens[:-1])
-    world.begin(text, sampler=Sampler(), coins=Coins(), limit=1)
-    rows = world.all(
-        *(d.score(text, last=len(tokens) - 1) for d in (world.draft, world.target))
-    )
-    world.end()
-    draft, target = (r.argmax(-1) for r in rows)
-    return (draft == target).tolist()
 
 
 def contention(world, length: int = 64) -> dict[str, float]:

@@ -22,12 +22,13 @@ def similarities(
 
     Source: EasySpec, Table 5.
     """
+    from speclib.models import factory
     from speclib.models.hf import network
     from speclib.models.parallel.layer_parallel import similarities as of_ids
     from speclib.models.zoo import tokenizer
 
     name = model if isinstance(model, str) else model.draft.model
-    here = "cpu" if isinstance(model, str) else model.place.of("draft", 0)[0]
+    here = "cpu" if isinstance(model, str) else factory.place(model).of("draft")[0]
     words, built = (
         tokenizer(name),
         network(ModelSpec(model=name), dtype, (device or here,)),

@@ -1,10 +1,15 @@
-"""One virtual cell: a method's real code on the virtual clock, between toys of exact acceptance.
+"""One request of a virtual cell: a method's real code on the virtual clock, between toys.
 
-Request i uses the toys of seed i, whatever the method, window or pair: methods are compared on
-the same agreements (common random numbers). Knows no paper and no cache.
+The toys agree with each other exactly as often as the cell's acceptance rate says.
+Request i uses the toys of seed i, whatever the method, window or pair: methods are
+compared on the same agreements (common random numbers). Knows no paper and no cache.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -14,105 +19,108 @@ from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import sequence_choices
 from speclib.worlds.devices import device_names
 from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
 
-CANCEL = "immediate"  # what papers mean by "terminate"
+IMMEDIATE = "immediate"  # what papers mean by "terminate"
 ROOM = 256  # tokens a method may draft beyond the last one it commits
 
 
-def run(
-    method, latency: Latency, alpha: float, *, requests: int, **settings
-) -> list[tuple[Stats, list]]:
-    """Statistics and branches of ``requests`` requests; ``settings`` as in ``trace``."""
-    traces = (
-        trace(method, latency, alpha, request=i, **settings) for i in range(requests)
-    )
-    return [(stats(one), sequence_choices(one)) for one in traces]
+@dataclass(frozen=True)
+class ToyCell:
+    """What the requests of a virtual or emulated cell have in common.
+
+    method    a method's function
+    latency   how long the devices take
+    alpha     probability with which draft and target agree at a position
+    tokens    to be committed per request
+    settings  of the method (gamma, ...); ``servers``, which a method may have, is also
+              how many target devices there are: otherwise one
+    seed      of the toys and the coins
+    cancel    what the world does with a cancelled operation
+    doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
+    """
+
+    method: Callable
+    latency: Latency
+    alpha: float
+    tokens: int
+    settings: Mapping[str, object] = field(default_factory=dict)
+    temperature: float = 0.0
+    seed: int = 0
+    cancel: str = IMMEDIATE
+    doubt: float = 0.0
+
+    @property
+    def servers(self) -> int:
+        """How many target devices there are."""
+        return self.settings.get("servers", 1)
+
+    def toy_settings(self, request: int) -> dict[str, int]:
+        """What all toys of a request share, as arguments of ``Toy`` or ``ModelSpec``."""
+        return {
+            "seed": self.seed * 100_003 + request,
+            "context": self.tokens + ROOM,
+        }
 
 
-def trace(
-    method,
-    latency: Latency,
-    alpha: float,
-    *,
-    tokens: int,
-    temperature: float = 0.0,
-    seed: int = 0,
-    request: int = 0,
-    cancel: str | None = None,
-    doubt: float = 0.0,
-    **settings,
+class RequestOutcome(NamedTuple):
+    """What one request gave.
+
+    ``sequence_choices``: for every drafting of several sequences how many there were and
+    which of them the target chose (see ``trace.rounds``).
+    """
+
+    stats: Stats
+    sequence_choices: list[tuple[int, int | None]]
+
+
+def run_requests(cell: ToyCell, requests: int) -> list[RequestOutcome]:
+    """Run the first ``requests`` requests of a cell and count what they gave."""
+    outcomes = []
+    for request in range(requests):
+        trace = trace_request(cell, request)
+        outcomes.append(RequestOutcome(stats(trace), sequence_choices(trace)))
+    return outcomes
+
+
+def trace_request(cell: ToyCell, request: int = 0) -> Trace:
+    """Run one request of a cell on the virtual clock."""
+    world = open_world(cell, request)
+    return decode_request(cell, request, world)
+
+
+def open_world(cell: ToyCell, request: int = 0) -> Virtual:
+    """Open a virtual world with the toys of one request: a draft, and equal targets.
+
+    The draft agrees with them at each position with probability alpha, and with
+    ``doubt`` it knows something of when.
+    """
+    toy_settings = cell.toy_settings(request)
+    models = {}
+    for name in device_names(cell.servers):
+        if name.startswith("target"):
+            models[name] = Toy(**toy_settings)
+        else:
+            models[name] = Toy(cell.alpha, **toy_settings, doubt=cell.doubt)
+    return Virtual(models, cell.latency, cancel=cell.cancel)
+
+
+def decode_request(
+    cell: ToyCell,
+    request: int,
+    world: World,
+    on_commit: Callable | None = None,
 ) -> Trace:
-    """The trace of one request; ``settings`` (gamma, ...) go to ``method``. ``servers``, which a
-    method may have, is also how many targets there are; otherwise one."""
-    opened = world(
-        latency,
-        alpha,
-        tokens=tokens,
-        seed=seed,
-        request=request,
-        cancel=cancel,
-        servers=settings.get("servers", 1),
-        doubt=doubt,
-    )
-    return decode(
-        opened,
-        method,
-        alpha,
-        tokens=tokens,
-        temperature=temperature,
-        seed=seed,
-        request=request,
-        **settings,
-    )
+    """Run one request of a cell in any world that has the toys of that request.
 
-
-def decode(
-    world,
-    method,
-    alpha: float,
-    *,
-    tokens: int,
-    temperature: float = 0.0,
-    seed: int = 0,
-    request: int = 0,
-    on_commit=None,
-    **settings,
-) -> Trace:
-    """The trace of one request in any world of its toys."""
+    ``on_commit`` is called with the tokens of every commit.
+    """
     world.begin(
         (BOS,),
-        sampler=Sampler(temperature),
-        coins=Coins(seed, request),
-        limit=tokens,
+        sampler=Sampler(cell.temperature),
+        coins=Coins(cell.seed, request),
+        limit=cell.tokens,
         on_commit=on_commit,
     )
-    method(world, **settings)
-    return world.end(alpha=alpha, prompt=[BOS], **settings)
-
-
-def world(
-    latency: Latency,
-    alpha: float,
-    *,
-    tokens: int,
-    seed: int = 0,
-    request: int = 0,
-    servers: int = 1,
-    cancel: str | None = None,
-    doubt: float = 0.0,
-) -> Virtual:
-    """A draft and ``servers`` equal targets that it agrees with at each of ``tokens`` positions
-    with probability alpha, and with ``doubt`` knows something of when."""
-    same = script(tokens, seed, request)
-    models = {
-        name: Toy(**same)
-        if name.startswith("target")
-        else Toy(alpha, **same, doubt=doubt)
-        for name in device_names(servers)
-    }
-    return Virtual(models, latency, cancel=cancel or CANCEL)
-
-
-def script(tokens: int, seed: int, request: int) -> dict[str, int]:
-    """What the toys of a request have in common."""
-    return {"seed": seed * 100_003 + request, "context": tokens + ROOM}
+    cell.method(world, **cell.settings)
+    return world.end(alpha=cell.alpha, prompt=[BOS], **cell.settings)

@@ -14,11 +14,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import datetime
 
-from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.cells import emulated as emulated_cells
-from speclib.experiment.spec import Run, Spec
+from speclib.experiment.spec import CellResult, Spec
 from speclib.methods import METHODS
 from speclib.paths import DATA
 from speclib.progress import Progress
@@ -60,23 +59,10 @@ class Cell:
     def run(self, go_on: Callable) -> Cell:
         """Does the requests that are missing; ``go_on`` is called at every commit."""
         spec = self.spec
-        latency = load_latency(spec.latency).lengthened(spec.per_token)
-        gamma = {} if spec.gamma is None else {"gamma": spec.gamma}
+        toy_cell = simulating._toy_cell(spec)
         for request in range(len(self.rows), spec.requests):
             started = time.perf_counter()
-            trace = emulated_cells.trace(
-                METHODS[spec.method],
-                latency,
-                spec.alpha,
-                tokens=spec.tokens,
-                seed=spec.seed,
-                request=request,
-                temperature=spec.temperature,
-                cancel=spec.cancel,
-                on_commit=go_on,
-                **gamma,
-                **dict(spec.settings),
-            )
+            trace = emulated_cells.trace_request(toy_cell, request, go_on)
             self.header = self.header or {
                 "spec": spec.model_dump(mode="json"),
                 "machine": machine.name(),
@@ -90,13 +76,15 @@ class Cell:
         return self
 
 
-def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
+def results(
+    specs: list[Spec], bar: Progress
+) -> Iterator[tuple[Spec, CellResult | Exception]]:
     """(spec, its run or the error it ended with); virtual twins first, then every cell once."""
     twins = dict(simulating.results([s.but(kind="virtual") for s in specs], bar))
     cells: dict[Spec, Cell] = {}
     for spec in specs:
         twin = twins[spec.but(kind="virtual")]
-        if isinstance(twin, Run):
+        if isinstance(twin, CellResult):
             fixed = _fixed(spec)
             for one, counts in ((fixed, twin.stats), (fixed.baseline, twin.baseline)):
                 cells.setdefault(one, Cell(one, total(counts).seconds))
@@ -105,7 +93,9 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
         twin = twins[spec.but(kind="virtual")]
         yield (
             spec,
-            twin if not isinstance(twin, Run) else _outcome(spec, twin, cells, failed),
+            twin
+            if not isinstance(twin, CellResult)
+            else _outcome(spec, twin, cells, failed),
         )
 
 
@@ -116,8 +106,8 @@ def _fixed(spec: Spec) -> Spec:
 
 
 def _outcome(
-    spec: Spec, twin: Run, cells: dict[Spec, Cell], failed: dict[Spec, Exception]
-) -> Run | Exception:
+    spec: Spec, twin: CellResult, cells: dict[Spec, Cell], failed: dict[Spec, Exception]
+) -> CellResult | Exception:
     """The twin with this clock's numbers."""
     fixed = _fixed(spec)
     error = failed.get(fixed) or failed.get(fixed.baseline)
@@ -180,9 +170,11 @@ def _at_once(cells: list[Cell], at_once: int, bar: Progress) -> dict[Spec, Excep
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its latency file and this machine."""
-    return cache.digest(
+    return cache_keys.digest(
         spec.model_dump_json(exclude={"sweep", "over"}),
-        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.emulated"),
-        cache.data(DATA / "latency" / f"{spec.latency}.toml"),
+        cache_keys.hash_of_method(
+            METHODS[spec.method], "speclib.experiment.cells.emulated"
+        ),
+        cache_keys.hash_of_files(DATA / "latency" / f"{spec.latency}.toml"),
         machine.environment(),
     )

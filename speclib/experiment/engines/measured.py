@@ -16,11 +16,12 @@ from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import draft_length
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells.measured import Setting
-from speclib.experiment.spec import Run, Spec
+from speclib.experiment.spec import CellResult, Spec
 from speclib.methods import METHODS
+from speclib.models import factory
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 from speclib.progress import Progress
@@ -81,10 +82,10 @@ class Cell:
         cache.save(self.key, self.header, self.rows)
         self.bar.step(self.spec.name)
 
-    def run(self) -> Run:
+    def run(self) -> CellResult:
         head = self.header
         found = {name: [row[name] for row in self.rows] for name in ("differs", "gap")}
-        return Run(
+        return CellResult(
             self.spec,
             [Stats(*row["stats"]) for row in self.rows],
             [Stats(*row["baseline"]) for row in self.rows],
@@ -101,7 +102,9 @@ class Cell:
         )
 
 
-def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
+def results(
+    specs: list[Spec], bar: Progress
+) -> Iterator[tuple[Spec, CellResult | Exception]]:
     """(spec, its run or the error it ended with), pair by pair; a step of ``bar`` is a prompt."""
     bar.grow(sum(s.requests for s in specs))
     for place in dict.fromkeys(s.workers for s in specs):
@@ -142,13 +145,15 @@ def _measure(
         facts = {
             "contention": measured_cells.contention(world),
             "load": round(machine.load(), 2),
-            "draft": world.pair.runtime("draft"),
+            "draft": factory.runtime(world.pair, "draft"),
         }
         warm: set[Setting] = set()
         for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
             group = [c for c in cells if _conditions(c.spec) == conditions]
             most = max(c.spec.requests for c in group)
-            texts = measured_cells.texts(*conditions[:2], most, world.pair.tokenizer)
+            texts = measured_cells.texts(
+                *conditions[:2], most, factory.tokenizer(world.pair)
+            )
             common = dict(zip(SHARED[2:], conditions[2:], strict=True))
             for cell in group:
                 try:
@@ -250,12 +255,12 @@ def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its data and this machine."""
     path = [] if spec.task == "toy" else [prompts.locate(spec.task, None)[0]]
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
-    draft = load_pair(spec.pair).runtime("draft")
+    draft = factory.runtime(load_pair(spec.pair), "draft")
     code = (*CODE, *LLAMACPP) if draft.startswith("llama.cpp") else CODE
-    return cache.digest(
+    return cache_keys.digest(
         spec.model_dump_json(),
-        cache.code_of(METHODS[spec.method], *code),
-        cache.data(*files),
+        cache_keys.hash_of_method(METHODS[spec.method], *code),
+        cache_keys.hash_of_files(*files),
         draft,
         machine.environment(),
     )

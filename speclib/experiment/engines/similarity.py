@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
-from speclib.experiment import cache, machine
+from speclib.experiment import cache_keys, machine
+from speclib.experiment.cache import load_or_compute
 from speclib.experiment.cells.measured import texts
 from speclib.experiment.cells.similarity import similarities
-from speclib.experiment.latency_acceptance_grid import kept
+from speclib.models import factory
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 
@@ -27,18 +28,18 @@ def similar(
         ZOO / "SHA256SUMS",
         prompts.locate(task, None)[0],
     ]
-    key = cache.digest(
+    key = cache_keys.digest(
         "similar",
         pair,
         task,
         length,
         n,
         lp,
-        cache.code(CODE),
-        cache.data(*files),
+        cache_keys.hash_of_code(CODE),
+        cache_keys.hash_of_files(*files),
         machine.environment(),
     )
-    return kept(key, lambda: each(load_pair(pair), task, length, n, lp))
+    return load_or_compute(key, lambda: each(load_pair(pair), task, length, n, lp))
 
 
 def each(
@@ -46,5 +47,6 @@ def each(
 ) -> list[dict[str, list[float]]]:
     """The same, computed."""
     return [
-        similarities(pair, text, lp) for text in texts(task, length, n, pair.tokenizer)
+        similarities(pair, text, lp)
+        for text in texts(task, length, n, factory.tokenizer(pair))
     ]

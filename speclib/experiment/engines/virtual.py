@@ -10,10 +10,10 @@ from datetime import datetime
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import offset
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, machine
+from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.pool import on_every_core
-from speclib.experiment.spec import Run, Spec
+from speclib.experiment.spec import CellResult, Spec
 from speclib.methods import METHODS
 from speclib.paths import DATA
 from speclib.progress import Progress
@@ -25,12 +25,16 @@ LONGEST = 32  # and at this window
 PAYS = 8  # cells to compute from which starting worker processes pays
 
 
-def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exception]]:
+def results(
+    specs: list[Spec], bar: Progress
+) -> Iterator[tuple[Spec, CellResult | Exception]]:
     """(spec, its run or the error it ended with), as they finish; on every core if that pays."""
     bar.grow(len(specs))
     # a search finds windows done
     ordered = sorted(specs, key=lambda s: s.gamma == "best" or s.choices != [s])
-    here = machine.cores() == 1 or any(cache.foreign(METHODS[s.method]) for s in specs)
+    here = machine.cores() == 1 or any(
+        cache_keys.is_foreign(METHODS[s.method]) for s in specs
+    )
     pays = not here and sum(not cached(s) for s in specs) >= PAYS
     outcomes = (
         on_every_core(attempt, ordered) if pays else (attempt(s) for s in ordered)
@@ -41,9 +45,9 @@ def results(specs: list[Spec], bar: Progress) -> Iterator[tuple[Spec, Run | Exce
             yield spec, outcome
 
 
-def attempt(spec: Spec) -> tuple[Spec, Run | Exception]:
+def attempt(spec: Spec) -> tuple[Spec, CellResult | Exception]:
     try:
-        return spec, run(spec)
+        return spec, run_cell(spec)
     except Exception as error:
         return spec, error
 
@@ -60,13 +64,13 @@ def cached(spec: Spec) -> bool:
     )
 
 
-def run(spec: Spec) -> Run:
+def run_cell(spec: Spec) -> CellResult:
     """One virtual cell, cached; its baseline is a cell of its own."""
     c = load_latency(spec.latency).c
     fixed, facts = _search(spec, c)
     header, rows, cached = _cell(fixed)
     baseline = rows if fixed.method == "autoregressive" else _cell(fixed.baseline)[1]
-    return Run(
+    return CellResult(
         spec,
         _stats(rows),
         _stats(baseline),
@@ -76,7 +80,7 @@ def run(spec: Spec) -> Run:
         created=header["created"],
         facts=facts,
         cached=cached,
-        branches=[row["branches"] for row in rows],
+        sequence_choices=[row["branches"] for row in rows],
     )
 
 
@@ -86,12 +90,10 @@ def fixed(spec: Spec) -> Spec:
     return _search(spec, load_latency(spec.latency).c)[0]
 
 
-def example(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
+def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     """The trace of one request of a virtual cell, for figures: computed anew, always the same."""
     one = fixed(spec).but(tokens=tokens)
-    return virtual_cells.trace(
-        *_arguments(one), tokens=tokens, request=request, **_settings(one)
-    )
+    return virtual_cells.trace_request(_toy_cell(one), request)
 
 
 def _search(spec: Spec, c: float) -> tuple[Spec, dict]:
@@ -146,20 +148,19 @@ def _window(spec: Spec, c: float) -> Spec:
     return spec.but(gamma=max(1, round(c) + offset(spec.gamma))) if from_c else spec
 
 
-def _settings(spec: Spec) -> dict:
-    """What the toys' world and the method are told."""
-    given = dict(spec.settings) | ({} if spec.gamma is None else {"gamma": spec.gamma})
-    return {
-        "temperature": spec.temperature,
-        "seed": spec.seed,
-        "cancel": spec.cancel,
-        "doubt": spec.doubt,
-    } | given
-
-
-def _arguments(spec: Spec) -> tuple:
-    latency = load_latency(spec.latency).lengthened(spec.per_token)
-    return METHODS[spec.method], latency, spec.alpha
+def _toy_cell(spec: Spec) -> virtual_cells.ToyCell:
+    gamma = {} if spec.gamma is None else {"gamma": spec.gamma}
+    return virtual_cells.ToyCell(
+        method=METHODS[spec.method],
+        latency=load_latency(spec.latency).lengthened(spec.per_token),
+        alpha=spec.alpha,
+        tokens=spec.tokens,
+        settings=dict(spec.settings) | gamma,
+        temperature=spec.temperature,
+        seed=spec.seed,
+        cancel=spec.cancel or virtual_cells.IMMEDIATE,
+        doubt=spec.doubt,
+    )
 
 
 def _stats(rows: list[dict]) -> list[Stats]:
@@ -173,9 +174,7 @@ def _cell(spec: Spec) -> tuple[dict, list[dict], bool]:
     if held is not None and len(held[1]) == spec.requests:
         return *held, True
     started = time.perf_counter()
-    found = virtual_cells.run(
-        *_arguments(spec), requests=spec.requests, tokens=spec.tokens, **_settings(spec)
-    )
+    found = virtual_cells.run_requests(_toy_cell(spec), spec.requests)
     header = {
         "spec": spec.model_dump(mode="json"),
         "created": f"{datetime.now():%Y-%m-%d %H:%M}",
@@ -188,8 +187,10 @@ def _cell(spec: Spec) -> tuple[dict, list[dict], bool]:
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of the latency file it reads."""
-    return cache.digest(
+    return cache_keys.digest(
         spec.model_dump_json(exclude={"sweep", "over"}),
-        cache.code_of(METHODS[spec.method], "speclib.experiment.cells.virtual"),
-        cache.data(DATA / "latency" / f"{spec.latency}.toml"),
+        cache_keys.hash_of_method(
+            METHODS[spec.method], "speclib.experiment.cells.virtual"
+        ),
+        cache_keys.hash_of_files(DATA / "latency" / f"{spec.latency}.toml"),
     )

@@ -13,12 +13,11 @@ from zlib import crc32
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
-from speclib.views.timeline.facts import chosen, run_of
-from speclib.views.timeline.shapes import FONT, PAD, label_of, text_width
-from speclib.views.timeline.svg import (
+from speclib.views.svg import (
     COLOURS,
     FONTS,
     INK,
+    PAD,
     QUIET,
     WRITERS,
     n,
@@ -26,6 +25,8 @@ from speclib.views.timeline.svg import (
     tag,
     words,
 )
+from speclib.views.text import FONT, label_of, text_width
+from speclib.views.timeline.facts import run_of
 from speclib.views.widgets.controls import box
 from speclib.views.widgets.shown import Shown
 
@@ -39,8 +40,8 @@ FORK, BARS, LONG, CELLS = 26, 84, 250, 410  # where things begin; a bar of chanc
 
 def cells(shown: Round, row: int, y: float, name: str) -> str:
     """A sequence, as far as there is room for it; outlined where it goes on."""
-    branch, taken = shown.branch, chosen(shown.branch)
-    tokens, x, drawn = branch.drafts[row], float(CELLS), []
+    branch, taken = shown.branch, shown.branch.payload.chosen(shown.branch)
+    tokens, x, drawn = branch.sequences[row], float(CELLS), []
     for i, token in enumerate(tokens):
         label = label_of(shown.run.piece(token))
         kind = (
@@ -108,12 +109,12 @@ def limb(y: float, middle: float, chance: float, fill: str) -> str:
 
 def draw(shown: Round) -> str:
     """SVG of one round."""
-    name, chances = f"t{crc32(repr(shown).encode()):08x}", shown.branch.chances[1:]
+    name, chances = f"t{crc32(repr(shown).encode()):08x}", shown.branch.payload.chances
     middle, body = TOP + ROW * len(chances) / 2 - (ROW - CELL) / 2, []
     for row, chance in enumerate(chances):
         y = TOP + ROW * row
         body += [limb(y, middle, chance, WRITERS["draft"]), cells(shown, row, y, name)]
-    y, theta = TOP + ROW * len(chances), shown.branch.chances[0]
+    y, theta = TOP + ROW * len(chances), shown.branch.payload.threshold
     body += [
         limb(y, middle, 1 - sum(chances), "#c9c9c9"),
         words("all other words together", CELLS, y + CELL / 2 + 5),
@@ -173,7 +174,9 @@ def height(rows: int) -> int:
 
 def high(shown: Round | Grown) -> int:
     """Pixels."""
-    return shown.high if isinstance(shown, Grown) else height(shown.branch.sequences)
+    return (
+        shown.high if isinstance(shown, Grown) else height(len(shown.branch.sequences))
+    )
 
 
 class Sequences(Shown, widgets.VBox):

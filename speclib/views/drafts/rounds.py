@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event
-from speclib.views.timeline.facts import Run, chosen
-from speclib.views.timeline.shapes import label_of, shown
+from speclib.trace.rounds import sequence_draftings, tree_draftings
+from speclib.views.text import label_of, shown
+from speclib.views.timeline.facts import Run
 
 from .tree import Grown
 
@@ -31,7 +32,7 @@ class Round(NamedTuple):
 
     @property
     def width(self) -> int:
-        return self.branch.sequences
+        return len(self.branch.sequences)
 
     @property
     def place(self) -> int:
@@ -56,9 +57,9 @@ class Round(NamedTuple):
     def said(self) -> str:
         """How many sequences there are, and why."""
         k, each, theta = (
-            self.branch.sequences,
-            len(self.branch.drafts[0]),
-            self.branch.chances[0],
+            len(self.branch.sequences),
+            len(self.branch.sequences[0]),
+            self.branch.payload.threshold,
         )
         why = f"θ = P₁·P = {theta:.3f}" if theta else "no threshold asked"
         return f"{k} sequence{'s' * (k > 1)} of {each} token{'s' * (each > 1)}, {why}"
@@ -66,7 +67,7 @@ class Round(NamedTuple):
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
         taken, own = (
-            chosen(self.branch),
+            self.branch.payload.chosen(self.branch),
             f"“{label_of(self.run.piece(self.commit[-1]))}”",
         )
         if taken is not None:
@@ -80,12 +81,12 @@ class Round(NamedTuple):
 
     def lines(self) -> list[str]:
         """In words: a line per sequence, then the verdict."""
-        chances = self.branch.chances[1:]
+        chances = self.branch.payload.chances
         return [
             f"round {self.number}: {self.said()}",
             *(
                 f"  {chance:.3f} {shown(''.join(map(self.run.piece, tokens)))}"
-                for chance, tokens in zip(chances, self.branch.drafts, strict=True)
+                for chance, tokens in zip(chances, self.branch.sequences, strict=True)
             ),
             f"  {1 - sum(chances):.3f} all other words",
             self.verdict(),
@@ -94,25 +95,25 @@ class Round(NamedTuple):
 
 def rounds_of(run: Run) -> list[Round] | list[Grown]:
     """Every round in which ``run`` drafted. Raises SpeclibError where there is none."""
-    scores = {e.round: e for e in run.trace.operations if e.op == "score"}
-    drafts = {
-        e.round: e
-        for e in run.trace.operations
-        if e.op in ("branch", "grow") and e.tokens
-    }
-    found, before = [], ()
-    for commit in run.trace.commits:
-        draft = drafts.get(commit.round)
-        if draft and commit.tokens and draft.op == "grow":
-            found.append(Grown(run, draft, commit.tokens, before))
-        elif draft and commit.tokens:
-            score = scores[commit.round]
-            window = score.tokens[len(score.tokens) - score.last :]
-            found.append(Round(run, draft, window, commit.tokens, before))
+    trace = run.trace
+    passes = {event.round: event for event in trace.operations if event.is_scoring}
+    sequences = {event.round: event for event in sequence_draftings(trace)}
+    trees = {event.round: event for event in tree_draftings(trace)}
+
+    rounds, before = [], ()
+    for commit in trace.commits:
+        number = commit.round
+        if commit.tokens and number in trees:
+            rounds.append(Grown(run, trees[number], commit.tokens, before))
+        elif commit.tokens and number in sequences:
+            target_pass = passes[number]
+            first = len(target_pass.tokens) - target_pass.candidates
+            window = target_pass.tokens[first:]
+            rounds.append(Round(run, sequences[number], window, commit.tokens, before))
         before += commit.tokens
-    if not found:
+    if not rounds:
         raise SpeclibError(
             f"{run.label} drafted no sequences: a tree shows runs of duodecoding, "
             "tree and easyspec"
         )
-    return found
+    return rounds

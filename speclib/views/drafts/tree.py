@@ -9,19 +9,9 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from speclib.trace.events import Event
+from speclib.views.svg import COLOURS, FONTS, INK, PAD, QUIET, WRITERS, n, tag, words
+from speclib.views.text import FONT, fitting, label_of, shown, text_width
 from speclib.views.timeline.facts import Run
-from speclib.views.timeline.layout import fitting
-from speclib.views.timeline.shapes import FONT, PAD, label_of, shown, text_width
-from speclib.views.timeline.svg import (
-    COLOURS,
-    FONTS,
-    INK,
-    QUIET,
-    WRITERS,
-    n,
-    tag,
-    words,
-)
 
 WIDE, TOP, ROW, CELL = 1100, 102, 30, 24  # pixels: of all; above the rows; of a row
 ROOT, MOST, APART = 26, 230, 40  # the text's end; a level's width; its edges'
@@ -53,13 +43,13 @@ class Grown(NamedTuple):
     @property
     def width(self) -> int:
         """The most nodes of a level."""
-        levels = self.grow.ahead
+        levels = self.grow.depths
         return max(levels.count(level) for level in levels)
 
     @property
     def leaves(self) -> list[int]:
         """Nodes that nothing follows, in their order."""
-        inner = set(self.grow.parents)
+        inner = set(self.grow.payload.parents)
         return [node for node in range(len(self.grow.tokens)) if node not in inner]
 
     @property
@@ -71,7 +61,7 @@ class Grown(NamedTuple):
 
     def said(self) -> str:
         """How large the tree is."""
-        levels = max(self.grow.ahead) + 1
+        levels = max(self.grow.depths) + 1
         return (
             f"a tree of {len(self.grow.tokens)}: {levels} level{'s' * (levels > 1)}, at most "
             f"{self.width} wide"
@@ -79,7 +69,7 @@ class Grown(NamedTuple):
 
     def verdict(self) -> str:
         """How far the target followed it."""
-        passed, levels = self.grow.outcome.count("accepted"), max(self.grow.ahead) + 1
+        passed, levels = self.grow.outcome.count("accepted"), max(self.grow.depths) + 1
         if len(self.commit) <= passed:
             return f"the target follows it for {passed} of {levels} levels, to the text's end"
         own = label_of(self.run.piece(self.commit[-1]))
@@ -95,8 +85,8 @@ class Grown(NamedTuple):
         pieces = [self.run.piece(token) for token in self.grow.tokens]
         others = [
             pieces[i]
-            for i, parent in enumerate(self.grow.parents)
-            if parent == self.grow.parents[node] and i != node
+            for i, parent in enumerate(self.grow.payload.parents)
+            if parent == self.grow.payload.parents[node] and i != node
         ]
         told = label_of(pieces[node])
         return pieces[node].replace(" ", "·") if told in map(label_of, others) else told
@@ -107,7 +97,7 @@ class Grown(NamedTuple):
             f"round {self.number}: {self.said()}",
             *(
                 f"  {'  ' * level}{'*' if self.kind(node) == 'accepted' else '-'} {self.label(node)}"
-                for node, level in enumerate(self.grow.ahead)
+                for node, level in enumerate(self.grow.depths)
             ),
             self.verdict(),
         ]
@@ -134,7 +124,7 @@ def head(title: str, note: str, text: list[tuple[str, str]]) -> str:
 
 def level_of(shown: Grown) -> float:
     """Pixels of a level."""
-    return min(MOST, (WIDE - PAD - ROOT) / (max(shown.grow.ahead) + 1))
+    return min(MOST, (WIDE - PAD - ROOT) / (max(shown.grow.depths) + 1))
 
 
 def places(shown: Grown) -> list[tuple[float, float]]:
@@ -144,11 +134,11 @@ def places(shown: Grown) -> list[tuple[float, float]]:
     for row, leaf in enumerate(shown.leaves):
         node = leaf
         while node >= 0 and node not in rows:
-            rows[node], node = row, shown.grow.parents[node]
+            rows[node], node = row, shown.grow.payload.parents[node]
     each = level_of(shown)
     return [
         (ROOT + APART + level * each, TOP + ROW * rows[node] + CELL / 2)
-        for node, level in enumerate(shown.grow.ahead)
+        for node, level in enumerate(shown.grow.depths)
     ]
 
 
@@ -158,7 +148,7 @@ def draw(shown: Grown) -> str:
     room = level_of(shown) - APART - 12
     labels = [cut(shown.label(node), room) for node in range(len(grow.tokens))]
     wide = [max(26, text_width(label) + 12) for label in labels]
-    for node, parent in enumerate(grow.parents):
+    for node, parent in enumerate(grow.payload.parents):
         (x, y), kind = at[node], shown.kind(node)
         start = (
             (ROOT, TOP + CELL / 2)

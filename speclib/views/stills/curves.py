@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from math import ceil, floor, isfinite
 
 from speclib.errors import SpeclibError
-from speclib.views.timeline.shapes import PAD, text_width
-from speclib.views.timeline.svg import INK, n, tag, words
-
-from .still import Still
+from speclib.views.display import Still
+from speclib.views.svg import INK, PAD, n, tag, words
+from speclib.views.text import text_width
 
 COLOURS = (
     "#0072B2",

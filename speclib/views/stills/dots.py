@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from speclib.errors import SpeclibError
-from speclib.views.timeline.shapes import PAD, text_width
-from speclib.views.timeline.svg import COLOURS, INK, n, tag, words
-
-from .still import Still
+from speclib.views.display import Still
+from speclib.views.svg import COLOURS, INK, PAD, n, tag, words
+from speclib.views.text import text_width
 
 ROW, PLOT, STEP = 30, 560, 0.1  # pixels of a line, of the axis; between its ticks
 

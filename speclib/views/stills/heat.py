@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from math import floor
 
 from speclib.errors import SpeclibError
-from speclib.views.timeline.shapes import PAD, text_width
-from speclib.views.timeline.svg import INK, n, tag, words
-
-from .still import Still
+from speclib.views.display import Still
+from speclib.views.svg import INK, PAD, n, tag, words
+from speclib.views.text import text_width
 
 WIDE, CELL, TALL, HEAD, BETWEEN = (
     1100,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import DRAFTING
+from speclib.views.numbers import Unit, duration, number, percent
 
 NAMES = {
     "autoregressive": "AR",
@@ -25,18 +25,6 @@ NAMES = {
     "assisted": "Assisted",
     "prompt_lookup": "Prompt lookup",
 }
-
-
-def number(value: float, digits: int = 3) -> str:
-    """``digits`` significant digits, fewer below 1; a dash where there is no value."""
-    if not isfinite(value):
-        return "–"
-    power = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value
-    return f"{value:.{max(0, digits - 1 - max(power, 0))}f}"
-
-
-def percent(share: float) -> str:
-    return f"{round(100 * share) + 0} %" if isfinite(share) else "–"
 
 
 class Run(NamedTuple):
@@ -94,11 +82,7 @@ class Run(NamedTuple):
             if event.device == device:
                 cache[event.kept :] = event.tokens
                 before = cache[start : len(cache) - event.candidates]
-                if (
-                    event.is_scoring
-                    and event.tokens
-                    and before != said[: len(before)]
-                ):
+                if event.is_scoring and event.tokens and before != said[: len(before)]:
                     found.add(event.id)
         return found
 
@@ -116,24 +100,21 @@ class Run(NamedTuple):
     def piece(self, token: int) -> str:
         return self.pieces.get(token, f" {token}")
 
-    def written(self) -> list[tuple[Event, tuple[tuple[str, str], ...]]]:
-        """Every commit with its tokens as (who wrote it: "draft" or "target", text).
+    def _accepted_places(self) -> set[int]:
+        """The places in the text of every drafted token that was accepted."""
+        places = set()
+        for event in self.trace.operations:
+            if event.is_drafting:
+                outcomes = zip(event.depths, event.outcome, strict=True)
+                for depth, outcome in outcomes:
+                    if outcome == "accepted":
+                        places.add(event.text_length + depth)
+        return places
 
-        A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
-        but the last of its own tokens were fed. Branches and trees say how many they fed.
-        """
-        proposals = [
-            (e.kept + e.fed - (len(e.tokens) - 1 if e.op == "propose" else e.last), e)
-            for e in self.trace.operations
-            if e.op in DRAFTING and e.tokens
-        ]
+    def written(self) -> list[tuple[Event, tuple[tuple[str, str], ...]]]:
+        """Every commit with its tokens as (who wrote it: "draft" or "target", text)."""
         position = self.start
-        drafted = {
-            first + ahead
-            for first, e in proposals
-            for ahead, outcome in zip(e.ahead, e.outcome, strict=True)
-            if outcome == "accepted"
-        }
+        drafted = self._accepted_places()
         commits = []
         for event in self.trace.commits:
             places = range(position, position + len(event.tokens))
@@ -148,14 +129,6 @@ class Run(NamedTuple):
             )
             position += len(event.tokens)
         return commits
-
-
-def chosen(event: Event) -> int | None:
-    """Which of a branch's sequences begins with the target's own token, if one does."""
-    each = len(event.drafts[0])
-    return next(
-        (i for i, o in enumerate(event.outcome[::each]) if o == "accepted"), None
-    )
 
 
 def run_of(item, label: str | None = None, places: dict[str, str] | None = None) -> Run:
@@ -187,10 +160,6 @@ def run_of(item, label: str | None = None, places: dict[str, str] | None = None)
     )
 
 
-def duration(seconds: float, unit: tuple[str, float]) -> str:
-    return f"{number(seconds * unit[1], 4)} {unit[0]}"
-
-
 def speedup(run: Run, runs: list[Run], base: str = "autoregressive") -> float:
     """Decode speed over that of the ``base`` method, if ``runs`` has it in the same kind."""
     base = next(
@@ -214,7 +183,7 @@ def waits(run: Run) -> str:
     return ", ".join(f"{name} {percent(sum(v) / len(v))}" for name, v in shares.items())
 
 
-def facts(run: Run, runs: list[Run], unit: tuple[str, float]) -> tuple[str, ...]:
+def facts(run: Run, runs: list[Run], unit: Unit) -> tuple[str, ...]:
     """The lines beside a group; the first is the headline."""
     s, ratio = run.stats, speedup(run, runs)
     times = f" · {ratio:.2f}× AR" if isfinite(ratio) and s.drafted else ""
@@ -228,7 +197,7 @@ def facts(run: Run, runs: list[Run], unit: tuple[str, float]) -> tuple[str, ...]
     return (*lines, f"waits: {waits(run)}" if run.lanes else "no operations")
 
 
-def summary(runs: list[Run], unit: tuple[str, float]) -> str:
+def summary(runs: list[Run], unit: Unit) -> str:
     """Plain text, the same for the same traces: what a terminal, a test or a diff sees."""
     lines = [f"timeline of {len(runs)} run{'s' * (len(runs) != 1)}"]
     for run in runs:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from speclib.errors import SpeclibError
+from speclib.views.svg import PAD
+from speclib.views.text import fitting, shown, text_width
 
 from .facts import Run, facts
 from .lanes import lane, rows_of
-from .shapes import PAD, Frame, Lane, Mark, Words, shown, text_width
+from .shapes import Frame, Lane, Mark, Words
 
 LEVELS = (1, 3, 9, 27)
 LEAST = 900  # pixels of width
@@ -86,19 +88,6 @@ def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
         rows.append(Words(x / level, tuple(fitting(waiting, room))))
         waiting, needed, free = [], 0.0, x + 5
     return tuple(rows)
-
-
-def fitting(parts: list[tuple[str, str]], room: float) -> list[tuple[str, str]]:
-    """The end of the text that fits into ``room`` pixels."""
-    if text_width("".join(text for _, text in parts)) <= room:
-        return parts
-    kept, width = [], text_width("…")
-    for who, text in reversed(parts):
-        width += text_width(text)
-        if width > room:
-            break
-        kept.insert(0, (who, text))
-    return [("cut", "…"), *kept]
 
 
 def lanes_of(run: Run, top: float, frame: Frame) -> tuple[Lane, ...]:

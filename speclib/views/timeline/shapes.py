@@ -6,33 +6,14 @@ and nothing of what is stacked above or below.
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
 from math import floor, log10
 from typing import NamedTuple
 
-from .facts import duration
+from speclib.views.numbers import MILLISECONDS, SECONDS, Unit, duration
+from speclib.views.svg import PAD
 
-PAD, GUTTER, SIDE = 16, 62, 222  # card margin; lane names, left; facts, right
-FONT = 14  # of tokens; headings are larger, nothing is below 13
-# Widths of Helvetica's letters in thousandths of the font size; the fonts we ask for are no wider.
-LETTERS = {
-    222: "'ijl|",
-    278: " !,./:;I[]\\ft\u00a0",
-    333: "()-`r",
-    500: "cksvxyzJ",
-    584: "+<=>~",
-    611: "FLTZ",
-    667: "ABEKPSVXY",
-    722: "wCDHNRUG&",
-    778: "OQ",
-    833: "mM%",
-    944: "W",
-    1000: "@…",
-}
-JOINERS = "\u200c\u200d"  # Indic scripts need them
-WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letters}
+GUTTER, SIDE = 62, 222  # lane names, left; facts, right
 
 
 class Shape(NamedTuple):
@@ -83,8 +64,8 @@ class Frame:
         return self.width - 2 * PAD - GUTTER - SIDE
 
     @property
-    def unit(self) -> tuple[str, float]:
-        return ("ms", 1e3) if self.span < 2 else ("s", 1.0)
+    def unit(self) -> Unit:
+        return MILLISECONDS if self.span < 2 else SECONDS
 
     def x(self, seconds: float) -> float:
         return seconds / self.span * self.plot
@@ -103,35 +84,3 @@ class Frame:
             (i * step / total * self.plot, f"{i * step:.{digits}f}")
             for i in range(int(total / step + 1e-9) + 1)
         ]
-
-
-@lru_cache(maxsize=1 << 14)
-def text_width(text: str, size: float = FONT) -> float:
-    """Pixels, an upper estimate."""
-
-    def one(letter: str) -> int:
-        if unicodedata.combining(letter):
-            return 0
-        return WIDTHS.get(letter) or (
-            1000 if unicodedata.east_asian_width(letter) in "WF" else 600
-        )
-
-    return sum(map(one, text)) * size / 1000
-
-
-def shown(text: str) -> str:
-    """A token's text on one line: line ends spelled out, blanks kept, no control characters."""
-    text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    return "".join(
-        "\u00a0"
-        if letter.isspace()
-        else letter
-        if letter.isprintable() or letter in JOINERS
-        else "\ufffd"
-        for letter in text
-    )
-
-
-def label_of(text: str) -> str:
-    """What a cell shows: the token without its blanks, or dots when it is nothing else."""
-    return shown(text.strip(" ") or "·" * min(len(text), 4))

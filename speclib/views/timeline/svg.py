@@ -11,25 +11,24 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
+from speclib.views.svg import (
+    COLOURS,
+    FONTS,
+    INK,
+    PAD,
+    QUIET,
+    WRITERS,
+    n,
+    patterns,
+    tag,
+    words,
+)
+from speclib.views.text import FONT, text_width
+
 from .facts import Run
 from .layout import HEAD, LEVELS, Figure, Group, layout
-from .shapes import FONT, GUTTER, PAD, Lane, Shape, text_width
+from .shapes import GUTTER, Lane, Shape
 
-FONTS = (
-    "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
-)
-INK, QUIET = "#1a1a1a", "#5a5a5a"
-COLOURS = {
-    "accepted": "#009E73",
-    "rejected": "#D55E00",
-    "wasted": "#F0E442",
-    "dropped": "#f7f2c4",
-    "score": "#0072B2",
-    "unused": "#9CC7E4",
-    "idle": "#f3f3f3",
-    "lost": "#4d4d4d",
-}
-WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 LEGEND = [
     ("accepted", "drafted: accepted"),
     ("rejected", "rejected"),
@@ -42,25 +41,6 @@ LEGEND = [
 ]
 LEFT = PAD + GUTTER
 DENSE = 4  # pixels between lines, at least; timeline.js has the same
-QUOTE = {'"': "&quot;"}
-
-
-def n(value: float) -> str:
-    """A coordinate with at most two decimals."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def tag(name: str, inner: str = "", **attributes) -> str:
-    """``font_size=3`` -> font-size="3"; ``cls`` -> class."""
-    told = "".join(
-        f' {"class" if k == "cls" else k.replace("_", "-")}="{escape(str(v), QUOTE)}"'
-        for k, v in attributes.items()
-    )
-    return f"<{name}{told}>{inner}</{name}>" if inner else f"<{name}{told}/>"
-
-
-def words(text: str, x: float, y: float, **attributes) -> str:
-    return tag("text", escape(text), x=n(x), y=n(y), **attributes)
 
 
 def gap(width: float) -> float:
@@ -247,30 +227,6 @@ def legend(figure: Figure, name: str) -> str:
         tag("tspan", "the target", fill=WRITERS["target"]),
     ]
     return "".join(drawn) + tag("text", "".join(spans), x=n(x), y=PAD + 13)
-
-
-def patterns(name: str) -> str:
-    """Hatches for waiting (light) and for wasted drafts (yellow with dark stripes)."""
-
-    def hatch(kind: str, ground: str, ink: str, size: int) -> str:
-        inner = tag("rect", width=size, height=size, fill=ground) + tag(
-            "line", y1=0, x2=0, y2=size, stroke=ink, stroke_width=2
-        )
-        return tag(
-            "pattern",
-            inner,
-            id=f"{name}-{kind}",
-            width=size,
-            height=size,
-            patternUnits="userSpaceOnUse",
-            patternTransform="rotate(45)",
-        )
-
-    return tag(
-        "defs",
-        hatch("idle", COLOURS["idle"], "#d9d9d9", 7)
-        + hatch("wasted", COLOURS["wasted"], "#c9b800", 6),
-    )
 
 
 def lanes(group: Group, name: str, zoomable: bool) -> str:

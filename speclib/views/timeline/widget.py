@@ -13,7 +13,7 @@ import anywidget
 import traitlets
 
 from speclib.errors import SpeclibError
-from speclib.views.png import png
+from speclib.views.display import png
 from speclib.views.widgets.shown import Shown
 
 from .facts import run_of, summary

@@ -11,8 +11,8 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, sd_speed
-from speclib.views.timeline.shapes import FONT, PAD
-from speclib.views.timeline.svg import FONTS, INK, QUIET, n, tag, words
+from speclib.views.svg import FONTS, INK, PAD, QUIET, n, tag, words
+from speclib.views.text import FONT
 
 from .controls import control
 from .explorer import times

@@ -20,7 +20,8 @@ from speclib.theory.closed_forms import (
     sd_speed,
 )
 from speclib.trace.events import Trace
-from speclib.views.timeline.facts import Run, percent, speedup, untested, waits
+from speclib.views.numbers import percent
+from speclib.views.timeline.facts import Run, speedup, untested, waits
 from speclib.views.timeline.widget import Timeline
 
 from .controls import box, control, stored

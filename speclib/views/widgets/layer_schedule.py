@@ -11,9 +11,10 @@ from zlib import crc32
 
 from speclib.errors import SpeclibError
 from speclib.theory.layer_schedule import Part, lasts, schedule, spans
-from speclib.views.timeline.facts import duration, percent
-from speclib.views.timeline.shapes import FONT, GUTTER, PAD, SIDE, Frame, text_width
-from speclib.views.timeline.svg import FONTS, INK, QUIET, n, patterns, tag, words
+from speclib.views.numbers import MILLISECONDS, duration, percent
+from speclib.views.svg import FONTS, INK, PAD, QUIET, n, patterns, tag, words
+from speclib.views.text import FONT, text_width
+from speclib.views.timeline.shapes import GUTTER, SIDE, Frame
 
 from .controls import control
 from .explorer import times
@@ -218,8 +219,8 @@ class Layers(Following):
         """What stands over each schedule."""
         at, (exact, fuzzy) = self.values, map(lasts, self.passes)
         return (
-            f"exact: one layer after the other, {duration(exact, ('ms', 1e3))}",
-            f"fuzzy: N = {at['lp']}, {duration(fuzzy, ('ms', 1e3))}, "
+            f"exact: one layer after the other, {duration(exact, MILLISECONDS)}",
+            f"fuzzy: N = {at['lp']}, {duration(fuzzy, MILLISECONDS)}, "
             f"{times(exact / fuzzy)} as fast",
         )
 

@@ -10,7 +10,7 @@ from base64 import b64encode
 
 import ipywidgets as widgets
 
-from speclib.views.png import png
+from speclib.views.display import png
 
 from .controls import box
 

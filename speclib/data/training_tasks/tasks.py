@@ -11,8 +11,9 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 
-from .folders import CORPUS
+from speclib.paths import DATA
 
+CORPUS = DATA / "corpus"
 CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")
 
 

@@ -1,0 +1,66 @@
+"""Files that are written whole or not at all, whatever interrupts the writing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from speclib.errors import SpeclibError
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write the whole file or nothing, whatever interrupts it.
+
+    Raises SpeclibError, naming the file, if it cannot be written: on a full disk, for
+    instance. The file is then as it was before.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_and_replace(path, text)
+    except OSError as error:
+        raise SpeclibError(
+            f"cannot write {path}: {error.strerror}; the file is as it was. Make "
+            "room or give permission, then run again: what is finished is kept"
+        ) from error
+
+
+def _write_and_replace(path: Path, text: str) -> None:
+    """Write a temporary file beside ``path``, then rename it to ``path`` in one step.
+
+    The temporary file is named .<name>.<process id>.<random>, as remove_leftovers
+    expects it.
+    """
+    handle, temporary = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}.{os.getpid()}."
+    )
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def remove_leftovers(*folders: Path) -> None:
+    """Remove the temporary files that processes left when they were killed while writing."""
+    for folder in folders:
+        for path in folder.glob(".*.*.*"):
+            if _writer_is_gone(path):
+                path.unlink(missing_ok=True)
+
+
+def _writer_is_gone(temporary: Path) -> bool:
+    """Whether a file is a temporary one of ours, and the process that wrote it has ended."""
+    process_id = temporary.name.split(".")[-2]
+    # A ValueError means that the file is not ours, a PermissionError that its process
+    # still runs for another user.
+    with contextlib.suppress(ValueError, PermissionError):
+        try:
+            os.kill(int(process_id), 0)
+        except ProcessLookupError:
+            return True
+    return False

@@ -1,0 +1,156 @@
+"""Builds what a pair describes: its models, and what they share.
+
+A ``Pair`` is a description that was read from a file. Here it becomes models, a tokenizer, limits
+and a datastore, on the places that this machine has. What is heavy (torch, transformers,
+llama.cpp) is imported only when it is needed. Knows no world and no method.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from speclib.data.pairs import ModelSpec, Pair, Role
+from speclib.data.placement import Place
+from speclib.data.retrieval import Datastore, training_text
+from speclib.errors import unknown_name
+
+from . import gpus
+
+DTYPES = ("auto", "float32", "float64", "bfloat16", "float16")
+
+
+def place(pair: Pair) -> Place:
+    """Where ``pair`` is computed on this machine: of alternatives, the first that it has."""
+    if not pair.place.has_alternatives:
+        return pair.place  # nobody needs to ask torch how many GPUs there are
+    return pair.place.on_machine_with(gpus.count())
+
+
+def ranks(pair: Pair, role: Role, index: int = 0) -> int:
+    """How many processes compute the model of the ``index``-th device of ``role`` together."""
+    if pair.model(role).spread == "blocks":
+        return 1
+    return len(place(pair).of(role, index))
+
+
+def runtime(pair: Pair, role: Role) -> str:
+    """What computes the model of ``role`` here: "toy", "torch", or "llama.cpp Q5_K_M"."""
+    spec = pair.model(role)
+    if spec.is_toy:
+        return "toy"
+    if not spec.in_llamacpp:
+        return "torch"
+    if not spec.is_gguf:
+        return f"llama.cpp {spec.quantization}"
+    from .llamacpp.gguf import described
+
+    return f"llama.cpp {described(spec.model).quantization}"
+
+
+# -- models ----------------------------------------------------------------------------------
+def build(
+    pair: Pair,
+    role: Role,
+    dtype: str = "auto",
+    *,
+    dilated: bool = True,
+    packed: bool = True,
+    index: int = 0,
+    rank=None,
+):
+    """Builds the model of the ``index``-th device of ``role``.
+
+    ``dtype``: auto (float32), float32, float64, bfloat16 or float16. ``dilated=False`` gives the
+    same logits at the cost that the model was trained at. ``packed=False`` leaves torch's own
+    linear layers. These three are torch's: in llama.cpp the quantised weights are those of the
+    shape, which it keeps, and a toy has none. ``rank``: the worker.Rank whose part is wanted; None
+    builds the whole model in this process.
+    """
+    check_dtype(dtype)
+    spec = pair.model(role)
+    places = place(pair).of(role, index)
+    if spec.is_toy:
+        return _toy(spec, role)
+    if spec.in_llamacpp:
+        from .llamacpp.model import load
+
+        return load(spec, places, pair.place.threads, vocab(pair), context(pair))
+    if not dilated:
+        spec = spec.model_copy(update={"shape": None})
+
+    # A draft in one piece can give one input to several of its layers, so it is loaded as such.
+    if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
+        from .parallel.layer_parallel import load
+
+        return load(spec, dtype, places, vocab(pair), packed, rank)
+    if rank is None:
+        from .hf import load
+
+        return load(spec, dtype, places, vocab(pair), packed)
+    from .parallel.tensor_parallel import load
+
+    return load(spec, dtype, places, vocab(pair), packed, rank)
+
+
+def check_dtype(dtype: str) -> None:
+    """Raises SpeclibError for a ``dtype`` that no model is built in."""
+    if dtype not in DTYPES:
+        raise unknown_name(f"unknown dtype {dtype!r}", dtype, DTYPES)
+
+
+def _toy(spec: ModelSpec, role: Role):
+    from .toy import Toy
+
+    alpha = spec.alpha if role == "draft" else None  # a target agrees with itself
+    return Toy(alpha, spec.vocab, spec.seed, spec.words, spec.context)
+
+
+# -- what both models share -----------------------------------------------------------------
+def tokenizer(pair: Pair):
+    """The target's tokenizer. Raises SpeclibError if the draft has another vocabulary."""
+    if pair.target.is_toy:
+        return _toy_tokenizer(pair.target.vocab)
+    return _shared_tokenizer(pair.target.model, pair.draft.model)
+
+
+@cache
+def _toy_tokenizer(vocab: int):
+    from .toy import ToyTokenizer
+
+    return ToyTokenizer(vocab)
+
+
+@cache
+def _shared_tokenizer(target: str, draft: str):
+    from .zoo import shared_tokenizer
+
+    return shared_tokenizer(target, draft)
+
+
+def vocab(pair: Pair) -> int:
+    """Rows that both models have: further rows of a wider head are never sampled."""
+    if pair.target.is_toy:
+        return pair.target.vocab
+    from .zoo import limits
+
+    target_rows, _ = limits(pair.target.model)
+    draft_rows, _ = limits(pair.draft.model)
+    return min(target_rows, draft_rows)
+
+
+def context(pair: Pair) -> int:
+    """The longest text, in tokens, that both models accept."""
+    if pair.target.is_toy:
+        return pair.target.context
+    from .zoo import limits
+
+    _, target_length = limits(pair.target.model)
+    _, draft_length = limits(pair.draft.model)
+    return min(target_length, draft_length)
+
+
+def datastore(pair: Pair) -> Datastore | None:
+    """What REST looks up: our training text in the tokens of ``pair``. None: a toy's own text."""
+    if pair.target.is_toy:
+        return None
+    return training_text(tokenizer(pair))

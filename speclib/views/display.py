@@ -1,0 +1,95 @@
+"""How a picture gets out of Python: as PNG bytes, and as what a notebook displays.
+
+resvg converts SVG to PNG, without a browser. It draws text with the fonts that it is
+given or finds on the machine, and where there is none it leaves the text out without a
+word. So the font comes with a package (font-source-sans-pro) on which speclib depends.
+Characters that this font lacks (it has Latin, Greek and Cyrillic) are drawn with the
+machine's fonts; only then can the bytes of two machines differ.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from speclib.errors import SpeclibError
+from speclib.views.svg import FONTS, QUIET, tag
+
+from .text import FONT, font_files
+
+SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
+NOTEBOOK_SCALE = 1.5  # the same in a notebook, which stores every PNG that it displays
+
+
+def png(svg: str, scale: float = SCALE) -> bytes:
+    """The picture ``svg`` as PNG bytes, ``scale`` pixels per pixel of the SVG."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as error:
+        raise SpeclibError(
+            "a PNG needs resvg-py, which is not installed: pip install resvg-py, "
+            "or save .svg or .html"
+        ) from error
+
+    image = svg_to_bytes(
+        svg_string=svg,
+        zoom=scale,
+        font_files=font_files(),
+        sans_serif_family="Source Sans Pro",
+        skip_system_fonts=not needs_other_fonts(svg),
+    )
+    return bytes(image)
+
+
+def needs_other_fonts(svg: str) -> bool:
+    """Whether some of the text is neither Latin, Greek, Cyrillic nor punctuation."""
+    for letter in svg:
+        code = ord(letter)
+        is_covered = code <= 0x52F or 0x1E00 <= code < 0x2300
+        if not is_covered:
+            return True
+    return False
+
+
+def notebook_forms(svg: str, size: tuple[int, int], text: str) -> tuple[dict, dict]:
+    """What a notebook displays of a picture: its MIME forms, and their metadata.
+
+    The forms are a PNG and, where no picture can be displayed, ``text``. ``size``:
+    width and height at which the PNG is displayed, pixels.
+    """
+    width, height = size
+    image = b64encode(png(svg, NOTEBOOK_SCALE)).decode()
+    forms = {"text/plain": text, "image/png": image}
+    metadata = {"image/png": {"width": width, "height": height}}
+    return forms, metadata
+
+
+class Still:
+    """A picture that does not move, on a white card.
+
+    A subclass has ``size``, ``drawing()`` and a ``__repr__``, the picture in words.
+    """
+
+    size: tuple[int, int]  # pixels
+
+    def drawing(self) -> str:
+        """The SVG elements on the card."""
+        raise NotImplementedError
+
+    def picture(self) -> str:
+        """SVG."""
+        width, height = self.size
+        card = tag("rect", width=width, height=height, rx="8", fill="#fff")
+        return tag(
+            "svg",
+            card + self.drawing(),
+            xmlns="http://www.w3.org/2000/svg",
+            width=width,
+            height=height,
+            viewBox=f"0 0 {width} {height}",
+            font_family=FONTS,
+            font_size=FONT,
+            fill=QUIET,
+        )
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+        return notebook_forms(self.picture(), self.size, repr(self))
