@@ -59,7 +59,7 @@ def _similarities(filled) -> None:
             if not {"pair", "state", "lp"} <= s.keys():
                 continue
             try:
-                found = states.similar(s["pair"], s["task"], s["length"], n, s["lp"])
+                found = states.draft_similarities(s["pair"], s["task"], s["length"], n, s["lp"])
             except (SpeclibError, ImportError) as error:
                 filled.errors[f"{table.item}, {row}, {column}"] = str(error)
                 continue

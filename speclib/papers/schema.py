@@ -103,6 +103,7 @@ class Table(_Strict):
     decimals: int
     rows: str
     columns_are: str
+    chart: str | None = None  # a name in views.charts.choose.CHARTS; None: no figure
     cells: tuple[tuple[str, str, float], ...]
     printed_unit: str | None = None
     beside: Beside | None = None

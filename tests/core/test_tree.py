@@ -9,10 +9,10 @@ import pytest
 
 from speclib.core.candidate_tree import ancestry, merged, paths, stem
 from speclib.core.sampling import Coins, Sampler, ids
-from speclib.core.verification import Verdict, follow, offer
+from speclib.core.verification import Verified, match_tree, offer
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Random, Scripted, Toy
-from speclib.operations.score_tree import Tree
+from speclib.operations.score_tree import ScoreTree
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
@@ -94,27 +94,27 @@ def certainly(*tokens, vocab=10) -> np.ndarray:
     [
         (
             (3, 4, 0, 9, 0),
-            Verdict((3, 4), (9,)),
+            Verified((3, 4), (9,)),
             ("accepted", "accepted", "wasted", "wasted"),
         ),
         (
             (3, 5, 0, 0, 8),
-            Verdict((3, 5), (8,)),
+            Verified((3, 5), (8,)),
             ("accepted", "wasted", "wasted", "accepted"),
         ),
         (
             (6, 0, 7, 0, 0),
-            Verdict((6,), (7,)),
+            Verified((6,), (7,)),
             ("wasted", "wasted", "accepted", "wasted"),
         ),
         (
             (3, 6, 0, 0, 0),
-            Verdict((3,), (6,)),
+            Verified((3,), (6,)),
             ("accepted", "rejected", "wasted", "wasted"),
         ),
         (
             (7, 0, 0, 0, 0),
-            Verdict((), (7,)),
+            Verified((), (7,)),
             ("rejected", "wasted", "wasted", "wasted"),
         ),
     ],
@@ -144,7 +144,7 @@ def branching(world, drawn):
     """Offers two candidates of two tokens each time; ``drawn(world, ...)`` decides."""
     while world.going:
         draft, parents = offer(world, [(0, 1), (1, 0), (1, 1)])
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
         world.commit(drawn(world, draft, parents, rows).tokens)
 
 
@@ -169,7 +169,7 @@ def afresh_for_every_branch(world, draft, parents, rows):
             node, passed = n, (*passed, token)
         best = max(best, (node, passed), key=lambda found: len(found[1]))
     node, passed = best
-    return Verdict(
+    return Verified(
         passed, (world.coins.choose(rows[node + 1], text + len(passed), "target"),)
     )
 
@@ -191,17 +191,17 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(0.7, 3)], ids=["greedy", "sampling"]
 )
-def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
+def test_a_trees_rows_are_those_of_its_texts_scored_rows_path_by_path(model, sampler):
     dice = random.Random(1)
     for _ in range(20):
         parents = grown(dice, dice.randrange(6))
         tokens = tuple(dice.randrange(1, 6) for _ in parents)
-        op = Tree((1, 2, *tokens), parents)
+        op = ScoreTree((1, 2, *tokens), parents)
         rows = [model.rows(text, 0, sampler)[0] for text in op.texts]
         assert (model.tree(op.text, parents, sampler) == rows).all()
 
 
-def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
+def test_a_model_that_knows_no_trees_scores_their_texts_rows_path_by_path():
     class Plain:
         def __init__(self):
             self.toy, self.vocab = Random(6, 3), 6
@@ -214,7 +214,7 @@ def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
         prefix = property(lambda self: self.toy.prefix)
 
     found = [opened(vocab=6, target=target) for target in (Plain(), Random(6, 3))]
-    rows = [w.wait(w.target.tree(w.text, (3, 4, 5), (-1, 0, -1))) for w in found]
+    rows = [w.wait(w.target.score_tree(w.text, (3, 4, 5), (-1, 0, -1))) for w in found]
     assert rows[0].shape == (4, 6) and (rows[0] == rows[1]).all()
 
 
@@ -226,8 +226,8 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
         Latency(Curve(((1, 1.0),)), Curve(((1, 1.0), (9, 9.0)))),
     )
     world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=9)
-    world.wait(world.target.tree(world.text, (3, 4, 5), (-1, 0, 0)))
-    world.wait(world.target.tree(world.text + (3, 4, 5), (7,), (-1,)))
+    world.wait(world.target.score_tree(world.text, (3, 4, 5), (-1, 0, 0)))
+    world.wait(world.target.score_tree(world.text + (3, 4, 5), (7,), (-1,)))
     one, two = world.end().operations
     assert (one.dur, one.kept, one.fed, one.last, one.tokens) == (
         5,
@@ -241,8 +241,8 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
 
 def test_what_the_target_finds_likeliest_after_the_nodes_only_looked_at_is_in_the_trace():
     world = opened(target=Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10))
-    world.wait(world.target.tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
-    world.wait(world.target.tree(world.text, (4,), (-1,)))
+    world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
+    world.wait(world.target.score_tree(world.text, (4,), (-1,)))
     assert [e.said for e in world.end().operations] == [(7, 0), ()]
 
 
@@ -277,7 +277,7 @@ def networks(dtype: str):
 
 
 @pytest.mark.parametrize("dtype, close", [("float32", 1e-5), ("float64", 1e-12)])
-def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_one(
+def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_rows_path_by_path(
     dtype, close
 ):
     """From an empty cache and from those that other trees and texts left behind; and what is cached

@@ -139,7 +139,10 @@ def test_files_that_are_no_text_or_empty_are_refused(tmp_path):
 
 
 def test_reading_prompts_needs_no_torch():
-    code = "import sys, speclib.data.prompts as p; p.load('qa'); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, speclib.data.prompts as p; p.load('qa'); "
+        "sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

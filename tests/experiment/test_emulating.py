@@ -8,10 +8,11 @@ import pytest
 
 from speclib import paths
 from speclib.data import latency
-from speclib.experiment import machine
+from speclib.experiment import cache_keys, machine
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.engines import emulated as emulating
 from speclib.experiment.engines import virtual as simulating
+from speclib.experiment.engines import virtual_cell
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import CellResult, Profile, Spec
 from speclib.papers.fill import fill, wanted
@@ -49,7 +50,7 @@ def own_folders(tmp_path, monkeypatch):
                 for model, seconds in (("draft", draft), ("target", target))
             )
         )
-    for module in (latency, simulating, emulating):
+    for module in (latency, virtual_cell, emulating):
         monkeypatch.setattr(module, "DATA", tmp_path)
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
 
@@ -181,8 +182,8 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     keys.append(emulating.key_of(emulated()))
     (tmp_path / "latency" / "quick.toml").write_text("# another\n")
     keys.append(emulating.key_of(emulated()))
-    assert len({*keys, simulating.key_of(emulated().but(kind="virtual"))}) == 4
-    names = emulating.cache_keys.imported_modules(["speclib.experiment.cells.emulated"])
+    assert len({*keys, virtual_cell.key_of(emulated().but(kind="virtual"))}) == 4
+    names = cache_keys.imported_modules(emulating.CODE)
     assert {
         "speclib.worlds.processes",
         "speclib.worlds.worker",

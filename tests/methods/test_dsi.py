@@ -315,7 +315,7 @@ def test_one_target_always_works_on_the_committed_text():
         spans = [
             (e.kept + e.fed - e.last, e.kept + e.fed)
             for e in trace.operations
-            if e.op == "score" and e.ts <= at + 1e-9 < e.end + 1e-9
+            if e.is_scoring and e.ts <= at + 1e-9 < e.end + 1e-9
         ]
         assert any(low <= length <= high for low, high in spans)
 

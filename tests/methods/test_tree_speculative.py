@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from speclib.core.candidate_tree import paths
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler, ids, residual
-from speclib.core.verification import Verdict, descend, verify
+from speclib.core.verification import Verified, verify_tree, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
-from speclib.operations.draft_tree import Grow
+from speclib.operations.draft_tree import DraftTree
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import stats, total
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -56,7 +56,7 @@ class Table:
 def grown(model, n, width, sampler=None, seed=0, **how):
     """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
     done = perform(
-        Grow((0, 1), n, width, **how),
+        DraftTree((0, 1), n, width, **how),
         model,
         Request(seed, Coins(seed), sampler or Sampler()),
     )
@@ -154,8 +154,8 @@ def longest_of_independent_paths(world, gamma, width):
 
 def planted(world, gamma, width, test):
     while world.going:
-        draft, parents = world.wait(world.draft.grow(world.text, gamma, width))
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        draft, parents = world.wait(world.draft.draft_tree(world.text, gamma, width))
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
         world.commit(test(world, draft, parents, rows).tokens)
 
 
@@ -192,7 +192,7 @@ def nothing_removed(world, draft, parents, rows):
                 break
         else:
             left = residual(p, draft[here[-1]].q) if here else p
-            return Verdict(accepted, (world.coins.choose(left, position, "residual"),))
+            return Verified(accepted, (world.coins.choose(left, position, "residual"),))
 
 
 def one_coin_for_siblings(world, draft, parents, rows):
@@ -204,7 +204,7 @@ def one_coin_for_siblings(world, draft, parents, rows):
             return self.coins.choose(dist, position, role, 0)
 
     coins, world.coins = world.coins, Shared(world.coins)
-    verdict = descend(world, draft, parents, rows)
+    verdict = verify_tree(world, CandidateTree(draft, parents), rows)
     world.coins = coins
     return verdict
 
@@ -231,7 +231,7 @@ def test_a_planted_bug_in_a_trees_verification_is_found(bug):
     assert error(planted, gamma=1, width=2, test=bug) > 1e-3
 
 
-class Independent(Grow):
+class Independent(DraftTree):
     """Draws each candidate from the row itself, and gives it the q' of draws without replacement
     (nowhere 0, or a second draw of one token could not be tested at all)."""
 
@@ -249,12 +249,12 @@ def drawn_by(world, gamma, width, operation):
         draft, parents = world.wait(
             world.submit("draft", operation(world.text, gamma, width))
         )
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
-        world.commit(descend(world, draft, parents, rows).tokens)
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
+        world.commit(verify_tree(world, CandidateTree(draft, parents), rows).tokens)
 
 
 def test_independent_draws_tested_as_if_without_replacement_are_found():
-    assert error(drawn_by, gamma=1, width=2, operation=Grow) < 1e-12
+    assert error(drawn_by, gamma=1, width=2, operation=DraftTree) < 1e-12
     assert error(drawn_by, gamma=1, width=2, operation=Independent) > 1e-3
 
 
@@ -315,7 +315,7 @@ def test_a_budget_of_one_is_a_single_candidate(decode):
         width=4,
         budget=1,
     )
-    assert {len(e.tokens) for e in trace.operations if e.op == "grow"} == {1}
+    assert {len(e.tokens) for e in trace.operations if e.op == "draft_tree"} == {1}
 
 
 @pytest.mark.parametrize(
@@ -345,8 +345,8 @@ def test_a_level_takes_one_pass_whatever_its_width(decode):
             width=width,
             latency=Latency.ratio(5, 10.0),
         )
-        assert {e.dur for e in trace.operations if e.op == "grow"} == {6.0}
-        assert {e.dur for e in trace.operations if e.op == "score"} == {10.0}
+        assert {e.dur for e in trace.operations if e.op == "draft_tree"} == {6.0}
+        assert {e.dur for e in trace.operations if e.is_scoring} == {10.0}
         s = stats(trace)
         assert s.draft_runs == 3 * s.target_runs and s.seconds == 16.0 * s.rounds
 
@@ -357,7 +357,7 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
     clock = Latency(Curve(((1, 1.0), (3, 2.0))), Curve(((1, 1.0),)))
     world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, clock)
     world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
-    drafted, parents = world.wait(world.draft.grow(world.text, 3, 3))
+    drafted, parents = world.wait(world.draft.draft_tree(world.text, 3, 3))
     (event,) = world.end().operations
     assert (len(drafted), event.dur, event.kept, event.fed, event.last) == (
         9,
@@ -376,8 +376,8 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
     _, trace = decode(TREE, models, 20, gamma=4, width=3)
     later = [e for e in trace.operations if e.round > 0]
-    assert {e.fed - e.last for e in later if e.op == "score"} == {1}
-    assert {e.fed - e.last for e in later if e.op == "grow"} == {2}
+    assert {e.fed - e.last for e in later if e.is_scoring} == {1}
+    assert {e.fed - e.last for e in later if e.op == "draft_tree"} == {2}
 
 
 # -- transformers ---------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
         for _ in range(2):  # from an empty cache, and from what a tree left
             (a, q), (b, r) = (
                 perform(
-                    Grow((3, 1, 4), 4, 5), model, Request(seed, Coins(seed), sampler)
+                    DraftTree((3, 1, 4), 4, 5), model, Request(seed, Coins(seed), sampler)
                 ).value
                 for model in (one, two)
             )

@@ -22,14 +22,14 @@ for package in ("llama_cpp", "gguf"):
     )
 
 import speclib  # noqa: E402
-from speclib import SpeclibError
+from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding.decode import encode  # noqa: E402
 from speclib.models import factory, gpus, hf  # noqa: E402
-from speclib.models.llamacpp import export
+from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.gguf import described  # noqa: E402
 from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402

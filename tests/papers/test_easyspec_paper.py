@@ -327,7 +327,7 @@ def test_states_of_one_layer_at_a_time_are_exact_and_of_more_are_not():
     pair = Pair(
         target=load_pair("ladder/good").target, draft=load_pair("ladder/good").target
     )
-    exact, fuzzy = (states.each(pair, "stem", 64, 2, n) for n in (1, 3))
+    exact, fuzzy = (states.compute_similarities(pair, "stem", 64, 2, n) for n in (1, 3))
     assert len(exact) == len(fuzzy) == 2
     for one, other in zip(exact, fuzzy, strict=True):
         assert set(one) == {"h", "q", "k", "v", "Attn output"}

@@ -79,8 +79,8 @@ def test_statistics_equal_a_recount_of_the_events(
         events = json.loads(trace.to_json())["events"]
         outcomes = Counter(o for e in events for o in e["outcome"])
         ran = sum(len(e["tokens"]) for e in events if e["op"] == "propose")
-        ran += sum(e["last"] + 1 for e in events if e["op"] == "branch")
-        ran += sum(levels(e["parents"]) for e in events if e["op"] == "grow")
+        ran += sum(e["last"] + 1 for e in events if e["op"] == "draft_sequences")
+        ran += sum(levels(e["parents"]) for e in events if e["op"] == "draft_tree")
         drafted = sum(
             len(e["tokens"]) for e in events if e["op"] not in ("score", "commit")
         )

@@ -95,7 +95,7 @@ def test_every_drafted_token_is_one_cell_of_its_outcome():
         for outcome in ("accepted", "rejected", "wasted"):
             assert bars.count(outcome) == told.count(outcome)
         assert bars.count("score") == sum(
-            e.op == "score" for e in item.trace.operations
+            e.is_scoring for e in item.trace.operations
         )
 
 

@@ -1,6 +1,6 @@
 """Charts of filled tables, as plotly figures: small multiples, one colour per kind or method.
 
-``chart(filled)`` picks by what the table's rows are. The look is ``frame``'s.
+``chart(filled)`` takes the one that the table's file names. The look is ``style``'s.
 Reads values; knows no run and no file.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import plotly.graph_objects as go
+
+from speclib.errors import unknown_name
 
 from . import bars as groups
 from . import dsi as maps
@@ -19,50 +21,20 @@ MANY = 8  # labels that need the whole width
 
 
 def chart(filled) -> go.Figure | None:
-    """The figure that fits the table; None where a table says it all."""
-    draw = _special(filled) or _by_rows().get(filled.table.rows)
-    alone = len(filled.kinds) < 2 and draw is pairs  # bars of one kind compare nothing
-    if draw is None or alone or not any(filled.values.values()):
+    """The figure that the table's file names; None where a table says it all.
+
+    Raises SpeclibError for a name that is not in ``CHARTS``.
+    """
+    name = filled.table.chart
+    if name is None:
         return None
-    return draw(filled)
-
-
-def _by_rows() -> dict[str, Callable]:
-    return {
-        "gamma": sweep,
-        "method": bars,
-        "pair": pairs,
-        "alpha": curve,
-        "iteration": series,
-        "acceptance rate": curve,
-        "target / drafter / dataset": pairs,
-        "target / method": groups.targets,
-        "#Seq": groups.groups,
-        "Budget": groups.budgets,
-        "Actual": groups.groups,
-        "tokens": groups.lengths,
-        "number of sequences": groups.tasks,
-        "task": groups.tasks,
-        "model": pairs,
-        "models / temperature / dataset": parallel.against_print,
-        "model / dataset": parallel.against_print,
-        "LP size": parallel.sizes,
-    }
-
-
-def _special(filled) -> Callable | None:
-    """A form that the table's rows don't tell."""
-    if hasattr(filled.figure, "rules"):
-        return maps.heatmaps
-    if any("books" in s for s in filled.table.column.values()):
-        return maps.dots
-    if filled.table.metric == "ttft_over_plain":
-        return groups.groups
-    if "time per iteration" in filled.table.column:
-        return groups.parts
-    if any(row.endswith(" tokens") for row in filled.table.row):
-        return groups.lengths if "measured" in filled.kinds else lambda _: None
-    return pairs if filled.table.item == "table-7" else None
+    if name not in CHARTS:
+        raise unknown_name(
+            f"{filled.table.item} has the unknown chart {name!r}", name, CHARTS
+        )
+    if not any(filled.values.values()):
+        return None
+    return CHARTS[name](filled)
 
 
 # -- the forms -----------------------------------------------------------------------------------
@@ -176,10 +148,12 @@ def _method_colour(rows: list[str], j: int) -> str:
     return PALETTE[-1] if j == len(rows) - 1 else PALETTE[j % (len(PALETTE) - 1)]
 
 
-def pairs(filled) -> go.Figure:
+def pairs(filled) -> go.Figure | None:
     """A panel per column (or row, if those are fewer), a bar per kind: print beside ours. Columns
     of another unit have another scale and no bars."""
     table = filled.table
+    if len(filled.kinds) < 2:  # bars of one kind compare nothing
+        return None
     columns = [
         c
         for c in table.column_labels
@@ -284,3 +258,31 @@ def series(filled) -> go.Figure:
             ),
         )
     return finish(figure, filled, 1, below=filled.table.rows)
+
+
+def _heatmaps(filled) -> go.Figure | None:
+    return maps.heatmaps(filled) if hasattr(filled.figure, "rules") else None
+
+
+def _lengths(filled) -> go.Figure | None:
+    drawn = groups.lengths(filled)
+    return drawn if drawn.data else None
+
+
+CHARTS: dict[str, Callable] = {
+    "bars_by_column": groups.tasks,
+    "bars_by_kind": pairs,
+    "bars_by_method": bars,
+    "bars_by_part": groups.parts,
+    "bars_by_row": groups.groups,
+    "bars_by_target": groups.targets,
+    "bars_over_iterations": series,
+    "dots_by_accounting": maps.dots,
+    "lines_over_budgets": groups.budgets,
+    "lines_over_layers": parallel.sizes,
+    "lines_over_lengths": _lengths,
+    "lines_over_rows": curve,
+    "lines_over_windows": sweep,
+    "points_against_print": parallel.against_print,
+    "speedup_heatmaps": _heatmaps,
+}

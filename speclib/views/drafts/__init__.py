@@ -1,1 +1,1 @@
-"""One round of several drafts, or of a tree of them."""
+"""What a draft model wrote in one round, in pictures: several sequences, or a tree."""

@@ -1,1 +1,1 @@
-"""Pictures without controls."""
+"""Still pictures of numbers: curves, dots and heat maps."""

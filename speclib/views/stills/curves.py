@@ -1,18 +1,32 @@
 """A few lines over the same few values, each with its name at its end: a still picture.
 
 Knows no run, no table and no notebook.
+
+::
+
+      title
+    3 |-----------------------
+      |          ,--o           first name
+    2 |------o--'--------------
+      |  o--'    o--o           second name
+    1 |-----------------------
+         TP=1  TP=2  TP=4       places, side by side
+               below
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from math import ceil, floor, isfinite
+from typing import NamedTuple
 
 from speclib.errors import SpeclibError
+from speclib.views.card import GRID, circle, horizontal_line
 from speclib.views.display import Still
 from speclib.views.svg import INK, PAD, n, tag, words
 from speclib.views.text import text_width
 
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -20,136 +34,223 @@ COLOURS = (
     "#CC79A7",
     "#56B4E9",
     "#7a6a00",
-)  # Okabe and Ito's
+)
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
-PLOT, TALL, LEFT, APART = 560, 250, 62, 17  # pixels; between names at the lines' ends
+MOST_STEPS = 5  # of the axis, between the lowest value and the highest
+
+# Pixels.
+PLOT_LEFT = 62
+PLOT_TOP = PAD + 34
+PLOT_WIDTH = 560
+PLOT_HEIGHT = 250
+NAME_STEP = 17  # between two names at the lines' ends, at least
+
+
+class Scale(NamedTuple):
+    """The vertical axis: where it begins and ends, and how far apart its numbers
+    are."""
+
+    low: float
+    high: float
+    step: float
+
+    @property
+    def numbers(self) -> list[float]:
+        """The numbers at the axis, lowest first."""
+        steps = round((self.high - self.low) / self.step)
+        return [self.low + i * self.step for i in range(steps + 1)]
+
+    def label(self, number: float) -> str:
+        """A number as it stands at the axis."""
+        if self.step >= 1:
+            return f"{number:.10g}"
+        return f"{number:.2f}"
+
+
+class LineEnd(NamedTuple):
+    """The name at the end of a line; ``y`` in pixels."""
+
+    y: float
+    name: str
+    colour: str
 
 
 class Curves(Still):
-    """``lines``: name -> {x: y}; what x is stands under the axis (``below``), ``title`` over it
-    with unit and kind. The x are places side by side, in the order of their first appearance.
-    ``low``: the axis begins there, or at what is lower. Raises SpeclibError where a line has no
-    value, or none that is finite."""
+    """A line per name, with a dot at each value.
+
+    ``lines``: name -> {x: y}. The x are places side by side, in the order in which they
+    first appear; ``below`` says what they are. ``title`` names unit and kind of the
+    values. ``low``: the axis begins there, or at the lowest value if that is lower.
+
+    A value that is not finite is left out. Raises SpeclibError where a line has no
+    other values, or none at all.
+    """
 
     def __init__(
         self,
-        lines: Mapping[str, Mapping],
+        lines: Mapping[str, Mapping[Hashable, float]],
         title: str,
         below: str = "",
         low: float | None = None,
     ):
-        self.lines = {
-            name: {x: float(y) for x, y in found.items() if isfinite(y)}
-            for name, found in lines.items()
-        }
+        self.lines = {name: finite_values(line) for name, line in lines.items()}
         if not self.lines or not all(self.lines.values()):
             raise SpeclibError(
                 "a line of a chart has no values: give each at least one"
             )
-        self.title, self.below = title, below
-        self.places = list(
-            dict.fromkeys(x for found in self.lines.values() for x in found)
-        )
-        every = [y for found in self.lines.values() for y in found.values()]
-        every += [] if low is None else [low]
-        self.step = next(
-            (s for s in STEPS if (max(every) - min(every)) / s <= 5), max(every)
-        )
-        self.low = floor(min(every) / self.step + 1e-9) * self.step
-        self.high = max(
-            ceil(max(every) / self.step - 1e-9) * self.step, self.low + self.step
-        )
-        self.size = (
-            round(LEFT + PLOT + 24 + max(map(text_width, self.lines)) + PAD),
-            TALL + 108,
-        )
+        self.title = title
+        self.below = below
+        self.places = places_of(self.lines)
+        self.scale = scale_for(self.lines, low)
 
-    def at(self, x, y: float) -> tuple[float, float]:
-        """Pixels."""
-        each = PLOT / len(self.places)
-        return (
-            LEFT + each * (self.places.index(x) + 0.5),
-            PAD + 34 + TALL * (self.high - y) / (self.high - self.low),
-        )
+        widest_name = max(text_width(name) for name in self.lines)
+        width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
+        self.size = (round(width), PLOT_HEIGHT + 108)
+
+    def x_of(self, place: Hashable) -> float:
+        """Pixels of the middle of a place."""
+        place_width = PLOT_WIDTH / len(self.places)
+        return PLOT_LEFT + place_width * (self.places.index(place) + 0.5)
+
+    def y_of(self, value: float) -> float:
+        """Pixels of a value."""
+        scale = self.scale
+        from_top = PLOT_HEIGHT * (scale.high - value) / (scale.high - scale.low)
+        return PLOT_TOP + from_top
 
     def drawing(self) -> str:
-        drawn = [words(self.title, LEFT, PAD + 12, fill=INK, font_weight="600")]
-        for i in range(round((self.high - self.low) / self.step) + 1):
-            value = self.low + i * self.step
-            _, y = self.at(self.places[0], value)
-            drawn += [
-                tag(
-                    "line", x1=LEFT, x2=LEFT + PLOT, y1=n(y), y2=n(y), stroke="#e3e3e3"
-                ),
-                words(
-                    f"{value:.10g}" if self.step >= 1 else f"{value:.2f}",
-                    LEFT - 8,
-                    y + 5,
-                    text_anchor="end",
-                ),
-            ]
-        _, floor_ = self.at(self.places[0], self.low)
-        for x in self.places:
-            drawn.append(
-                words(str(x), self.at(x, 0)[0], floor_ + 20, text_anchor="middle")
-            )
-        drawn.append(
-            words(
-                self.below, LEFT + PLOT / 2, floor_ + 44, text_anchor="middle", fill=INK
-            )
-        )
-        return "".join(drawn) + self._drawn()
+        title = words(self.title, PLOT_LEFT, PAD + 12, fill=INK, font_weight="600")
+        return title + self.vertical_axis() + self.horizontal_axis() + self.all_lines()
 
-    def _drawn(self) -> str:
-        """The lines, a dot and a number at each value, a name at each end."""
-        drawn, taken = [], []
-        for (name, found), colour in zip(self.lines.items(), COLOURS, strict=False):
-            points = [self.at(x, y) for x, y in found.items()]
-            way = " ".join(f"{n(x)},{n(y)}" for x, y in points)
-            drawn.append(
-                tag(
-                    "polyline",
-                    cls="line",
-                    points=way,
-                    fill="none",
-                    stroke=colour,
-                    stroke_width=2.5,
+    def vertical_axis(self) -> str:
+        """The scale's numbers, each with a line through the plot."""
+        elements = []
+        for number in self.scale.numbers:
+            y = self.y_of(number)
+            line = horizontal_line(y, PLOT_LEFT, PLOT_LEFT + PLOT_WIDTH, stroke=GRID)
+            label = words(
+                self.scale.label(number), PLOT_LEFT - 8, y + 5, text_anchor="end"
+            )
+            elements += [line, label]
+        return "".join(elements)
+
+    def horizontal_axis(self) -> str:
+        """The places, and what they are."""
+        bottom = self.y_of(self.scale.low)
+        elements = []
+        for place in self.places:
+            x = self.x_of(place)
+            elements.append(words(str(place), x, bottom + 20, text_anchor="middle"))
+
+        middle = PLOT_LEFT + PLOT_WIDTH / 2
+        elements.append(
+            words(self.below, middle, bottom + 44, text_anchor="middle", fill=INK)
+        )
+        return "".join(elements)
+
+    def all_lines(self) -> str:
+        """The lines, and the name of each at its end."""
+        elements = []
+        ends = []
+        for (name, line), colour in zip(self.lines.items(), COLOURS, strict=False):
+            elements.append(self.line(line, colour))
+            last_value = list(line.values())[-1]
+            ends.append(LineEnd(self.y_of(last_value), name, colour))
+
+        for end in moved_apart(ends):
+            elements.append(
+                words(
+                    end.name,
+                    PLOT_LEFT + PLOT_WIDTH + 8,
+                    end.y + 5,
+                    fill=end.colour,
+                    font_weight="600",
                 )
             )
-            drawn += [
-                tag(
-                    "circle",
-                    tag("title", f"{x}: {y:.3g}"),
-                    cx=n(px),
-                    cy=n(py),
-                    r=4.5,
-                    fill=colour,
-                )
-                for (x, y), (px, py) in zip(found.items(), points, strict=True)
-            ]
-            taken.append([points[-1][1], name, colour])
-        taken.sort(key=lambda end: end[0])
-        for before, after in zip(taken, taken[1:], strict=False):
-            after[0] = max(after[0], before[0] + APART)
-        return "".join(drawn) + "".join(
-            words(name, LEFT + PLOT + 8, y + 5, fill=colour, font_weight="600")
-            for y, name, colour in taken
+        return "".join(elements)
+
+    def line(self, line: dict[Hashable, float], colour: str) -> str:
+        """One line, with a dot at each value that tells it under the pointer."""
+        points = []
+        dots = []
+        for place, value in line.items():
+            x = self.x_of(place)
+            y = self.y_of(value)
+            points.append(f"{n(x)},{n(y)}")
+            dots.append(circle(x, y, 4.5, tip=f"{place}: {value:.3g}", fill=colour))
+        polyline = tag(
+            "polyline",
+            cls="line",
+            points=" ".join(points),
+            fill="none",
+            stroke=colour,
+            stroke_width=2.5,
         )
+        return polyline + "".join(dots)
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [
-                self.title,
-                *(
-                    f"  {name}: " + ", ".join(f"{x}: {y:.3g}" for x, y in found.items())
-                    for name, found in self.lines.items()
-                ),
-            ]
-        )
+        lines = [self.title]
+        for name, line in self.lines.items():
+            values = [f"{place}: {value:.3g}" for place, value in line.items()]
+            lines.append(f"  {name}: {', '.join(values)}")
+        return "\n".join(lines)
+
+
+def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
+    """The places of a line that have a value."""
+    return {place: float(value) for place, value in line.items() if isfinite(value)}
+
+
+def places_of(lines: dict[str, dict[Hashable, float]]) -> list[Hashable]:
+    """All places of all lines, in the order in which they first appear."""
+    places: dict[Hashable, None] = {}  # a dict keeps the order
+    for line in lines.values():
+        places.update(dict.fromkeys(line))
+    return list(places)
+
+
+def scale_for(lines: dict[str, dict[Hashable, float]], low: float | None) -> Scale:
+    """An axis with few round numbers that has room for all values, and for ``low``."""
+    values = [] if low is None else [low]
+    for line in lines.values():
+        values += line.values()
+    lowest = min(values)
+    highest = max(values)
+
+    step = step_for(lowest, highest)
+    # A value that is a multiple of the step but for rounding errors counts as one.
+    low_end = floor(lowest / step + 1e-9) * step
+    high_end = ceil(highest / step - 1e-9) * step
+    return Scale(low_end, max(high_end, low_end + step), step)
+
+
+def step_for(lowest: float, highest: float) -> float:
+    """The smallest round step of which at most ``MOST_STEPS`` are needed."""
+    for step in STEPS:
+        if (highest - lowest) / step <= MOST_STEPS:
+            return step
+    return highest
+
+
+def moved_apart(ends: list[LineEnd]) -> list[LineEnd]:
+    """The names from top to bottom, moved down where they would overlap."""
+    moved: list[LineEnd] = []
+    for end in sorted(ends, key=lambda end: end.y):
+        y = end.y
+        if moved:
+            y = max(y, moved[-1].y + NAME_STEP)
+        moved.append(end._replace(y=y))
+    return moved
 
 
 def curves(
-    lines: Mapping[str, Mapping], title: str, below: str = "", low: float | None = None
+    lines: Mapping[str, Mapping[Hashable, float]],
+    title: str,
+    below: str = "",
+    low: float | None = None,
 ) -> Curves:
-    """``lines`` (name -> {x: y}) over the same values of x, which ``below`` names; see Curves."""
+    """Lines (name -> {x: y}) over the same values of x, which ``below`` names.
+
+    See ``Curves``.
+    """
     return Curves(lines, title, below, low)

@@ -1,6 +1,14 @@
-"""Several values per line as dots on one axis, their mean as a bar: a still picture.
+"""Several values per row as dots on one axis, with their mean as a bar: a still
+picture.
 
 Knows no run, no table and no notebook.
+
+::
+
+    first row  |    o  o |o  o    |      1.52
+    second row |         |   o o | o     1.81
+              1.0       1.5      2.0     mean
+                       title
 """
 
 from __future__ import annotations
@@ -9,93 +17,98 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from speclib.errors import SpeclibError
+from speclib.views.card import GRID, circle, rectangle, vertical_line
 from speclib.views.display import Still
-from speclib.views.svg import COLOURS, INK, PAD, n, tag, words
+from speclib.views.svg import COLOURS, INK, PAD, words
 from speclib.views.text import text_width
 
-ROW, PLOT, STEP = 30, 560, 0.1  # pixels of a line, of the axis; between its ticks
+TICK_STEP = 0.1  # between the axis's numbers
+
+# Pixels.
+ROW_HEIGHT = 30
+PLOT_WIDTH = 560
 
 
 class Dots(Still):
-    """``rows``: name -> values. ``title`` stands under the axis and names unit and kind.
+    """A row per name, with a dot per value.
 
-    Raises SpeclibError where there is nothing to draw."""
+    ``rows``: name -> values. ``title`` stands under the axis and names unit and kind.
+    Raises SpeclibError where there is nothing to show.
+    """
 
     def __init__(self, rows: Mapping[str, Sequence[float]], title: str):
-        self.rows = {name: list(map(float, found)) for name, found in rows.items()}
+        self.rows = {name: list(map(float, values)) for name, values in rows.items()}
         self.title = title
         if not self.rows or not all(self.rows.values()):
             raise SpeclibError("a line of dots has no values: give each at least one")
-        self.left = PAD + max(map(text_width, self.rows)) + 16
-        self.size = round(self.left + PLOT + 84), PAD + ROW * len(self.rows) + 62
+
+        lowest = min(min(values) for values in self.rows.values())
+        highest = max(max(values) for values in self.rows.values())
+        self.low = round(floor(lowest / TICK_STEP) * TICK_STEP, 9)
+        high = round(ceil(highest / TICK_STEP) * TICK_STEP, 9)
+        self.ticks = round((high - self.low) / TICK_STEP) or 1
+
+        self.left = PAD + max(text_width(name) for name in self.rows) + 16
+        self.bottom = PAD + ROW_HEIGHT * len(self.rows)
+        self.means_left = self.left + PLOT_WIDTH + 16
+        self.size = (round(self.left + PLOT_WIDTH + 84), self.bottom + 62)
 
     def drawing(self) -> str:
-        every = [value for found in self.rows.values() for value in found]
-        low, high = (
-            round(f(e / STEP) * STEP, 9)
-            for f, e in ((floor, min(every)), (ceil, max(every)))
+        elements = [self.grid()]
+        for index, (name, values) in enumerate(self.rows.items()):
+            y = PAD + ROW_HEIGHT * (index + 0.5)
+            elements.append(self.row(name, values, y))
+
+        mean = words("mean", self.means_left, self.bottom + 20)
+        title = words(
+            self.title,
+            self.left + PLOT_WIDTH / 2,
+            self.bottom + 44,
+            text_anchor="middle",
+            fill=INK,
         )
-        ticks = round((high - low) / STEP) or 1
-        end, drawn = PAD + ROW * len(self.rows), []
-        for i in range(ticks + 1):
-            x = self.left + PLOT * i / ticks
-            drawn += [
-                tag("line", x1=n(x), x2=n(x), y1=PAD, y2=end, stroke="#e3e3e3"),
-                words(f"{low + i * STEP:.1f}", x, end + 20, text_anchor="middle"),
-            ]
-        for i, (name, found) in enumerate(self.rows.items()):
-            y, mean = PAD + ROW * (i + 0.5), sum(found) / len(found)
-            at = [self.left + PLOT * (v - low) / (ticks * STEP) for v in (*found, mean)]
-            drawn.append(
-                words(name, self.left - 12, y + 5, text_anchor="end", fill=INK)
+        return "".join(elements) + mean + title
+
+    def grid(self) -> str:
+        """The axis's numbers, each with a line through all rows."""
+        elements = []
+        for tick in range(self.ticks + 1):
+            x = self.left + PLOT_WIDTH * tick / self.ticks
+            label = f"{self.low + tick * TICK_STEP:.1f}"
+            elements.append(vertical_line(x, PAD, self.bottom, stroke=GRID))
+            elements.append(words(label, x, self.bottom + 20, text_anchor="middle"))
+        return "".join(elements)
+
+    def row(self, name: str, values: list[float], y: float) -> str:
+        """A row's name, its dots, and its mean as a bar and as a number."""
+        elements = [words(name, self.left - 12, y + 5, text_anchor="end", fill=INK)]
+        for value in values:
+            dot = circle(
+                self.x_of(value), y, 5, fill=COLOURS["score"], fill_opacity=0.45
             )
-            drawn += [
-                tag(
-                    "circle",
-                    cx=n(x),
-                    cy=n(y),
-                    r=5,
-                    fill=COLOURS["score"],
-                    fill_opacity=0.45,
-                )
-                for x in at[:-1]
-            ]
-            drawn += [
-                tag(
-                    "rect", x=n(at[-1] - 1.5), y=n(y - 11), width=3, height=22, fill=INK
-                ),
-                words(
-                    f"{mean:.2f}",
-                    self.left + PLOT + 16,
-                    y + 5,
-                    fill=INK,
-                    font_weight="600",
-                ),
-            ]
-        drawn += [
-            words("mean", self.left + PLOT + 16, end + 20),
-            words(
-                self.title,
-                self.left + PLOT / 2,
-                end + 44,
-                text_anchor="middle",
-                fill=INK,
-            ),
-        ]
-        return "".join(drawn)
+            elements.append(dot)
+
+        mean = sum(values) / len(values)
+        bar = rectangle(self.x_of(mean) - 1.5, y - 11, 3, 22, fill=INK)
+        number = words(
+            f"{mean:.2f}", self.means_left, y + 5, fill=INK, font_weight="600"
+        )
+        return "".join(elements) + bar + number
+
+    def x_of(self, value: float) -> float:
+        """Pixels of a value."""
+        return self.left + PLOT_WIDTH * (value - self.low) / (self.ticks * TICK_STEP)
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [
-                self.title,
-                *(
-                    f"  {name}: {min(found):.2f} to {max(found):.2f}, mean {sum(found) / len(found):.2f}"
-                    for name, found in self.rows.items()
-                ),
-            ]
-        )
+        lines = [self.title]
+        for name, values in self.rows.items():
+            mean = sum(values) / len(values)
+            lines.append(
+                f"  {name}: {min(values):.2f} to {max(values):.2f}, mean {mean:.2f}"
+            )
+        return "\n".join(lines)
 
 
 def dots(rows: Mapping[str, Sequence[float]], title: str) -> Dots:
-    """``rows`` (name -> values) as dots on one axis, with their mean; see Dots."""
+    """Rows (name -> values) as dots on one axis, with their mean; see ``Dots``."""
     return Dots(rows, title)

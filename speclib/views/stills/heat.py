@@ -1,40 +1,60 @@
-"""Panels of numbers as colours, on one scale that ends at the highest: a still picture.
+"""Panels of numbers as colours, on one scale that ends at 1: a still picture.
 
 Knows no network, no run and no notebook.
+
+::
+
+    title
+                first panel                      second panel
+         across   0    1  | 2    3        across   0    1  | 2    3
+          row a [1.00|0.98|0.93|0.91]      row a [1.00|0.97|0.90|0.88]
+          row b [1.00|0.97|0.90|0.85]      row b [1.00|0.95|0.87|0.80]
+                          ^ a split
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import floor
+from math import ceil, floor
 
 from speclib.errors import SpeclibError
+from speclib.views.card import rectangle, vertical_line
 from speclib.views.display import Still
-from speclib.views.svg import INK, PAD, n, tag, words
+from speclib.views.svg import INK, PAD, words
 from speclib.views.text import text_width
 
-WIDE, CELL, TALL, HEAD, BETWEEN = (
-    1100,
-    42,
-    24,
-    46,
-    30,
-)  # pixels; of a cell, over a panel
-DEEP, PALE = (0x1F, 0x4F, 0x8F), (0xFF, 0xFF, 0xFF)
+# Pixels.
+WIDTH = 1100
+TITLE_HEIGHT = 28
+PANEL_HEAD = 46  # a panel's name and its columns' numbers
+CELL_WIDTH = 42
+CELL_HEIGHT = 24
+BETWEEN_PANELS = 30  # side by side
+BETWEEN_LINES = 18  # of panels, one under the other
+
+DEEP = (0x1F, 0x4F, 0x8F)  # red, green, blue of the lowest number
+PALE = (0xFF, 0xFF, 0xFF)  # of 1
 
 
 def shade(share: float) -> str:
-    """0: deep, 1: white. What differs most stands out."""
-    return "#" + "".join(
-        f"{round(a + (b - a) * min(max(share, 0), 1)):02x}"
-        for a, b in zip(DEEP, PALE, strict=True)
-    )
+    """A colour between deep blue at 0 and white at 1: what differs most stands out."""
+    share = min(max(share, 0), 1)
+    colour = "#"
+    for deep, pale in zip(DEEP, PALE, strict=True):
+        colour += f"{round(deep + (pale - deep) * share):02x}"
+    return colour
 
 
 class Heat(Still):
-    """``panels``: name -> {row: values}, all of one length; columns are counted from 0 and
-    ``across`` says what they are. ``splits``: name -> columns before which a line stands. ``title``
-    says what the numbers are, and their kind. Raises SpeclibError where lengths differ."""
+    """Panels of rows of numbers, each number in a cell with its colour.
+
+    ``panels``: name -> {row: values}; all rows have equally many values, which are at
+    most 1. Columns are counted from 0, and ``across`` says what they are. ``splits``:
+    name of a panel -> columns before which a line stands. ``title`` says what the
+    numbers are, and their kind.
+
+    Raises SpeclibError where rows have different lengths.
+    """
 
     def __init__(
         self,
@@ -43,120 +63,138 @@ class Heat(Still):
         across: str = "",
         splits: Mapping[str, Sequence[int]] | None = None,
     ):
-        self.panels, self.title, self.across = dict(panels), title, across
+        self.panels = dict(panels)
+        self.title = title
+        self.across = across
         self.splits = splits or {}
-        lengths = {len(v) for rows in self.panels.values() for v in rows.values()}
-        if len(lengths) != 1:
-            raise SpeclibError(
-                f"rows of a heat map have {sorted(lengths)} values: give all the "
-                "same number"
-            )
-        (self.count,) = lengths
-        every = [v for rows in self.panels.values() for v in map(min, rows.values())]
-        self.low = min(floor(min(every) * 10) / 10, 0.9)
-        self.rows = list(next(iter(self.panels.values())))
-        self.left = max(map(text_width, self.rows)) + 12
-        self.wide = self.left + self.count * CELL
-        self.beside = max(1, int((WIDE - 2 * PAD + BETWEEN) // (self.wide + BETWEEN)))
-        lines = -(-len(self.panels) // self.beside)
-        self.tall = HEAD + len(self.rows) * TALL
-        side = min(self.beside, len(self.panels))
-        self.size = (
-            round(2 * PAD + side * self.wide + (side - 1) * BETWEEN),
-            round(PAD + 28 + lines * (self.tall + 18) + PAD),
-        )
+        self.columns = common_length(self.panels)
+        self.low = low_end(self.panels)
+        self._arrange_panels()
+
+    def _arrange_panels(self) -> None:
+        """Sets the size of a panel, how many stand side by side, and the card's
+        size."""
+        first_panel = next(iter(self.panels.values()))
+        self.left_of_cells = max(text_width(row) for row in first_panel) + 12
+        self.panel_width = self.left_of_cells + self.columns * CELL_WIDTH
+        self.panel_height = PANEL_HEAD + len(first_panel) * CELL_HEIGHT
+
+        # The last panel of a line needs no space behind it.
+        panel_step = self.panel_width + BETWEEN_PANELS
+        most_side_by_side = (WIDTH - 2 * PAD + BETWEEN_PANELS) // panel_step
+        self.side_by_side = max(1, int(most_side_by_side))
+
+        lines = ceil(len(self.panels) / self.side_by_side)
+        in_a_line = min(self.side_by_side, len(self.panels))
+        width = in_a_line * self.panel_width + (in_a_line - 1) * BETWEEN_PANELS
+        height = TITLE_HEIGHT + lines * (self.panel_height + BETWEEN_LINES)
+        self.size = (round(2 * PAD + width), round(PAD + height + PAD))
 
     def drawing(self) -> str:
-        drawn = [
-            words(self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600")
-        ]
-        for i, (name, rows) in enumerate(self.panels.items()):
-            x = PAD + i % self.beside * (self.wide + BETWEEN)
-            y = PAD + 28 + i // self.beside * (self.tall + 18)
-            drawn.append(self.panel(name, rows, x, y))
-        return "".join(drawn)
+        title = words(
+            self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600"
+        )
+        elements = [title]
+        for index, name in enumerate(self.panels):
+            line, place = divmod(index, self.side_by_side)
+            x = PAD + place * (self.panel_width + BETWEEN_PANELS)
+            y = PAD + TITLE_HEIGHT + line * (self.panel_height + BETWEEN_LINES)
+            elements.append(self.panel(name, x, y))
+        return "".join(elements)
 
-    def panel(
-        self, name: str, rows: Mapping[str, Sequence[float]], x: float, y: float
-    ) -> str:
-        """Its name, its columns' numbers, its cells and, over them, where it is split."""
-        start, top = x + self.left, y + HEAD
-        drawn = [
-            words(name, start, y + 18, fill=INK, font_weight="600"),
-            words(self.across, start - 8, top - 7, text_anchor="end", font_size=13),
-        ]
-        drawn += [
-            words(
-                str(i),
-                start + (i + 0.5) * CELL,
-                top - 7,
-                text_anchor="middle",
-                font_size=13,
+    def panel(self, name: str, x: float, y: float) -> str:
+        """A panel whose upper left corner is (x, y): its names, cells and splits."""
+        rows = self.panels[name]
+        left = x + self.left_of_cells
+        top = y + PANEL_HEAD
+        bottom = top + len(rows) * CELL_HEIGHT
+
+        elements = [self.panel_head(name, left, y)]
+        for index, (row, values) in enumerate(rows.items()):
+            elements.append(self.row(row, values, left, top + index * CELL_HEIGHT))
+        for column in self.splits.get(name, ()):
+            split_x = left + column * CELL_WIDTH
+            line = vertical_line(
+                split_x, top - 18, bottom, kind="split", stroke=INK, stroke_width=1.5
             )
-            for i in range(self.count)
-        ]
-        for j, (row, values) in enumerate(rows.items()):
-            drawn.append(
-                words(row, start - 8, top + j * TALL + 17, text_anchor="end", fill=INK)
-            )
-            drawn += [
-                self.cell(v, start + i * CELL, top + j * TALL)
-                for i, v in enumerate(values)
-            ]
-        ends = top + len(rows) * TALL
-        drawn += [
-            tag(
-                "line",
-                cls="split",
-                x1=n(start + at * CELL),
-                x2=n(start + at * CELL),
-                y1=n(top - 18),
-                y2=n(ends),
-                stroke=INK,
-                stroke_width=1.5,
-            )
-            for at in self.splits.get(name, ())
-        ]
-        return "".join(drawn) + tag(
-            "rect",
-            x=n(start),
-            y=n(top),
-            width=self.count * CELL,
-            height=len(rows) * TALL,
+            elements.append(line)
+
+        frame = rectangle(
+            left,
+            top,
+            self.columns * CELL_WIDTH,
+            bottom - top,
             fill="none",
             stroke="#c9c9c9",
         )
+        return "".join(elements) + frame
+
+    def panel_head(self, name: str, left: float, y: float) -> str:
+        """A panel's name, and under it the numbers of its columns."""
+        numbers_y = y + PANEL_HEAD - 7
+        elements = [
+            words(name, left, y + 18, fill=INK, font_weight="600"),
+            words(self.across, left - 8, numbers_y, text_anchor="end", font_size=13),
+        ]
+        for column in range(self.columns):
+            middle = left + (column + 0.5) * CELL_WIDTH
+            number = words(
+                str(column), middle, numbers_y, text_anchor="middle", font_size=13
+            )
+            elements.append(number)
+        return "".join(elements)
+
+    def row(self, name: str, values: Sequence[float], left: float, y: float) -> str:
+        """A row's name and its cells."""
+        elements = [words(name, left - 8, y + 17, text_anchor="end", fill=INK)]
+        for column, value in enumerate(values):
+            elements.append(self.cell(value, left + column * CELL_WIDTH, y))
+        return "".join(elements)
 
     def cell(self, value: float, x: float, y: float) -> str:
+        """A number on the colour that it stands for."""
         share = (value - self.low) / (1 - self.low)
-        return tag(
-            "rect",
-            cls="cell",
-            x=n(x),
-            y=n(y),
-            width=CELL,
-            height=TALL,
-            fill=shade(share),
-        ) + words(
+        ground = rectangle(
+            x, y, CELL_WIDTH, CELL_HEIGHT, kind="cell", fill=shade(share)
+        )
+        number = words(
             f"{value:.2f}",
-            x + CELL / 2,
+            x + CELL_WIDTH / 2,
             y + 17,
             text_anchor="middle",
             font_size=13,
             fill="#fff" if share < 0.4 else "#000",
         )
+        return ground + number
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [
-                self.title,
-                *(
-                    f"  {name}, {row}: " + " ".join(f"{v:.2f}" for v in values)
-                    for name, rows in self.panels.items()
-                    for row, values in rows.items()
-                ),
-            ]
+        lines = [self.title]
+        for name, rows in self.panels.items():
+            for row, values in rows.items():
+                numbers = " ".join(f"{value:.2f}" for value in values)
+                lines.append(f"  {name}, {row}: {numbers}")
+        return "\n".join(lines)
+
+
+def common_length(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
+    """How many values every row has."""
+    lengths = set()
+    for rows in panels.values():
+        lengths |= {len(values) for values in rows.values()}
+    if len(lengths) != 1:
+        raise SpeclibError(
+            f"rows of a heat map have {sorted(lengths)} values: give all the "
+            "same number"
         )
+    return lengths.pop()
+
+
+def low_end(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> float:
+    """Where the scale begins: the lowest value, rounded down to tenths, or 0.9."""
+    lowest_values = []
+    for rows in panels.values():
+        lowest_values += [min(values) for values in rows.values()]
+    return min(floor(min(lowest_values) * 10) / 10, 0.9)
 
 
 def heat(
@@ -165,5 +203,5 @@ def heat(
     across: str = "",
     splits: Mapping[str, Sequence[int]] | None = None,
 ) -> Heat:
-    """Panels of numbers up to 1 as colours; see Heat."""
+    """Panels of numbers up to 1 as colours; see ``Heat``."""
     return Heat(panels, title, across, splits)

@@ -14,7 +14,7 @@ import traitlets
 
 from speclib.errors import SpeclibError
 from speclib.views.display import png
-from speclib.views.widgets.shown import Shown
+from speclib.views.widgets.notebook_view import NotebookView
 
 from .facts import run_of, summary
 from .layout import layout
@@ -34,7 +34,7 @@ mount(document.getElementById("timeline"));
 """
 
 
-class Timeline(Shown, anywidget.AnyWidget):
+class Timeline(NotebookView, anywidget.AnyWidget):
     """What every device did and when, for one or more runs on one time axis.
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result, instead of

@@ -1,1 +1,1 @@
-"""Controls above a drawing that follows them."""
+"""Pictures with sliders above them: when a slider moves, the picture follows."""

@@ -1,17 +1,21 @@
-"""What moves a view: sliders and dropdowns by the name of what they set.
+"""Sliders and dropdowns, each under the name of the value that it sets.
 
-Knows no picture, and not what a value does.
+Knows no picture, and not what is done with a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
 
-SYMBOLS = {
+# What ``control`` makes a control of: numbers, names, names with values, or a widget.
+ControlSpec: TypeAlias = Sequence | Mapping[str, Any] | widgets.Widget
+
+LABELS = {
     "gamma": "γ (draft length)",
     "c": "c (cost ratio)",
     "alpha": "α (acceptance)",
@@ -28,57 +32,74 @@ SYMBOLS = {
     "gather": "gather, ms",
     "width": "tree width",
 }
+LABEL_STYLE = {"description_width": "120px"}
+SLIDER_LAYOUT = {"width": "340px"}
 
 
-def control(name: str, spec) -> widgets.Widget:
-    """(low, high, step, value) -> a slider; names, or a dict of names and values -> a dropdown; a
-    widget -> itself."""
-    style, label = {"description_width": "120px"}, SYMBOLS.get(name, name)
+def control(name: str, spec: ControlSpec) -> widgets.Widget:
+    """Returns the control for the value ``name`` that ``spec`` asks for.
+
+    ``spec`` is one of:
+
+    - (low, high, step, value): a slider, over whole numbers if all four are whole;
+    - a tuple of names, or a dict from names to values: a dropdown;
+    - a widget: returned as it is.
+
+    Raises SpeclibError for anything else.
+    """
     if isinstance(spec, widgets.Widget):
         return spec
-    if isinstance(spec, dict) or spec and all(isinstance(s, str) for s in spec):
-        options = list(spec.items()) if isinstance(spec, dict) else list(spec)
-        return widgets.Dropdown(options=options, description=label, style=style)
+    if isinstance(spec, dict):
+        return _dropdown(name, list(spec.items()))
+    if spec and all(isinstance(part, str) for part in spec):
+        return _dropdown(name, list(spec))
     if len(spec) != 4:
         raise SpeclibError(
             f"control {name!r} is {spec!r}: give (low, high, step, value), a tuple "
             "of names, a dict of names and values, or a widget"
         )
-    low, high, step, value = spec
-    kind = (
-        widgets.IntSlider
-        if all(isinstance(s, int) for s in spec)
-        else widgets.FloatSlider
+    return _slider(name, *spec)
+
+
+def slider_over(name: str, options: list, value: object) -> widgets.SelectionSlider:
+    """A slider over a list of values, of which ``value`` is shown first."""
+    return widgets.SelectionSlider(
+        options=options,
+        value=value,
+        description=LABELS.get(name, name),
+        style=LABEL_STYLE,
+        layout=SLIDER_LAYOUT,
     )
-    return kind(
+
+
+def side_by_side(controls: Mapping[str, widgets.Widget]) -> widgets.Box:
+    """The controls in a row; those that do not fit go to the next row."""
+    return widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
+
+
+def settings_in_words(values: Mapping[str, object]) -> str:
+    """``values`` as "gamma = 3, c = 5.0"."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def _dropdown(name: str, options: list) -> widgets.Dropdown:
+    return widgets.Dropdown(
+        options=options, description=LABELS.get(name, name), style=LABEL_STYLE
+    )
+
+
+def _slider(
+    name: str, low: float, high: float, step: float, value: float
+) -> widgets.IntSlider | widgets.FloatSlider:
+    is_whole = all(isinstance(number, int) for number in (low, high, step, value))
+    slider_class = widgets.IntSlider if is_whole else widgets.FloatSlider
+    return slider_class(
         min=low,
         max=high,
         step=step,
         value=value,
-        description=label,
-        style=style,
+        description=LABELS.get(name, name),
+        style=LABEL_STYLE,
         continuous_update=True,
-        layout={"width": "340px"},
+        layout=SLIDER_LAYOUT,
     )
-
-
-def stored(made: Mapping, first: dict) -> tuple[Callable, dict]:
-    """Results by value, and {name: the value shown first} -> what an Explorer is made of."""
-    ((name, value),) = first.items()
-    slider = widgets.SelectionSlider(
-        options=list(made),
-        value=value,
-        description=SYMBOLS.get(name, name),
-        style={"description_width": "120px"},
-        layout={"width": "340px"},
-    )
-
-    def look_up(**values):
-        return made[values[name]]
-
-    return look_up, {name: slider}
-
-
-def box(controls: dict) -> widgets.Box:
-    """The controls side by side, as many as fit."""
-    return widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})

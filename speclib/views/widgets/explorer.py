@@ -1,14 +1,18 @@
-"""Sliders, a timeline that follows them while they move, and the figures beside theory.
+"""Sliders, a timeline that follows them while they move, and a table of figures.
 
-``simulate`` runs on the virtual clock, so a redraw takes milliseconds; the timeline's traits are
-updated in place, and nothing flickers. Knows no clock: what is simulated is the caller's.
+From top to bottom: the sliders side by side, the figures of each run beside what theory
+expects, and the timeline. On the virtual clock a simulation takes milliseconds, so the
+runs are simulated again at every step of a slider. The timeline's widget stays the same
+and only its content changes, so nothing flickers. Knows no clock: what is simulated is
+up to the caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from html import escape
-from math import isfinite, nan
+from math import nan
+from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
@@ -20,182 +24,178 @@ from speclib.theory.closed_forms import (
     sd_speed,
 )
 from speclib.trace.events import Trace
-from speclib.views.numbers import percent
-from speclib.views.timeline.facts import Run, speedup, untested, waits
 from speclib.views.timeline.widget import Timeline
 
-from .controls import box, control, stored
-from .shown import Shown
+from .controls import (
+    ControlSpec,
+    control,
+    settings_in_words,
+    side_by_side,
+    slider_over,
+)
+from .figures import RunFigures, figures_html, figures_in_words, figures_of
+from .notebook_view import NotebookView
 
-CONTROLS = {
+# Takes the controls' values by name; returns a result, a trace, or a list of such.
+Simulate: TypeAlias = Callable[..., Any]
+
+DEFAULT_CONTROLS: dict[str, ControlSpec] = {
     "method": ("pearl", "speculative"),
     "gamma": (1, 12, 1, 3),
     "c": (1.0, 12.0, 0.5, 3.0),
     "alpha": (0.0, 1.0, 0.01, 0.8),
 }
-COLUMNS = (
-    "",
-    "speed-up here",
-    "expected of a long text",
-    "over SD",
-    "accepted",
-    "never tested",
-    "device time per token",
-    "waiting",
-)
 
 
 def expected_speedup(
     method: str,
-    gamma=None,
-    c=None,
-    alpha=None,
-    without=None,
-    lookahead=None,
-    servers=None,
-    k=None,
-    doubt=0.0,
-    **_,
+    gamma: int | None = None,
+    c: float | None = None,
+    alpha: float | None = None,
+    without: str | None = None,
+    lookahead: int | None = None,
+    servers: int | None = None,
+    k: int | None = None,
+    doubt: float = 0.0,
+    **_: object,
 ) -> float:
-    """Speed over plain decoding of an endless text, alpha independent at every position.
+    """The speed over plain decoding that theory expects of an endless text.
 
-    Not-a-number for a method without a closed form in ``theory`` (DuoDecoding with its dynamic k),
-    or without its arguments.
+    Each draft token is accepted with probability ``alpha``, independently of the
+    others, and a pass of the target model takes ``c`` times as long as one of the draft
+    model.
+
+    Returns not-a-number where ``theory`` has no closed form for the method (such as
+    DuoDecoding with its dynamic k), or where an argument that it needs is missing.
     """
     if method == "autoregressive":
         return 1.0
-    if method == "dsi" and None not in (lookahead, c, alpha):
+    if c is None or alpha is None:
+        return nan
+    if method == "dsi" and lookahead is not None:
         return float(dsi_speed(alpha, lookahead, 1 / c, 1.0, servers))
-    if method == "duodecoding" and None not in (gamma, c, alpha, k):
+    if gamma is None:
+        return nan
+    if method == "speculative":
+        return sd_speed(alpha, gamma, 1 / c, 1.0)
+    if method == "pearl":
+        return pearl_speed(alpha, gamma, 1 / c, 1.0, without)
+    if method == "duodecoding" and k is not None:
         return duodecoding_speed(alpha, gamma, 1 / c, 1.0, k, doubt)
-    if None in (gamma, c, alpha) or method not in ("speculative", "pearl"):
-        return float("nan")
-    return (
-        sd_speed(alpha, gamma, 1 / c, 1.0)
-        if method == "speculative"
-        else pearl_speed(alpha, gamma, 1 / c, 1.0, without)
-    )
+    return nan
 
 
-def times(ratio: float) -> str:
-    return f"{ratio:.2f}×" if isfinite(ratio) else "–"
+class Explorer(NotebookView, widgets.VBox):
+    """Controls above a table of figures and a timeline that follow them.
 
+    ``simulate(**values)`` returns a list of results or traces, or a single one. For a
+    single one, ``simulate`` is also asked for plain decoding (method="autoregressive"),
+    which is the baseline.
 
-def headline(runs: list[Run], theory: Callable, values: dict) -> list[tuple[str, ...]]:
-    """A row of figures per run, as ``COLUMNS`` names them; device time is a multiple of plain's."""
-    rows, plain = [], next((r.stats for r in runs if r.stats.drafted == 0), None)
-    for run in runs:
-        method = run.trace.meta.get("method", "")
-        ratio, s = speedup(run, runs), run.stats
-        known = theory(**{**values, "method": method})
-        price = (
-            s.device_seconds_per_token / plain.device_seconds_per_token
-            if plain
-            else nan
-        )
-        rows.append(
-            (
-                f"{run.label} {run.note}".strip(),
-                times(ratio),
-                times(known),
-                times(speedup(run, runs, "speculative")),
-                percent(s.acceptance_rate),
-                percent(untested(run)),
-                times(price),
-                waits(run),
-            )
-        )
-    return rows
+    ``controls`` maps the names of its arguments to what ``control`` takes.
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``. Further
+    options go to the timeline.
 
-
-def table(rows: list[tuple[str, ...]]) -> str:
-    """HTML of the figures; nothing in it jumps while a slider moves."""
-
-    def line(name: str, cells: tuple[str, ...]) -> str:
-        style = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
-        style += (
-            "; white-space: nowrap"
-            if name == "td"
-            # a heading has up to 3 lines
-            else "; line-height: 1.25; height: 3.75em; vertical-align: bottom"
-        )
-        return (
-            "<tr>"
-            + "".join(
-                f'<{name} style="{style}">{escape(cell)}</{name}>' for cell in cells
-            )
-            + "</tr>"
-        )
-
-    body = line("th", COLUMNS) + "".join(line("td", row) for row in rows)
-    return f'<table style="font-size: 15px; font-variant-numeric: tabular-nums">{body}</table>'
-
-
-class Explorer(Shown, widgets.VBox):
-    """``simulate(**values)`` returns a list of results or traces, or a single one; then it is also
-    asked for plain decoding (method="autoregressive"), the baseline. ``controls`` maps the names of
-    its arguments to what ``control`` takes; ``theory(**values)`` gives the expected speed-up of
-    ``values["method"]``. Further options go to the timeline.
-
-    ``simulate`` may also be results that are there already, lists of them by the value of what
-    they differ in; then ``controls`` is {its name: the value shown first}."""
+    In place of ``simulate`` there may also be results that exist already: a dict from
+    the value in which they differ to a list of results. Then ``controls`` is {that
+    value's name: the value shown first}.
+    """
 
     def __init__(
-        self, simulate, controls: dict | None = None, theory=expected_speedup, **options
+        self,
+        simulate: Simulate | Mapping,
+        controls: dict | None = None,
+        theory: Callable[..., float] = expected_speedup,
+        **options: Any,
     ):
         if isinstance(simulate, Mapping):
-            simulate, controls = stored(simulate, controls)
-        self.simulate, self.theory = simulate, theory
-        self.controls = {
-            k: control(k, spec) for k, spec in (controls or CONTROLS).items()
-        }
+            simulate, controls = _look_up_stored(simulate, controls)
+        self.simulate = simulate
+        self.theory = theory
+
+        self.controls: dict[str, widgets.Widget] = {}
+        for name, spec in (controls or DEFAULT_CONTROLS).items():
+            self.controls[name] = control(name, spec)
+
         self.timeline = Timeline(*self.simulated(), **options)
-        self.figures = widgets.HTML(table(self.rows()))
+        self.figures = widgets.HTML(figures_html(self.rows()))
         for slider in self.controls.values():
-            slider.observe(self._moved, "value")
-        super().__init__([box(self.controls), self.figures, self.timeline])
+            slider.observe(self._simulate_again, "value")
+        super().__init__([side_by_side(self.controls), self.figures, self.timeline])
 
     @property
     def values(self) -> dict:
+        """What the controls say now, by name."""
         return {name: slider.value for name, slider in self.controls.items()}
 
     def simulated(self) -> list:
-        made = self.simulate(**self.values)
-        if hasattr(made, "trace") or isinstance(made, Trace):
+        """The results for the present values; plain decoding first if it was added."""
+        results = self.simulate(**self.values)
+        is_single = hasattr(results, "trace") or isinstance(results, Trace)
+        if is_single:
             plain = self.simulate(**{**self.values, "method": "autoregressive"})
-            return [plain, made]
-        return list(made)
+            return [plain, results]
+        return list(results)
 
-    def rows(self) -> list[tuple[str, ...]]:
-        return headline(self.timeline.runs, self.theory, self.values)
+    def rows(self) -> list[RunFigures]:
+        """The figures of each run in the timeline."""
+        return figures_of(self.timeline.runs, self.theory, self.values)
 
-    def _moved(self, _) -> None:
+    def _simulate_again(self, _change: object) -> None:
         try:
             self.timeline.update(*self.simulated())
-            self.figures.value = table(self.rows())
-        except SpeclibError as error:  # a callback's traceback is not shown
+            self.figures.value = figures_html(self.rows())
+        except SpeclibError as error:
+            # The traceback of a widget's callback is not shown anywhere.
             self.figures.value = f"<b>{escape(str(error))}</b>"
 
     def text(self) -> str:
-        """The state in words: settings, figures, the timeline's summary."""
-        settings = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        lines = [
-            f"{name}: speed-up {ratio} (expected {known}), {over} SD, accepted {share}, "
-            f"never tested {untested}, device time {price}, waiting {idle}"
-            for name, ratio, known, over, share, untested, price, idle in self.rows()
-        ]
-        return "\n".join([f"explorer at {settings}", *lines, self.timeline.text()])
+        """The state in words: settings, figures, and the timeline's summary."""
+        lines = [f"explorer at {settings_in_words(self.values)}"]
+        for row in self.rows():
+            lines.append(figures_in_words(row))
+        lines.append(self.timeline.text())
+        return "\n".join(lines)
 
     @property
-    def still(self) -> Timeline:
-        return self.timeline
+    def size(self) -> tuple[int, int]:
+        """Of the timeline, pixels."""
+        return self.timeline.size
+
+    def picture(self) -> str:
+        """SVG of the timeline: the still that stands where no widget can run."""
+        return self.timeline.picture()
 
 
 def explorer(
-    simulate, controls: dict | None = None, theory=expected_speedup, **options
+    simulate: Simulate | Mapping,
+    controls: dict | None = None,
+    theory: Callable[..., float] = expected_speedup,
+    **options: Any,
 ) -> Explorer:
-    """Sliders that re-simulate while they move, above a timeline; see ``Explorer``.
+    """Sliders that simulate again while they move, above a timeline; see ``Explorer``.
 
-    The still in its place, where no widget can run, shows the state when the cell ran.
+    Where no widget can run, a still picture stands in its place. It shows the state at
+    the time when the notebook's cell ran.
     """
     return Explorer(simulate, controls, theory, **options)
+
+
+def _look_up_stored(
+    results: Mapping, shown_first: dict | None
+) -> tuple[Simulate, dict[str, widgets.Widget]]:
+    """A function that looks up ``results`` by a slider's value, and that slider.
+
+    ``shown_first``: {the slider's name: the value at which it stands first}.
+    """
+    if shown_first is None:
+        raise SpeclibError(
+            "results without controls: give {what they differ in: the first one shown}"
+        )
+    ((name, first_value),) = shown_first.items()
+    slider = slider_over(name, list(results), first_value)
+
+    def look_up(**values: Any) -> Any:
+        return results[values[name]]
+
+    return look_up, {name: slider}

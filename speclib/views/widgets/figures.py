@@ -1,0 +1,121 @@
+"""The table of figures between an explorer's sliders and its timeline.
+
+A row per run, with what was simulated beside what theory expects. The cells have fixed
+widths and the heading a fixed height, so that nothing jumps while a slider moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from math import isfinite, nan
+from typing import NamedTuple
+
+from speclib.trace.metrics import Stats
+from speclib.views.numbers import percent
+from speclib.views.timeline.facts import Run, speedup, untested, waits
+
+CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
+NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
+# A heading has up to three lines.
+HEADING_STYLE = (
+    f"{CELL_STYLE}; line-height: 1.25; height: 3.75em; vertical-align: bottom"
+)
+TABLE_STYLE = "font-size: 15px; font-variant-numeric: tabular-nums"
+
+
+class RunFigures(NamedTuple):
+    """The cells of one run's row, from left to right."""
+
+    run: str
+    speedup: str
+    expected: str
+    over_sd: str
+    accepted: str
+    untested: str
+    device_time: str
+    waiting: str
+
+
+HEADINGS = RunFigures(
+    run="",
+    speedup="speed-up here",
+    expected="expected of a long text",
+    over_sd="over SD",
+    accepted="accepted",
+    untested="never tested",
+    device_time="device time per token",
+    waiting="waiting",
+)
+
+
+def as_factor(ratio: float) -> str:
+    """``ratio`` as "1.25×", or a dash where there is none."""
+    if not isfinite(ratio):
+        return "–"
+    return f"{ratio:.2f}×"
+
+
+def figures_of(
+    runs: list[Run], theory: Callable[..., float], values: dict
+) -> list[RunFigures]:
+    """A row of figures for each run.
+
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``, in place
+    of which each run's own method is put. Device time is given as a multiple of that of
+    plain decoding, which is the first run without drafts.
+    """
+    plain = _stats_of_plain_decoding(runs)
+    rows = []
+    for run in runs:
+        stats = run.stats
+        method = run.trace.meta.get("method", "")
+        expected = theory(**{**values, "method": method})
+        row = RunFigures(
+            run=f"{run.label} {run.note}".strip(),
+            speedup=as_factor(speedup(run, runs)),
+            expected=as_factor(expected),
+            over_sd=as_factor(speedup(run, runs, "speculative")),
+            accepted=percent(stats.acceptance_rate),
+            untested=percent(untested(run)),
+            device_time=as_factor(_device_time_ratio(stats, plain)),
+            waiting=waits(run),
+        )
+        rows.append(row)
+    return rows
+
+
+def figures_html(rows: list[RunFigures]) -> str:
+    """The headings and the rows as an HTML table."""
+    lines = [_table_row("th", HEADING_STYLE, HEADINGS)]
+    for row in rows:
+        lines.append(_table_row("td", NUMBER_STYLE, row))
+    return f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
+
+
+def figures_in_words(row: RunFigures) -> str:
+    """One run's figures on one line."""
+    return (
+        f"{row.run}: speed-up {row.speedup} (expected {row.expected}), "
+        f"{row.over_sd} SD, accepted {row.accepted}, never tested {row.untested}, "
+        f"device time {row.device_time}, waiting {row.waiting}"
+    )
+
+
+def _stats_of_plain_decoding(runs: list[Run]) -> Stats | None:
+    for run in runs:
+        stats = run.stats
+        if stats.drafted == 0:
+            return stats
+    return None
+
+
+def _device_time_ratio(stats: Stats, plain: Stats | None) -> float:
+    if plain is None:
+        return nan
+    return stats.device_seconds_per_token / plain.device_seconds_per_token
+
+
+def _table_row(element: str, style: str, cells: Sequence[str]) -> str:
+    html = [f'<{element} style="{style}">{escape(cell)}</{element}>' for cell in cells]
+    return f"<tr>{''.join(html)}</tr>"
