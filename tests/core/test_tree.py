@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from speclib.core.candidate_tree import ancestry, merged, paths, stem
+from speclib.core.candidate_tree import CandidateTree, ancestry, merged, paths, stem
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import Verified, match_tree, offer
 from speclib.data.latency import Curve, Latency
@@ -126,15 +126,16 @@ def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
     world = opened()
     drafted, parents = world.guess((3, 4, 6, 5)), (-1, 0, -1, 0)
     reordered = (said[0], said[1], said[3], said[2], said[4])  # nodes are 3, 4, 6, 5
-    assert follow(world, drafted, parents, certainly(*reordered)) == verdict
+    tree = CandidateTree(drafted, parents)
+    assert match_tree(world, tree, certainly(*reordered)) == verdict
     world.commit(verdict.tokens)
     assert world.end().events[0].outcome == outcome
 
 
 def test_a_place_counts_once_whatever_the_number_of_candidates():
     world = opened()
-    drafted, parents = offer(world, [(3,), (4,), (5,)])
-    world.commit(follow(world, drafted, parents, certainly(9, 0, 0, 0)).tokens)
+    tree = offer(world, [(3,), (4,), (5,)])
+    world.commit(match_tree(world, tree, certainly(9, 0, 0, 0)).tokens)
     s = stats(world.end())
     assert (s.drafted, s.accepted, s.rejected) == (3, 0, 1)
 
@@ -146,6 +147,10 @@ def branching(world, drawn):
         draft, parents = offer(world, [(0, 1), (1, 0), (1, 1)])
         rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
         world.commit(drawn(world, draft, parents, rows).tokens)
+
+
+def matched(world, draft, parents, rows):
+    return match_tree(world, CandidateTree(draft, parents), rows)
 
 
 def afresh_for_every_branch(world, draft, parents, rows):
@@ -177,7 +182,7 @@ def afresh_for_every_branch(world, draft, parents, rows):
 def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not():
     models = {"draft": Random(2, 3, 5), "target": Random(2, 4, 5)}
     wanted = truth(models["target"], 4)
-    assert distance(outcomes(branching, models, 4, drawn=follow), wanted) < 1e-12
+    assert distance(outcomes(branching, models, 4, drawn=matched), wanted) < 1e-12
     assert (
         distance(outcomes(branching, models, 4, drawn=afresh_for_every_branch), wanted)
         > 0.01
@@ -191,7 +196,7 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(0.7, 3)], ids=["greedy", "sampling"]
 )
-def test_a_trees_rows_are_those_of_its_texts_scored_rows_path_by_path(model, sampler):
+def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
     dice = random.Random(1)
     for _ in range(20):
         parents = grown(dice, dice.randrange(6))
@@ -201,7 +206,7 @@ def test_a_trees_rows_are_those_of_its_texts_scored_rows_path_by_path(model, sam
         assert (model.tree(op.text, parents, sampler) == rows).all()
 
 
-def test_a_model_that_knows_no_trees_scores_their_texts_rows_path_by_path():
+def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
     class Plain:
         def __init__(self):
             self.toy, self.vocab = Random(6, 3), 6
@@ -229,21 +234,27 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
     world.wait(world.target.score_tree(world.text, (3, 4, 5), (-1, 0, 0)))
     world.wait(world.target.score_tree(world.text + (3, 4, 5), (7,), (-1,)))
     one, two = world.end().operations
-    assert (one.dur, one.kept, one.fed, one.last, one.tokens) == (
+    assert (one.dur, one.kept, one.fed, one.candidates, one.tokens) == (
         5,
         0,
         5,
         3,
         (1, 2, 3, 4, 5),
     )
-    assert (two.dur, two.kept, two.fed, two.last, two.tokens) == (2, 4, 2, 1, (5, 7))
+    assert (two.dur, two.kept, two.fed, two.candidates, two.tokens) == (
+        2,
+        4,
+        2,
+        1,
+        (5, 7),
+    )
 
 
 def test_what_the_target_finds_likeliest_after_the_nodes_only_looked_at_is_in_the_trace():
     world = opened(target=Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10))
     world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
     world.wait(world.target.score_tree(world.text, (4,), (-1,)))
-    assert [e.said for e in world.end().operations] == [(7, 0), ()]
+    assert [e.payload.likeliest for e in world.end().operations] == [(7, 0), ()]
 
 
 # -- transformers ---------------------------------------------------------------------------------
@@ -277,7 +288,7 @@ def networks(dtype: str):
 
 
 @pytest.mark.parametrize("dtype, close", [("float32", 1e-5), ("float64", 1e-12)])
-def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_rows_path_by_path(
+def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_one(
     dtype, close
 ):
     """From an empty cache and from those that other trees and texts left behind; and what is cached

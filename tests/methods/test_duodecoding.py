@@ -121,8 +121,10 @@ def test_a_given_number_of_sequences_is_kept_whatever_the_draft_thinks():
 def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     """One pass for each token but the first of each, and at most one more: the second token's."""
     draft, twin = Random(5, seed), Random(5, seed)
-    done = perform(DraftSequences((0, 1), n, k), draft, Request(1, Coins(), Sampler(1.0)))
-    sequences, _ = done.value
+    done = perform(
+        DraftSequences((0, 1), n, k), draft, Request(1, Coins(), Sampler(1.0))
+    )
+    sequences, _ = done.raw
     for tokens in sequences:
         text = (0, 1) + tokens[:1]
         while len(text) < 2 + len(tokens):
@@ -157,19 +159,20 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
             DUO, models, 40, gamma=6, sampler=Sampler(1.0), coins=Coins(seed)
         )
         branches, scores = (
-            [e for e in trace.operations if e.op == op] for op in ("branch", "score")
+            [e for e in trace.operations if e.op == op]
+            for op in ("draft_sequences", "score")
         )
         for branch, score, after, commit in zip(
             branches, scores, scores[1:], trace.commits, strict=False
         ):
             passed = (
-                len(commit.tokens) == score.last + 1
+                len(commit.tokens) == score.candidates + 1
             )  # the whole window, and its own
-            following = [d for d in branch.drafts if d[:1] == commit.tokens[-1:]]
+            following = [d for d in branch.sequences if d[:1] == commit.tokens[-1:]]
             window = following[0][1:] if passed and following else ()
-            assert after.tokens[len(after.tokens) - after.last :] == window
+            assert after.tokens[len(after.tokens) - after.candidates :] == window
             chosen.add(
-                branch.drafts.index(following[0]) if passed and following else None
+                branch.sequences.index(following[0]) if passed and following else None
             )
     assert chosen >= {None, 0, 1, 2}
 

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
 import pytest
+from helpers.events import event_of
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -17,7 +18,7 @@ from speclib.decoding.simulate import compare, simulate
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
-from speclib.trace.events import Event, Trace
+from speclib.trace.events import Trace
 from speclib.views.display import png
 from speclib.views.text import text_width
 from speclib.views.timeline.facts import run_of, speedup
@@ -94,9 +95,7 @@ def test_every_drafted_token_is_one_cell_of_its_outcome():
         bars = [kind for _, lane in lanes(render([run_of(item)])) for kind, *_ in lane]
         for outcome in ("accepted", "rejected", "wasted"):
             assert bars.count(outcome) == told.count(outcome)
-        assert bars.count("score") == sum(
-            e.is_scoring for e in item.trace.operations
-        )
+        assert bars.count("score") == sum(e.is_scoring for e in item.trace.operations)
 
 
 def test_colours_differ_by_outcome():
@@ -157,7 +156,7 @@ def test_same_trace_same_bytes_and_no_machine_in_the_text():
 
 def test_summary_counts_what_a_hand_made_trace_holds():
     events = [
-        Event(
+        event_of(
             0,
             2,
             "draft",
@@ -170,8 +169,8 @@ def test_summary_counts_what_a_hand_made_trace_holds():
             0,
             2,
         ),
-        Event(2, 3, "target", "score", 1, 0, (3, 1, 2), (), "emulated", 0, 3, 2),
-        Event(5, 0, "controller", "commit", 2, 0, (1, 4), (), "emulated"),
+        event_of(2, 3, "target", "score", 1, 0, (3, 1, 2), (), "emulated", 0, 3, 2),
+        event_of(5, 0, "controller", "commit", 2, 0, (1, 4), (), "emulated"),
     ]
     text = timeline(Trace(events, {"method": "x", "gamma": 2})).text()
     assert text.splitlines() == [
@@ -271,7 +270,7 @@ def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
 
 def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
     def score(ts, id, device, tokens, kept, last):
-        return Event(
+        return event_of(
             ts,
             1,
             device,
@@ -287,7 +286,7 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
         )
 
     events = [
-        Event(
+        event_of(
             0,
             0.2,
             "draft",
@@ -302,10 +301,10 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
         ),
         score(0, 1, "target", (0,), 0, 0),
         score(0.2, 2, "target-2", (0, 7, 6), 0, 1),  # after a 7 that was an 8
-        Event(1, 0, "controller", "commit", 3, 0, (8,), (), "virtual"),
+        event_of(1, 0, "controller", "commit", 3, 0, (8,), (), "virtual"),
         score(1, 4, "target", (8,), 1, 0),
         score(1.2, 5, "target-2", (8,), 1, 0),
-        Event(3, 0, "controller", "commit", 6, 1, (9,), (), "virtual"),
+        event_of(3, 0, "controller", "commit", 6, 1, (9,), (), "virtual"),
     ]
     shown = lanes(render([run_of(Trace(events, {"method": "dsi"}))]))
     kinds = {
@@ -320,12 +319,12 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
 
 def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing():
     events = [
-        Event(0, 0.1, "draft", "propose", 0, 0, (), (), "virtual", 0, 0),
-        Event(0, 1, "target", "score", 1, 0, (0,), (), "virtual", 0, 1),
-        Event(1, 0, "controller", "commit", 2, 0, (8,), (), "virtual"),
-        Event(1, 1, "draft", "propose", 3, 1, (9,), ("accepted",), "virtual", 1, 1),
-        Event(2, 1, "target", "score", 4, 1, (8, 9), (), "virtual", 1, 2, 1),
-        Event(3, 0, "controller", "commit", 5, 1, (9, 4), (), "virtual"),
+        event_of(0, 0.1, "draft", "propose", 0, 0, (), (), "virtual", 0, 0),
+        event_of(0, 1, "target", "score", 1, 0, (0,), (), "virtual", 0, 1),
+        event_of(1, 0, "controller", "commit", 2, 0, (8,), (), "virtual"),
+        event_of(1, 1, "draft", "propose", 3, 1, (9,), ("accepted",), "virtual", 1, 1),
+        event_of(2, 1, "target", "score", 4, 1, (8, 9), (), "virtual", 1, 2, 1),
+        event_of(3, 0, "controller", "commit", 5, 1, (9, 4), (), "virtual"),
     ]
     written = [who for _, parts in run_of(Trace(events)).written() for who, _ in parts]
     assert written == ["target", "draft", "target"]
