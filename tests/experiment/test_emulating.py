@@ -15,8 +15,9 @@ from speclib.experiment.engines import virtual as simulating
 from speclib.experiment.engines import virtual_cell
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import CellResult, Profile, Spec
-from speclib.papers.fill import fill, wanted
+from speclib.papers.fill import fill
 from speclib.papers.load import load_paper
+from speclib.papers.table_cells import cells_to_run
 from speclib.reproduce.book import of_another_machine
 from speclib.trace.metrics import Stats, total
 from speclib.views.charts.choose import chart
@@ -283,7 +284,8 @@ def test_an_emulated_cell_is_as_long_as_the_profile_says_and_calibrates_as_the_v
     paper,
 ):
     cells = {
-        k: wanted(paper.table("table-1"), SMALL, (k,)) for k in ("virtual", "emulated")
+        k: cells_to_run(paper.table("table-1"), SMALL, (k,))
+        for k in ("virtual", "emulated")
     }
     assert {(w.spec.requests, w.spec.tokens) for w in cells["emulated"]} == {(2, 8)}
     assert [w.calibrates for w in cells["emulated"]] == [

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from speclib.papers.dsi_heatmaps import Maps
+from speclib.papers.dsi_heatmaps import HeatmapFigure
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.load import load_paper
 from speclib.theory.dsi_heatmaps import heatmaps
@@ -50,7 +50,9 @@ def test_heatmaps_have_acceptance_upwards_and_a_line_only_where_something_is_slo
         table=load_paper("dsi").table("figure-6"),
         values={"virtual": {("a", "b"): 1.0}},
         kinds=["virtual"],
-        figure=Maps(rules, shares, alphas, code, code - 1, "the rules', sampled"),
+        figure=HeatmapFigure(
+            rules, shares, alphas, code, code - 1, "the rules', sampled"
+        ),
     )
     figure = chart(figure_6)
 

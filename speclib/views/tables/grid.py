@@ -80,7 +80,7 @@ class Grid(NamedTuple):
 
 
 def grid(filled, others: Iterable = ()) -> Grid:
-    """The grid of a ``papers.Filled``; ``others``: ledger rows of other machines."""
+    """The grid of a ``TableResult``; ``others``: ledger rows of other machines."""
     table = filled.table
     here, there = _shown(table, filled.rows), _shown(table, others)
     found = [(Source(r.kind), r) for r in here]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pandas as pd
 
 from speclib.papers.load import load_paper
-from speclib.papers.pearl_figures import replay
+from speclib.papers.pearl_figures import replay_steps
 
 
 def steps(paper: str, item: str) -> pd.DataFrame:
     """Kind virtual: a row per printed step of ``item`` (a table with ``steps``): what the draft
     proposes, what the paper's step commits, what the method's code commits, whether they agree."""
     table = load_paper(paper).tables[item]
-    here = [" ".join(tokens) for tokens in replay(table).committed]
+    here = [" ".join(tokens) for tokens in replay_steps(table).committed]
     rows = []
     for step, ours in zip(table.steps, here, strict=False):
         printed = " ".join(step.committed)

@@ -13,25 +13,25 @@ from collections.abc import Iterable, Sequence
 from speclib.operations.payload import Cell
 from speclib.trace.events import Event
 from speclib.views.numbers import MILLISECONDS, SECONDS, duration
-from speclib.views.text import label_of, shown
+from speclib.views.text import one_line, token_label
 
-from .facts import Run
-from .shapes import Frame, Lane, Shape
+from .run import TimelineRun
+from .shapes import Box, Lane, TimeAxis
 
 
 class RunWords:
     """How the tokens of one run are spelled in its lanes."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run: TimelineRun):
         self.run = run
 
     def label(self, token: int) -> str:
         """Short: what a cell has room for."""
-        return label_of(self.run.piece(token))
+        return token_label(self.run.piece(token))
 
     def spelled(self, tokens: Sequence[int]) -> str:
         """All of the tokens' text, on one line."""
-        return shown("".join(map(self.run.piece, tokens)))
+        return one_line("".join(map(self.run.piece, tokens)))
 
 
 def rows_of(events: Iterable[Event]) -> int:
@@ -39,7 +39,9 @@ def rows_of(events: Iterable[Event]) -> int:
     return max((event.payload.rows(event.tokens) for event in events), default=1)
 
 
-def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
+def lane(
+    run: TimelineRun, device: str, y: float, height: float, axis: TimeAxis
+) -> Lane:
     """The device's operations and, between them, its waiting.
 
     It reaches up to the run's end, or to the moment at which the device was lost.
@@ -54,29 +56,29 @@ def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
     useless = passes_without_use(run, device)
     words = RunWords(run)
 
-    shapes: list[Shape] = []
+    boxes: list[Box] = []
     free_since = 0.0
     for event in events:
-        shapes += waiting(device, free_since, event.ts, frame)
-        if event.ts >= frame.span:
+        boxes += waiting(device, free_since, event.ts, axis)
+        if event.ts >= axis.span:
             break  # the axis ends before this
         free_since = max(free_since, event.end)
         for cell in event.cells(words):
             if event.id in useless:
                 tip = (*cell.tip, "its result was not used")
                 cell = cell._replace(kind="unused", tip=tip)
-            shapes.append(shape_of(cell, event, frame))
+            boxes.append(box_of(cell, event, axis))
     else:
-        shapes += waiting(device, free_since, end, frame)
+        boxes += waiting(device, free_since, end, axis)
 
     if end < run.seconds:
-        tip = f"{device} was lost at {frame.time(end)}"
-        width = frame.x(run.seconds - end)
-        shapes.append(Shape("lost", frame.x(end), width, "lost", tip))
-    return Lane(device, y, height, tuple(shapes))
+        tip = f"{device} was lost at {axis.time(end)}"
+        width = axis.x(run.seconds - end)
+        boxes.append(Box("lost", axis.x(end), width, "lost", tip))
+    return Lane(device, y, height, tuple(boxes))
 
 
-def passes_without_use(run: Run, device: str) -> set[int]:
+def passes_without_use(run: TimelineRun, device: str) -> set[int]:
     """Ids of ``device``'s target passes whose rows nobody used.
 
     They failed or were cancelled, ended after the last commit, or were of a text that
@@ -84,22 +86,22 @@ def passes_without_use(run: Run, device: str) -> set[int]:
     """
     last_commit = max((commit.end for commit in run.trace.commits), default=0.0)
     in_time = last_commit * (1 + 1e-9)
-    useless = set(run.stale(device))
+    useless = set(run.stale_passes(device))
     for event in run.trace.operations:
         if event.is_scoring and (not event.tokens or event.end > in_time):
             useless.add(event.id)
     return useless
 
 
-def waiting(device: str, start: float, end: float, frame: Frame) -> list[Shape]:
+def waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
     """The rectangle of an idle device; none where it waits too shortly to be seen."""
-    if end - start <= frame.span * 1e-6:
+    if end - start <= axis.span * 1e-6:
         return []
-    tip = f"{device} waits {frame.time(end - start)}\nfrom {frame.time(start)}"
-    return [Shape("idle", frame.x(start), frame.x(end - start), "", tip)]
+    tip = f"{device} waits {axis.time(end - start)}\nfrom {axis.time(start)}"
+    return [Box("idle", axis.x(start), axis.x(end - start), "", tip)]
 
 
-def shape_of(cell: Cell, event: Event, frame: Frame) -> Shape:
+def box_of(cell: Cell, event: Event, axis: TimeAxis) -> Box:
     """A cell of ``event`` on the time axis."""
     start = event.ts + event.dur * cell.start
     lasts = event.dur * cell.share
@@ -107,13 +109,13 @@ def shape_of(cell: Cell, event: Event, frame: Frame) -> Shape:
     tip = [
         *cell.tip,
         f"{event.device}, round {event.round}",
-        f"starts at {frame.time(start)}, takes {duration(lasts, unit)}",
+        f"starts at {axis.time(start)}, takes {duration(lasts, unit)}",
         f"KV cache: {event.kept} kept, {event.fed} fed",
     ]
-    return Shape(
+    return Box(
         cell.kind,
-        frame.x(start),
-        frame.x(lasts),
+        axis.x(start),
+        axis.x(lasts),
         cell.label,
         "\n".join(tip),
         cell.row,
