@@ -93,7 +93,7 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
 ):
     """c = 100, so a round lasts one target pass whatever is drafted beside it."""
     draft, target = Toy(alpha, seed=seed), Toy(seed=seed)
-    agrees = (draft._says == target._script)[:400].tolist()
+    agrees = (draft._choice == target._script)[:400].tolist()
     for name, first, settings in (("duodecoding", 1, {"k": 1}), ("pearl", gamma, {})):
         models = {"draft": Toy(alpha, seed=seed), "target": Toy(seed=seed)}
         _, trace = decode(

@@ -14,8 +14,7 @@ import anywidget
 import traitlets
 
 from speclib.errors import SpeclibError
-from speclib.views.display import png
-from speclib.views.widgets.notebook_view import NotebookView
+from speclib.views.display import NotebookView, png
 
 from .facts import summary
 from .layout import layout

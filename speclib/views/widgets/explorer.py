@@ -24,6 +24,7 @@ from speclib.theory.closed_forms import (
     sd_speed,
 )
 from speclib.trace.events import Trace
+from speclib.views.display import NotebookView
 from speclib.views.timeline.widget import Timeline
 
 from .controls import (
@@ -34,7 +35,6 @@ from .controls import (
     slider_over,
 )
 from .figures import RunFigures, figures_html, figures_in_words, figures_of
-from .notebook_view import NotebookView
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
