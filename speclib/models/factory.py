@@ -116,7 +116,7 @@ def _toy_tokenizer(vocab: int):
 
 @cache
 def _shared_tokenizer(target: str, draft: str):
-    from .zoo import shared_tokenizer
+    from .vocabulary import shared_tokenizer
 
     return shared_tokenizer(target, draft)
 
@@ -125,7 +125,7 @@ def vocab(pair: Pair) -> int:
     """Rows that both models have: further rows of a wider head are never sampled."""
     if pair.target.is_toy:
         return pair.target.vocab
-    from .zoo import limits
+    from .vocabulary import limits
 
     target_rows, _ = limits(pair.target.model)
     draft_rows, _ = limits(pair.draft.model)
@@ -136,7 +136,7 @@ def context(pair: Pair) -> int:
     """The longest text, in tokens, that both models accept."""
     if pair.target.is_toy:
         return pair.target.context
-    from .zoo import limits
+    from .vocabulary import limits
 
     _, target_length = limits(pair.target.model)
     _, draft_length = limits(pair.draft.model)
