@@ -60,7 +60,7 @@ class TableNumbers:
         """c as measured; else as printed, or as the latency file or table has it."""
         if self.kind == "measured":
             return self._measured_cost_ratio(row, column)
-        settings = self._table.setting(row, column)
+        settings = self._table.settings_of(row, column)
         if self.kind == "paper" and "printed_c" in settings:
             return settings["printed_c"]
         if "latency" in settings:

@@ -76,7 +76,7 @@ def add_heatmaps(result: TableResult) -> None:
     The rules are charged in expectation for the table's ``tokens`` and for 50, and for
     50 with SI sampled as the paper has it.
     """
-    settings = result.table.settings
+    settings = result.table.settings_of()
     lookahead = int(settings.get("lookahead", 1))
     si_lookaheads = tuple(LOOKAHEADS)
     if "lookahead" in settings:
@@ -196,7 +196,7 @@ def _expected_times(lookahead: int) -> np.ndarray:
 def _add(
     result: TableResult, row: str, column: str, value: float, setup: str, note: str
 ) -> None:
-    settings = result.table.setting(row, column)
+    settings = result.table.settings_of(row, column)
     result.add(
         row=row,
         column=column,
@@ -219,7 +219,7 @@ def add_accounting(result: TableResult) -> None:
     table = result.table
     for row in table.row_labels:
         for column in table.column_labels:
-            settings = table.setting(row, column)
+            settings = table.settings_of(row, column)
             if "books" not in settings:
                 continue
             latency = load_latency(settings["latency"])

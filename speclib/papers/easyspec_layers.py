@@ -27,7 +27,7 @@ def add_layer_groups(result: TableResult) -> None:
     """Adds the sizes of the groups: a row per draft and LP size, a column per group."""
     table = result.table
     for row in table.row_labels:
-        settings = table.setting(row, "")
+        settings = table.settings_of(row, "")
         groups = grouped(settings["layers"], settings["lp"])
         for number, group in enumerate(groups, 1):
             result.add(
@@ -52,7 +52,7 @@ def add_layer_similarities(result: TableResult) -> None:
     table = result.table
     for row in table.row_labels:
         for column in table.column_labels:
-            settings = table.setting(row, column, "measured")
+            settings = table.settings_of(row, column, "measured")
             if not NEEDED_SETTINGS <= settings.keys():
                 continue
             try:
@@ -64,8 +64,7 @@ def add_layer_similarities(result: TableResult) -> None:
 def _add_similarity(
     result: TableResult, row: str, column: str, settings: dict[str, Any]
 ) -> None:
-    share = result.table.settings.get("share", 1)
-    n = max(1, round(result.profile.prompts * share))
+    n = max(1, round(result.profile.prompts * settings.get("share", 1)))
     by_text = similarity.draft_similarities(
         settings["pair"], settings["task"], settings["length"], n, settings["lp"]
     )

@@ -181,8 +181,12 @@ class Table(_Strict):
                 return value
         return None
 
-    def setting(self, row: str, column: str, kind: str = "") -> dict[str, Any]:
-        """All settings of a cell, by name, with every "{name}" filled in.
+    def settings_of(
+        self, row: str = "", column: str = "", kind: str = ""
+    ) -> dict[str, Any]:
+        """All settings of a cell, or without labels those of the whole table, by name.
+
+        Every "{name}" in them is filled in.
 
         The settings of the table come first, then those of the column and of the row,
         later ones winning. In each of them, those of ``kind`` alone win over the

@@ -54,7 +54,7 @@ def cells_to_run(
     cells = []
     for row, column in _places(table):
         for kind in kinds:
-            settings = table.setting(row, column, kind)
+            settings = table.settings_of(row, column, kind)
             if _is_run(settings, kind):
                 cells.append(_table_cell(table, row, column, settings, kind, profile))
     return cells
@@ -137,7 +137,9 @@ def _explain(error: Exception) -> str:
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
     if kind == "measured":
         return _measured_spec(settings, profile)
-    return _clocked_spec(table, settings, kind, profile)
+    if kind == "emulated":
+        return _emulated_spec(table, settings, profile)
+    return _virtual_spec(table, settings, profile)
 
 
 def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
@@ -159,32 +161,40 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
     )
 
 
-def _clocked_spec(
-    table: Table, settings: dict[str, Any], kind: str, profile: Profile
-) -> Spec:
-    """The spec of a virtual or emulated cell, whose clock is a latency file's."""
-    longest = _longest(settings, profile)
-    if kind == "emulated":
-        tokens = min(longest, profile.emulated_tokens)
-        requests = profile.emulated_requests
-    else:
-        tokens = min(longest, profile.virtual_tokens)
-        requests = ceil(profile.virtual_tokens * settings.get("sample", 1) / tokens)
+def _virtual_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+    tokens = min(_longest(settings, profile), profile.virtual_tokens)
+    share = settings.get("sample", 1)
+    return Spec(
+        kind="virtual",
+        **_method_and_settings(settings),
+        **_clock_and_rate(table, settings),
+        tokens=tokens,
+        requests=ceil(profile.virtual_tokens * share / tokens),
+    )
 
+
+def _emulated_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+    return Spec(
+        kind="emulated",
+        **_method_and_settings(settings),
+        **_clock_and_rate(table, settings),
+        tokens=min(_longest(settings, profile), profile.emulated_tokens),
+        requests=profile.emulated_requests,
+    )
+
+
+def _clock_and_rate(table: Table, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a spec is told whose passes take a latency file's seconds."""
     over = None
     if "over" in settings:
         over = (settings["over"], settings["gamma"])
-    return Spec(
-        kind=kind,
-        **_method_and_settings(settings),
-        latency=settings["latency"],
-        alpha=table.paper.alpha(settings["alpha"]),
-        tokens=tokens,
-        requests=requests,
-        over=over,
-        per_token=settings.get("per_token", 0.0),
-        doubt=settings.get("doubt", 0.0),
-    )
+    return {
+        "latency": settings["latency"],
+        "alpha": table.paper.alpha(settings["alpha"]),
+        "over": over,
+        "per_token": settings.get("per_token", 0.0),
+        "doubt": settings.get("doubt", 0.0),
+    }
 
 
 def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -218,9 +228,9 @@ def _longest(settings: dict[str, Any], profile: Profile) -> int:
 
 def _role(table: Table, row: str, column: str, settings: dict[str, Any]) -> str:
     """What a printed cell has set of its own run."""
-    calibration = table.paper.calibration.get(settings.get("alpha"))
-    if calibration:
-        role = calibration.role(table.item, row, column)
+    calibrations = table.paper.calibration
+    if settings.get("alpha") in calibrations:
+        role = calibrations[settings["alpha"]].role(table.item, row, column)
         if role:
             return role
     return "calibration of the clock" if table.makes_clock(row, column) else ""
