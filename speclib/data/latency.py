@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from speclib.errors import SpeclibError
 from speclib.paths import DATA
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 MANY = 1 << 20  # tokens; no pass is fed more
 
@@ -67,7 +67,7 @@ class Fuzzy:
         return exact(fed) - share * (exact(fed) - self.curve(fed))
 
     def _joined(self, lp: int) -> int:
-        return self.layers - len(grouped(self.layers, lp))
+        return self.layers - len(group_layers(self.layers, lp))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def load_latency(name: str) -> Latency:
 
 
 def _fuzzy(layers: int, lp_size: int, **raw) -> Fuzzy:
-    if len(grouped(layers, lp_size)) == layers:
+    if len(group_layers(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
     return Fuzzy(_curve(raw), layers, lp_size)
 

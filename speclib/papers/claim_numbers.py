@@ -9,6 +9,7 @@ import numpy as np
 
 from speclib.data.latency import load_latency
 
+from .cell_errors import naming_cell
 from .table_result import TableResult
 
 
@@ -61,11 +62,14 @@ class TableNumbers:
         if self.kind == "measured":
             return self._measured_cost_ratio(row, column)
         settings = self._table.settings_of(row, column)
-        if self.kind == "paper" and "printed_c" in settings:
-            return settings["printed_c"]
-        if "latency" in settings:
-            return load_latency(settings["latency"]).c
-        return settings.get("c")
+        with naming_cell(self._table, row, column):
+            if self.kind == "paper" and "printed_c" in settings:
+                return float(settings["printed_c"])
+            if "latency" in settings:
+                return load_latency(settings["latency"]).c
+            if "c" in settings:
+                return float(settings["c"])
+        return None
 
     def _measured_cost_ratio(self, row: str, column: str) -> float | None:
         for (own_row, own_column, kind), cell in self._result.cell_results.items():

@@ -97,7 +97,7 @@ def _check_references(claim: Claim) -> None:
 
     if claim.of is None or not _is_reference(claim.of, claim.over):
         _refuse(claim, "of", _reference_form(claim))
-    is_difference = claim.by is not None and claim.by[0] == MINUS
+    is_difference = isinstance(claim.by, tuple) and MINUS in claim.by
     if claim.by is None or is_difference:
         return
     if not _is_reference(claim.by, claim.over):

@@ -8,6 +8,7 @@ grid. Renders nothing: ``result.figure`` is what a view needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from speclib.theory.dsi_heatmaps import (
     heatmaps,
 )
 
+from .cell_errors import naming_cell
 from .table_result import TableResult
 
 # The grid of the method's real code, 21 x 21. A share of 0.01 would take 100 servers,
@@ -222,20 +224,27 @@ def add_accounting(result: TableResult) -> None:
             settings = table.settings_of(row, column)
             if "books" not in settings:
                 continue
-            latency = load_latency(settings["latency"])
-            rules = _named_rules(settings["books"], settings.get("rule"))
-            value = speedup(1 / latency.c, settings["alpha"], SHORT, rules)
-            result.add(
-                row=row,
-                column=column,
-                metric=settings["metric"],
-                unit=settings["unit"],
-                kind="virtual",
-                setup=settings["latency"],
-                value=float(value),
-                source=f"data/latency/{settings['latency']}.toml",
-                note=f"by rules, in expectation: {settings['about_rule']}",
-            )
+            with naming_cell(table, row, column):
+                _add_gain_by_rules(result, row, column, settings)
+
+
+def _add_gain_by_rules(
+    result: TableResult, row: str, column: str, settings: dict[str, Any]
+) -> None:
+    latency = load_latency(settings["latency"])
+    rules = _named_rules(settings["books"], settings.get("rule"))
+    value = speedup(1 / latency.c, settings["alpha"], SHORT, rules)
+    result.add(
+        row=row,
+        column=column,
+        metric=settings["metric"],
+        unit=settings["unit"],
+        kind="virtual",
+        setup=settings["latency"],
+        value=float(value),
+        source=f"data/latency/{settings['latency']}.toml",
+        note=f"by rules, in expectation: {settings['about_rule']}",
+    )
 
 
 def _named_rules(books: str, rule: str | None) -> Accounting:

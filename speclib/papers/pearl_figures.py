@@ -26,6 +26,7 @@ from speclib.models.toy import BOS, Scripted
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
+from .cell_errors import naming_cell
 from .schema import Step, Table
 from .table_result import TableResult
 
@@ -87,8 +88,9 @@ def replay_steps(table: Table) -> ReplayedSteps:
     vocabulary = _vocabulary(table.steps)
     ids = {token: i for i, token in enumerate(vocabulary)}
     settings = table.settings_of()
-    method, gamma = settings["method"], settings["gamma"]
-    latency = _latency(settings)
+    with naming_cell(table, "*", "*"):
+        method, gamma = settings["method"], settings["gamma"]
+        latency = _latency(settings)
     lines = _printed_lines(table.steps, ids, gamma)
     models = {
         "draft": Scripted(lines.draft, len(ids)),
@@ -350,13 +352,15 @@ def _median_seconds(trace: Trace, op: str) -> float:
 
 def _spec(result: TableResult, row: str, column: str) -> Spec:
     """The virtual run behind a cell that is read from one trace."""
-    settings = result.table.settings_of(row, column)
-    return Spec(
-        kind="virtual",
-        method=settings["method"],
-        gamma=settings["gamma"],
-        latency=settings["latency"],
-        alpha=result.table.paper.alpha(settings["alpha"]),
-        tokens=TOKENS,
-        requests=max(1, result.profile.virtual_tokens // TOKENS),
-    )
+    table = result.table
+    settings = table.settings_of(row, column)
+    with naming_cell(table, row, column):
+        return Spec(
+            kind="virtual",
+            method=settings["method"],
+            gamma=settings["gamma"],
+            latency=settings["latency"],
+            alpha=table.paper.alpha(settings["alpha"]),
+            tokens=TOKENS,
+            requests=max(1, result.profile.virtual_tokens // TOKENS),
+        )

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from speclib.data.pairs import load_pair
-from speclib.errors import BadValue, SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.spec import Profile, Spec
 from speclib.methods import find, parameters, takes_gamma
 
 from . import statistics
+from .cell_errors import naming_cell
 from .pearl_figures import FROM_ONE_TRACE
 from .schema import ENGINE_KINDS, Table
 
@@ -102,36 +100,22 @@ def _table_cell(
     kind: str,
     profile: Profile,
 ) -> TableCell:
-    try:
-        spec = _spec(table, settings, kind, profile)
+    with naming_cell(table, row, column):
         accounting = settings.get("accounting", "committed")
-        stat = statistics.apply_accounting(
-            settings.get("stat") or settings["metric"], accounting
+        stat = settings.get("stat") or settings["metric"]
+        return TableCell(
+            row=row,
+            column=column,
+            kind=kind,
+            spec=_spec(table, settings, kind, profile),
+            stat=statistics.apply_accounting(stat, accounting),
+            metric=settings["metric"],
+            unit=settings["unit"],
+            scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
+            calibrates=""
+            if kind == "measured"
+            else _role(table, row, column, settings),
         )
-    except (SpeclibError, TypeError, ValueError) as error:
-        raise BadValue(
-            f"data/papers/{table.paper.key}/{table.item}.toml, cell "
-            f"[{row!r}, {column!r}], {kind}: {_explain(error)}"
-        ) from error
-
-    return TableCell(
-        row=row,
-        column=column,
-        kind=kind,
-        spec=spec,
-        stat=stat,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
-        calibrates="" if kind == "measured" else _role(table, row, column, settings),
-    )
-
-
-def _explain(error: Exception) -> str:
-    """An error in one line."""
-    if isinstance(error, ValidationError):
-        return "; ".join(problem["msg"] for problem in error.errors())
-    return str(error)
 
 
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
@@ -200,22 +184,14 @@ def _clock_and_rate(table: Table, settings: dict[str, Any]) -> dict[str, Any]:
 def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """What every kind of spec is told of the method."""
     method = settings["method"]
-    find(
-        method
-    )  # raises an error that lists the methods, if there is none of that name
-    gamma = None
-    if takes_gamma(method):
-        if "gamma" not in settings:
-            raise BadValue(f"method {method!r} needs a gamma: give it one")
-        gamma = settings["gamma"]
-
+    find(method)  # raises an error that lists the methods, if it is none of them
     of_method = []
     for name in parameters(method):
         if name in settings and name != "gamma":
             of_method.append((name, settings[name]))
     return {
         "method": method,
-        "gamma": gamma,
+        "gamma": settings["gamma"] if takes_gamma(method) else None,
         "settings": tuple(of_method),
         "cancel": settings.get("cancel"),
     }

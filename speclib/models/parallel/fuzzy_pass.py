@@ -22,7 +22,7 @@ import torch
 from speclib.errors import SpeclibError
 from speclib.models.dilate import FAMILIES
 from speclib.models.hf import _layers
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 from .ranks import ALONE
 
@@ -50,10 +50,10 @@ def check(network) -> None:
 
 @contextmanager
 def fuzzy(network, lp: int, ranks=ALONE):
-    """In here, ``network`` computes its layers in groups of up to ``lp`` (see ``grouped``)."""
+    """In here, ``network`` computes its layers in groups of up to ``lp`` (see ``group_layers``)."""
     layers, changed = _layers(network), []
     try:
-        groups = [[layers[i] for i in group] for group in grouped(len(layers), lp)]
+        groups = [[layers[i] for i in group] for group in group_layers(len(layers), lp)]
         for group in (Group(g, ranks) for g in groups if len(g) > 1):
             for place, layer in enumerate(group.layers):
                 layer.forward = group.at(place)

@@ -22,7 +22,7 @@ from .ranks import ALONE, Leading, joined
 
 
 class Layered(HFModel):
-    """An HFModel that drafts with groups of its layers sharing an input (see ``grouped``).
+    """An HFModel that drafts with groups of its layers sharing an input (see ``group_layers``).
 
     Every pass is exact but within ``drafting``. ``exact``: how many of the cached tokens, from the
     first on, have exact keys and values.
