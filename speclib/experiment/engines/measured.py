@@ -20,7 +20,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from speclib.data.pairs import load_pair
-from speclib.decoding.decode import Result, draft_length
+from speclib.decoding.auto_settings import draft_length
+from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.cells import measured as measured_cells

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from speclib.data.latency import load_latency
-from speclib.decoding.auto_settings import offset
+from speclib.decoding.auto_settings import gamma_at
 from speclib.experiment.spec import ResolvedSpec, Spec
 from speclib.trace.metrics import total
 
@@ -61,7 +61,7 @@ def settle_window(spec: Spec, c: float) -> Spec:
     """The spec with a number in place of "auto", "c-2", ...; nothing is tried."""
     if not isinstance(spec.gamma, str):
         return spec
-    return spec.but(gamma=max(1, round(c) + offset(spec.gamma)))
+    return spec.but(gamma=gamma_at(spec.gamma, c))
 
 
 def _fastest_choice(spec: Spec, c: float) -> Settled:
