@@ -47,8 +47,8 @@ class Calibration(BaseModel):
     def alpha(self, printed: Lookup, where: str) -> float:
         """The acceptance rate at which ``cell`` comes out as it is printed.
 
-        ``printed`` looks up a cell's number; ``where`` names the entry in errors. Raises
-        BadValue if a cell is not printed or no rate gives its number.
+        ``printed`` looks up a cell's number; ``where`` names the entry in errors.
+        Raises BadValue if a cell is not printed or no rate gives its number.
         """
         value = _look_up(self.cell, printed, where)
         below = 1.0
@@ -60,7 +60,7 @@ class Calibration(BaseModel):
             raise BadValue(f"{where}: {error}") from error
 
     def _solve(self, value: float, below: float) -> float:
-        """The acceptance rate for a printed ``value``, or for a quotient with ``below``."""
+        """The acceptance rate for a printed ``value``, or its quotient by ``below``."""
         latency = load_latency(self.latency)
         draft, target = latency.draft(1), latency.target(1)
         if self.solve == "speedup":
