@@ -13,7 +13,7 @@ from helpers.svg import elements, number, rectangles, texts, tooltips
 
 from speclib import SpeclibError, compare, sequences, simulate, timeline
 from speclib.trace.events import Event, Trace
-from speclib.views.timeline.facts import run_of
+from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e", " f"]))
 OUTCOMES = ("accepted", "rejected", "wasted", "dropped")
@@ -145,7 +145,8 @@ def test_a_lane_of_one_sequence_is_as_high_as_any_other():
 
 def test_who_wrote_a_word_is_right_for_every_sequence():
     written = [
-        [who for who, _ in parts] for _, parts in run_of(hand_made_run()).written()
+        [part.kind for part in parts]
+        for _, parts in timeline_run(hand_made_run()).committed_texts()
     ]
     assert written == [["draft"], ["draft"], ["target"]]
 
@@ -172,9 +173,9 @@ def test_a_lane_names_its_place():
 def test_the_label_names_k():
     _, speculative, with_k = compare("duodecoding", k=2, gamma=4, tokens=4)
     without_k = simulate("duodecoding", gamma=4, tokens=4)
-    assert run_of(speculative).note == "γ = 4"
-    assert run_of(with_k).note == "γ = 4, k = 2"
-    assert run_of(without_k).note == "γ = 4, dynamic k"
+    assert timeline_run(speculative).note == "γ = 4"
+    assert timeline_run(with_k).note == "γ = 4, k = 2"
+    assert timeline_run(without_k).note == "γ = 4, dynamic k"
 
 
 # -- round by round --------------------------------------------------------------------

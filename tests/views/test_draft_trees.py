@@ -12,7 +12,7 @@ from helpers.svg import elements, number, rectangles, tooltips
 
 from speclib import sequences, simulate, timeline
 from speclib.trace.events import Event, Trace
-from speclib.views.timeline.facts import run_of
+from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e"]))
 OUTCOMES = ("accepted", "rejected", "dropped")
@@ -146,7 +146,7 @@ def test_a_label_names_width_n_and_a_missing_calibration():
     easyspec = simulate(
         "easyspec", gamma=2, width=2, lp=3, calibrate=False, c=3.0, tokens=4
     )
-    assert run_of(easyspec).note == "γ = 2, N = 3, width 2, not calibrated"
+    assert timeline_run(easyspec).note == "γ = 2, N = 3, width 2, not calibrated"
 
     tree = simulate("tree", gamma=2, width=2, c=3.0, tokens=4)
     _, line, *_ = timeline(tree).text().splitlines()
