@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
+from helpers.events import event_of
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -358,7 +359,7 @@ def proposal(
 ) -> Event:
     """The draft's; it was fed as many tokens as it drafted."""
     fed = len(tokens)
-    return Event(
+    return event_of(
         ts, dur, "draft", "propose", id, round, tokens, outcome, "virtual", kept, fed
     )
 
@@ -375,13 +376,13 @@ def score(
 ) -> Event:
     """A target pass that tests the ``last`` of its tokens."""
     fed = len(tokens)
-    return Event(
+    return event_of(
         ts, dur, device, "score", id, round, tokens, (), "virtual", kept, fed, last
     )
 
 
 def commit(ts: float, tokens: Sequence[int], id: int, round: int = 0) -> Event:
-    return Event(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
+    return event_of(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
 
 
 def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():

@@ -594,9 +594,13 @@ def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
             {"draft": Random(5, 1), "target": Random(5, 2)}, load_latency("mine")
         )
         world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
-        drafted, _ = world.wait(world.draft.grow(world.text, 3, 3, None, 3, calibrate))
+        drafted, _ = world.wait(
+            world.draft.draft_tree(world.text, 3, 3, None, 3, calibrate)
+        )
         world.wait(
-            world.draft.grow((1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate)
+            world.draft.draft_tree(
+                (1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate
+            )
         )
         assert [e.dur for e in world.end().operations] == pytest.approx([first, then])
 

@@ -45,7 +45,7 @@ from speclib.views.timeline.shapes import GUTTER, SIDE, TimeAxis
 
 from .controls import ControlSpec, control
 from .figures import as_factor
-from .notebook_view import PictureWithSliders
+from .picture_with_sliders import PictureWithSliders
 
 CONTROLS: dict[str, ControlSpec] = {
     "lp": (1, 8, 1, 4),
