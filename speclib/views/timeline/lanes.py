@@ -1,9 +1,10 @@
-"""What stands in the lanes of a timeline: a device's operations, and its waiting between them.
+"""What stands in the lanes of a timeline: operations, and waiting between them.
 
 How an operation is drawn is its own business: its event gives cells, in shares of the
 operation's time, and here they get their place on the time axis and their tooltips.
 
-Knows no operation, no markup, no notebook, and nothing of what is stacked above or below.
+Knows no operation, no markup, no notebook, and nothing of what is stacked above or
+below.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class TimelineRun:
         holds the whole text that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
-                        ^ prompt_length                 ^ all but the last event.candidates
+                        ^ prompt_length                 ^ the last event.candidates
         """
         committed = []
         for commit in self.trace.commits:

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
-from speclib.errors import SpeclibError
+from speclib.arguments import checked
+from speclib.errors import BadValue, SpeclibError
 from speclib.theory.closed_forms import (
     dsi_speed,
     duodecoding_speed,
@@ -101,6 +102,7 @@ class Explorer(NotebookView, widgets.VBox):
     value's name: the value shown first}.
     """
 
+    @checked
     def __init__(
         self,
         simulate: Simulate | Mapping,
@@ -167,6 +169,7 @@ class Explorer(NotebookView, widgets.VBox):
         return self.timeline.picture()
 
 
+@checked
 def explorer(
     simulate: Simulate | Mapping,
     controls: dict | None = None,
@@ -189,7 +192,7 @@ def _look_up_stored(
     ``shown_first``: {the slider's name: the value at which it stands first}.
     """
     if shown_first is None:
-        raise SpeclibError(
+        raise BadValue(
             "results without controls: give {what they differ in: the first one shown}"
         )
     ((name, first_value),) = shown_first.items()
