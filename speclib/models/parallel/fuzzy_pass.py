@@ -39,7 +39,7 @@ import torch
 from speclib.errors import SpeclibError
 from speclib.models.dilate import FAMILIES
 from speclib.models.hf import decoder_layers
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 from .ranks import ALONE, Alone, Ranks
 
@@ -80,12 +80,12 @@ def fuzzy(
 ) -> Iterator[None]:
     """In here ``network`` computes its layers in groups of up to ``lp``.
 
-    Which layers form a group is said by ``theory.layer_groups.grouped``.
+    Which layers form a group is said by ``theory.layer_groups.group_layers``.
     """
     layers = decoder_layers(network)
     changed = []
     try:
-        for numbers in grouped(len(layers), lp):
+        for numbers in group_layers(len(layers), lp):
             if len(numbers) == 1:
                 continue  # a layer alone computes as it always does
             group = LayerGroup([layers[number] for number in numbers], ranks)
