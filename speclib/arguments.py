@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeAlias, TypeVar
 from speclib.errors import BadCall, BadValue, SpeclibError, unknown_name
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
 Arguments = ParamSpec("Arguments")
@@ -182,6 +182,11 @@ ADVICE = {
     "bool_type": "give True or False",
     "callable_type": "give a function",
     "dict_type": "give a dict",
+    "dict_attributes_type": "give a {class_name}",
+    "int_type": "give a whole number",
+    "is_instance_of": "give a {class}",
+    "mapping_type": "give a dict",
+    "model_type": "give a {class_name}",
     "string_type": "give a text",
 }
 
@@ -238,9 +243,36 @@ def describe(name: str, details: list[ErrorDetails]) -> str:
     return f"{name} is {shown(first['input'])}: {', or '.join(advice)}"
 
 
+def problems_in(error: ValidationError, model: type[BaseModel]) -> str:
+    """What is wrong with the fields of a pydantic ``model``, in one line."""
+    return "; ".join(_field_problem(detail, model) for detail in error.errors())
+
+
+def _field_problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    *path, name = detail["loc"] or ("",)
+    where = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        known = _fields_at(model, path)
+        return str(unknown_name(f"unknown key {where!r}", name, known))
+    if detail["type"] == "missing":
+        return f"the key {where!r} is missing"
+    if isinstance(detail["input"], dict) and detail["type"] == "value_error":
+        # Fields that do not go together; the message names them.
+        return f"{where}: {_advice(detail)}" if where else _advice(detail)
+    return f"{where} is {shown(detail['input'])}: {_advice(detail)}"
+
+
+def _fields_at(model: type[BaseModel], path: list[int | str]) -> list[str]:
+    """The fields of ``model``, or of the model that lies at ``path`` in it."""
+    for name in path:
+        inner: Any = model.model_fields[str(name)].annotation
+        model = inner
+    return list(model.model_fields)
+
+
 def _advice(detail: ErrorDetails) -> str:
     if detail["type"] in ADVICE:
-        return ADVICE[detail["type"]]
+        return ADVICE[detail["type"]].format_map(detail.get("ctx", {}))
     advice = detail["msg"].removeprefix("Value error, ")
     return advice.replace("Input should be ", "give ")
 

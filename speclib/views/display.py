@@ -12,9 +12,9 @@ from __future__ import annotations
 from base64 import b64encode
 
 from speclib.errors import SpeclibError
-from speclib.views.svg import FONTS, QUIET, tag
 
-from .text import FONT, font_files
+from .svg import card
+from .text import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1.5  # the same in a notebook, which stores every PNG that it displays
@@ -77,19 +77,46 @@ class Still:
 
     def picture(self) -> str:
         """SVG."""
-        width, height = self.size
-        card = tag("rect", width=width, height=height, rx="8", fill="#fff")
-        return tag(
-            "svg",
-            card + self.drawing(),
-            xmlns="http://www.w3.org/2000/svg",
-            width=width,
-            height=height,
-            viewBox=f"0 0 {width} {height}",
-            font_family=FONTS,
-            font_size=FONT,
-            fill=QUIET,
-        )
+        return card(self.drawing(), *self.size)
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
         return notebook_forms(self.picture(), self.size, repr(self))
+
+
+class NotebookView:
+    """A widget that can also be displayed as a still picture or as words.
+
+    A saved notebook loses its widgets, and a notebook that is not trusted shows none.
+    So the notebook gets three forms at once, the widget, a PNG and plain text, and
+    displays the richest one that it can.
+
+    A subclass is a widget too, and defines ``size``, ``picture()`` and ``text()``.
+    """
+
+    model_id: str  # the widget's, by which the notebook finds it
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the still picture, pixels."""
+        raise NotImplementedError
+
+    def picture(self) -> str:
+        """SVG of what is displayed where no widget can run."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """The view in words."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+        """The three forms by MIME type, and the size at which the PNG is displayed."""
+        forms, metadata = notebook_forms(self.picture(), self.size, self.text())
+        forms["application/vnd.jupyter.widget-view+json"] = {
+            "version_major": 2,
+            "version_minor": 0,
+            "model_id": self.model_id,
+        }
+        return forms, metadata

@@ -82,7 +82,7 @@ def test_an_unknown_task_lists_the_known():
 
 
 def test_a_missing_file_names_the_next_step(tmp_path):
-    with pytest.raises(SpeclibError, match="make data"):
+    with pytest.raises(SpeclibError, match="download an official file"):
         prompts.load("gsm8k", folder=tmp_path)
     with pytest.raises(SpeclibError, match="no prompt file .*nothing.jsonl"):
         prompts.load(tmp_path / "nothing.jsonl")

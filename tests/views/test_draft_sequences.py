@@ -9,11 +9,12 @@ import base64
 from types import SimpleNamespace
 
 import pytest
+from helpers.events import event_of
 from helpers.svg import elements, number, rectangles, texts, tooltips
 
 from speclib import SpeclibError, compare, sequences, simulate, timeline
 from speclib.trace.events import Event, Trace
-from speclib.views.timeline.facts import run_of
+from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e", " f"]))
 OUTCOMES = ("accepted", "rejected", "wasted", "dropped")
@@ -21,13 +22,15 @@ OUTCOMES = ("accepted", "rejected", "wasted", "dropped")
 
 def operation(ts, device, op, round, tokens, outcome=(), **counts) -> Event:
     """An operation that takes a second."""
-    return Event(
+    return event_of(
         ts, 1.0, device, op, round, round, tokens, outcome, "virtual", **counts
     )
 
 
 def commit(ts, round, *tokens) -> Event:
-    return Event(ts, 0.0, "controller", "commit", round, round, tokens, (), "virtual")
+    return event_of(
+        ts, 0.0, "controller", "commit", round, round, tokens, (), "virtual"
+    )
 
 
 def hand_made_run():
@@ -43,14 +46,21 @@ def hand_made_run():
     """
     events = [
         operation(
-            0, "draft", "branch", 0, (1,), ("accepted",), fed=1, chances=(0.0, 0.9)
+            0,
+            "draft",
+            "draft_sequences",
+            0,
+            (1,),
+            ("accepted",),
+            fed=1,
+            chances=(0.0, 0.9),
         ),
         operation(0, "target", "score", 0, (0,), fed=1),
         commit(1, 0, 1),
         operation(
             1,
             "draft",
-            "branch",
+            "draft_sequences",
             1,
             (2, 3, 3, 4),
             ("wasted", "wasted", "accepted", "rejected"),
@@ -65,7 +75,7 @@ def hand_made_run():
         operation(
             2,
             "draft",
-            "branch",
+            "draft_sequences",
             2,
             (5, 6, 6, 6),
             ("wasted",) * 4,
@@ -89,7 +99,7 @@ def run_with_changing_numbers_of_sequences():
 def numbers_of_sequences(result) -> list[int]:
     """Of every drafting in a run."""
     operations = result.trace.operations
-    return [event.sequences for event in operations if event.op == "branch"]
+    return [len(event.sequences) for event in operations if event.is_drafting]
 
 
 # -- in a lane -------------------------------------------------------------------------
@@ -145,7 +155,8 @@ def test_a_lane_of_one_sequence_is_as_high_as_any_other():
 
 def test_who_wrote_a_word_is_right_for_every_sequence():
     written = [
-        [who for who, _ in parts] for _, parts in run_of(hand_made_run()).written()
+        [part.kind for part in parts]
+        for _, parts in timeline_run(hand_made_run()).committed_texts()
     ]
     assert written == [["draft"], ["draft"], ["target"]]
 
@@ -172,9 +183,9 @@ def test_a_lane_names_its_place():
 def test_the_label_names_k():
     _, speculative, with_k = compare("duodecoding", k=2, gamma=4, tokens=4)
     without_k = simulate("duodecoding", gamma=4, tokens=4)
-    assert run_of(speculative).note == "γ = 4"
-    assert run_of(with_k).note == "γ = 4, k = 2"
-    assert run_of(without_k).note == "γ = 4, dynamic k"
+    assert timeline_run(speculative).note == "γ = 4"
+    assert timeline_run(with_k).note == "γ = 4, k = 2"
+    assert timeline_run(without_k).note == "γ = 4, dynamic k"
 
 
 # -- round by round --------------------------------------------------------------------

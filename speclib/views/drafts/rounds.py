@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from speclib.errors import SpeclibError
-from speclib.trace.events import Event, Trace
-from speclib.views.text import label_of, shown
-from speclib.views.timeline.facts import Run, chosen
+from speclib.trace.events import Event
+from speclib.trace.rounds import sequence_draftings, tree_draftings
+from speclib.views.text import TextPart, one_line, token_label
+from speclib.views.timeline.run import TimelineRun
 
-# (what became of it, text) of each token: "text" was committed before the round. Of the
-# drafted tokens "passed" and "failed" were tested; "unread" were not.
-MarkedText: TypeAlias = list[tuple[str, str]]
+# A part for each token, by what became of it: "text" was committed before the round. Of
+# the drafted tokens "passed" and "failed" were tested; "unread" were not.
+MarkedText: TypeAlias = list[TextPart]
 
 
 class SequencesRound(NamedTuple):
@@ -35,7 +36,7 @@ class SequencesRound(NamedTuple):
     text: the tokens of the window that passed, then the target's own token.
     """
 
-    run: Run
+    run: TimelineRun
     draft: Event
     window: tuple[int, ...]
     committed: tuple[int, ...]
@@ -48,17 +49,17 @@ class SequencesRound(NamedTuple):
     @property
     def sequences(self) -> tuple[tuple[int, ...], ...]:
         """The tokens of each sequence, the likeliest sequence first."""
-        return self.draft.drafts
+        return self.draft.sequences
 
     @property
     def threshold(self) -> float:
         """θ, which a first token's chance must exceed; 0 if there was no threshold."""
-        return self.draft.chances[0]
+        return self.draft.payload.threshold
 
     @property
     def chances(self) -> tuple[float, ...]:
         """The chance that the draft model gave the first token of each sequence."""
-        return self.draft.chances[1:]
+        return self.draft.payload.chances
 
     @property
     def chance_of_others(self) -> float:
@@ -68,12 +69,12 @@ class SequencesRound(NamedTuple):
     @property
     def chosen_sequence(self) -> int | None:
         """Which sequence begins with the target's own token, if one does."""
-        return chosen(self.draft)
+        return self.draft.payload.chosen(self.draft)
 
     @property
     def width(self) -> int:
         """The number of sequences."""
-        return self.draft.sequences
+        return len(self.draft.sequences)
 
     @property
     def place(self) -> int:
@@ -103,7 +104,9 @@ class SequencesRound(NamedTuple):
 
     def text(self) -> MarkedText:
         """The tokens before the sequences."""
-        parts = [("text", shown(self.run.piece(token))) for token in self.before]
+        parts = [
+            TextPart("text", one_line(self.run.piece(token))) for token in self.before
+        ]
         for position, token in enumerate(self.window):
             if position < self.passed:
                 kind = "passed"
@@ -111,7 +114,7 @@ class SequencesRound(NamedTuple):
                 kind = "failed"
             else:
                 kind = "unread"
-            parts.append((kind, shown(self.run.piece(token))))
+            parts.append(TextPart(kind, one_line(self.run.piece(token))))
         return parts
 
     def summary(self) -> str:
@@ -125,7 +128,7 @@ class SequencesRound(NamedTuple):
 
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
-        own = label_of(self.run.piece(self.committed[-1]))
+        own = token_label(self.run.piece(self.committed[-1]))
         next_word = f"the target's next word is “{own}”"
         if self.chosen_sequence is not None:
             return f"{next_word}: sequence {self.chosen_sequence + 1} goes on"
@@ -133,7 +136,7 @@ class SequencesRound(NamedTuple):
             return f"{next_word}: no sequence begins with it"
         if self.passed == len(self.committed):
             return "the text ends before the sequences: nobody looks at them"
-        wrong = label_of(self.run.piece(self.window[self.passed]))
+        wrong = token_label(self.run.piece(self.window[self.passed]))
         return f"“{wrong}” should have been “{own}”: nobody looks at the sequences"
 
     def lines(self) -> list[str]:
@@ -141,7 +144,7 @@ class SequencesRound(NamedTuple):
         lines = [f"round {self.number}: {self.summary()}"]
         for chance, tokens in zip(self.chances, self.sequences, strict=True):
             text = "".join(self.run.piece(token) for token in tokens)
-            lines.append(f"  {chance:.3f} {shown(text)}")
+            lines.append(f"  {chance:.3f} {one_line(text)}")
         lines.append(f"  {self.chance_of_others:.3f} all other words")
         lines.append(self.verdict())
         return lines
@@ -156,7 +159,7 @@ class TreeRound(NamedTuple):
     before its children.
     """
 
-    run: Run
+    run: TimelineRun
     draft: Event
     committed: tuple[int, ...]
     before: tuple[int, ...]
@@ -173,12 +176,12 @@ class TreeRound(NamedTuple):
     @property
     def parents(self) -> tuple[int, ...]:
         """The parent of each node; -1 is the end of the text."""
-        return self.draft.parents
+        return self.draft.payload.parents
 
     @property
     def levels(self) -> tuple[int, ...]:
         """How many nodes come before each node on its path from the text's end."""
-        return self.draft.ahead
+        return self.draft.depths
 
     @property
     def depth(self) -> int:
@@ -210,12 +213,14 @@ class TreeRound(NamedTuple):
 
     def text(self) -> MarkedText:
         """The tokens before the tree."""
-        return [("text", shown(self.run.piece(token))) for token in self.before]
+        return [
+            TextPart("text", one_line(self.run.piece(token))) for token in self.before
+        ]
 
     def label(self, node: int) -> str:
         """A node's text; its blanks are shown if a sibling differs in them alone."""
         piece = self.run.piece(self.tokens[node])
-        label = label_of(piece)
+        label = token_label(piece)
         if label in self._labels_of_siblings(node):
             return piece.replace(" ", "·")
         return label
@@ -224,7 +229,7 @@ class TreeRound(NamedTuple):
         labels = []
         for other, parent in enumerate(self.parents):
             if parent == self.parents[node] and other != node:
-                labels.append(label_of(self.run.piece(self.tokens[other])))
+                labels.append(token_label(self.run.piece(self.tokens[other])))
         return labels
 
     def summary(self) -> str:
@@ -238,7 +243,7 @@ class TreeRound(NamedTuple):
         followed = f"the target follows it for {accepted} of {self.depth} levels"
         if len(self.committed) <= accepted:
             return f"{followed}, to the text's end"
-        own = label_of(self.run.piece(self.committed[-1]))
+        own = token_label(self.run.piece(self.committed[-1]))
         return f"{followed}, then writes “{own}”"
 
     def lines(self) -> list[str]:
@@ -254,24 +259,26 @@ class TreeRound(NamedTuple):
 DraftedRound: TypeAlias = SequencesRound | TreeRound
 
 
-def drafted_rounds(run: Run) -> list[DraftedRound]:
+def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
     """Every round in which the draft model wrote several sequences or a tree.
 
     Raises SpeclibError where there is none.
     """
-    drafts = drafts_by_round(run.trace)
-    target_passes = {e.round: e for e in run.trace.operations if e.op == "score"}
+    of_sequences = drafts_by_round(sequence_draftings(run.trace))
+    of_trees = drafts_by_round(tree_draftings(run.trace))
+    target_passes = {e.round: e for e in run.trace.operations if e.is_scoring}
 
     rounds: list[DraftedRound] = []
     before: tuple[int, ...] = ()
     for commit in run.trace.commits:
-        draft = drafts.get(commit.round)
-        if draft is not None and commit.tokens:
-            if is_tree(draft):
-                rounds.append(TreeRound(run, draft, commit.tokens, before))
-            else:
-                window = tested_tokens(target_passes[commit.round])
-                rounds.append(SequencesRound(run, draft, window, commit.tokens, before))
+        number = commit.round
+        if commit.tokens and number in of_trees:
+            tree = of_trees[number]
+            rounds.append(TreeRound(run, tree, commit.tokens, before))
+        elif commit.tokens and number in of_sequences:
+            drafted = of_sequences[number]
+            window = tested_tokens(target_passes[number])
+            rounds.append(SequencesRound(run, drafted, window, commit.tokens, before))
         before += commit.tokens
 
     if not rounds:
@@ -282,23 +289,14 @@ def drafted_rounds(run: Run) -> list[DraftedRound]:
     return rounds
 
 
-def drafts_by_round(trace: Trace) -> dict[int, Event]:
-    """The drafting of several sequences or of a tree in each round that has one."""
-    drafts = {}
-    for event in trace.operations:
-        if event.op in ("branch", "grow") and event.tokens:
-            drafts[event.round] = event
-    return drafts
-
-
-def is_tree(draft: Event) -> bool:
-    """Whether what was drafted is a tree, rather than several sequences."""
-    return draft.op == "grow"
+def drafts_by_round(events: list[Event]) -> dict[int, Event]:
+    """Draftings by the number of their round."""
+    return {event.round: event for event in events}
 
 
 def tested_tokens(target_pass: Event) -> tuple[int, ...]:
     """The drafted tokens that a target pass tested: the last ones that it was fed."""
-    first = len(target_pass.tokens) - target_pass.last
+    first = len(target_pass.tokens) - target_pass.candidates
     return target_pass.tokens[first:]
 
 

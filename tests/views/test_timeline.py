@@ -1,0 +1,311 @@
+"""Claims about what a reader of a timeline sees, judged from the finished SVG, PNG and
+text."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+from helpers.events import event_of
+from helpers.svg import Rectangle, elements, rectangles
+from helpers.toy_runs import PIECES, toy_run, toy_runs
+
+from speclib import SpeclibError, simulate, timeline
+from speclib.trace.events import Event, Trace
+from speclib.views.display import png
+from speclib.views.text import text_width
+from speclib.views.timeline.run import timeline_run
+from speclib.views.timeline.shapes import GUTTER, NAME_GAP
+
+GREEN = "#009E73"  # Okabe and Ito's
+VERMILLION = "#D55E00"
+BLUE = "#0072B2"
+GREEN_INK = "#00795a"  # of text that the draft wrote
+ROUNDING = 0.011  # pixels; coordinates have two decimals
+WHITE = 1.52  # pixels between neighbours, at most
+
+
+class LaneSeen(NamedTuple):
+    """A lane with its bars, as a reader sees them."""
+
+    device: str
+    bars: list[Rectangle]
+
+
+def lanes(svg: str) -> list[LaneSeen]:
+    """Every lane, top to bottom."""
+    seen = []
+    for group in elements(svg, "g", "lane"):
+        bars = rectangles(ET.tostring(group, encoding="unicode"))
+        seen.append(LaneSeen(group.get("data-device"), bars))
+    return seen
+
+
+def pictures(*results: object) -> list[str]:
+    """The two forms of a timeline: the still one and the one that can be zoomed."""
+    shown = timeline(*results)
+    return [shown.picture(), shown.svg]
+
+
+def outcomes(trace: Trace) -> list[str]:
+    """What became of every drafted token."""
+    return [outcome for event in trace.operations for outcome in event.outcome]
+
+
+# -- lanes -----------------------------------------------------------------------------
+def test_bars_of_a_lane_follow_each_other_and_do_not_overlap():
+    for picture in pictures(*toy_runs()):
+        for _, bars in lanes(picture):
+            for bar, following in zip(bars, bars[1:], strict=False):
+                assert following.x >= bar.right - ROUNDING
+
+
+def test_every_drafted_token_is_one_cell_of_its_outcome():
+    for item in toy_runs():
+        kinds = []
+        for _, bars in lanes(timeline(item).picture()):
+            kinds += [bar.kind for bar in bars]
+
+        for outcome in ("accepted", "rejected", "wasted"):
+            assert kinds.count(outcome) == outcomes(item.trace).count(outcome)
+        passes = [event for event in item.trace.operations if event.op == "score"]
+        assert kinds.count("score") == len(passes)
+
+
+def test_colours_differ_by_outcome():
+    picture = timeline(toy_run("speculative", gamma=3)).picture()
+    fills = {}
+    for rectangle in elements(picture, "rect"):
+        if rectangle.get("class"):
+            fills[rectangle.get("class")] = rectangle.get("fill")
+
+    assert fills["accepted"] == GREEN
+    assert fills["rejected"] == VERMILLION
+    assert fills["score"] == BLUE
+    assert len(set(fills.values())) == len(fills)
+
+
+def test_busy_and_idle_fill_the_lane_up_to_the_end_of_the_run():
+    for item in toy_runs():
+        for _, bars in lanes(timeline(item).picture()):
+            assert bars[0].x == 0
+            for bar, following in zip(bars, bars[1:], strict=False):
+                assert -ROUNDING <= following.x - bar.right <= WHITE
+
+
+def test_one_axis_makes_lengths_comparable():
+    plain, speculative, pearl = toy_runs()
+    ends = []
+    for _, bars in lanes(timeline(plain, pearl).picture()):
+        ends.append(max(bar.right for bar in bars))
+    share = pearl.trace.makespan / plain.trace.makespan
+    assert ends[1] / ends[0] == pytest.approx(share, abs=0.005)
+
+    devices = [lane.device for lane in lanes(timeline(plain, speculative).picture())]
+    assert devices == ["target", "draft", "target"]
+
+
+# -- text ------------------------------------------------------------------------------
+def test_the_growing_text_is_what_was_committed_green_where_the_draft_wrote_it():
+    item = toy_run("pearl", gamma=3)
+    wide = timeline(item, width=9000)  # so that nothing is left out
+    (row,) = elements(wide.picture(), "g", "row")
+    spans = [span for text in row for span in text]
+
+    committed = ""
+    for event in item.trace.commits:
+        committed += "".join(PIECES[token] for token in event.tokens)
+    clean = committed.replace("\n", "\\n").replace("\x00", "\ufffd")
+    assert "".join(span.text for span in spans).replace("\u00a0", " ") == clean
+
+    # Of the accepted tokens only those beyond the limit are not committed: fewer than
+    # gamma.
+    written_by_draft = sum(span.get("fill") == GREEN_INK for span in spans)
+    accepted = outcomes(item.trace).count("accepted")
+    assert accepted - 3 < written_by_draft <= accepted
+
+
+def test_same_trace_same_bytes_and_no_machine_in_the_text():
+    first, again = timeline(*toy_runs()), timeline(*toy_runs())
+    assert first.picture() == again.picture()
+    assert first.text() == again.text()
+    assert png(first.picture()) == png(again.picture())
+    assert "0x" not in first.text()
+    assert re.search(r"draft: busy \d+ %, idle \d+ %", first.text())
+
+
+def test_summary_counts_what_a_hand_made_trace_holds():
+    events = [
+        proposal(0, 2, (1, 2), ("accepted", "wasted"), id=0),
+        score(2, 3, "target", (3, 1, 2), id=1, last=2),
+        commit(5, (1, 4), id=2),
+    ]
+    events = [event._replace(clock="emulated") for event in events]
+    text = timeline(Trace(events, {"method": "x", "gamma": 2})).text()
+    assert text.splitlines() == [
+        "timeline of 1 run",
+        "x (γ = 2): makespan 5.000 s [emulated], 2 tokens, "
+        "– tok/s after the first commit",
+        "  draft: busy 40 %, idle 60 %",
+        "  target: busy 60 %, idle 40 %",
+        "  drafted 2: accepted 1, rejected 0, wasted 1",
+    ]
+
+
+def test_kinds_of_number_are_named_and_never_compared():
+    measured = toy_run("pearl", gamma=3)
+    measured.trace.meta["clock"] = "measured"
+    picture = timeline(toy_run("autoregressive"), measured).picture()
+    assert "(virtual, measured)" in picture
+    assert "× AR" not in picture
+    assert "× AR" in timeline(*toy_runs()).picture()
+
+
+# -- what becomes of a picture ---------------------------------------------------------
+def test_a_bundle_has_the_widget_a_png_and_text():
+    data, meta = timeline(*toy_runs())._repr_mimebundle_()
+    image = base64.b64decode(data["image/png"])
+    assert image[:8] == b"\x89PNG\r\n\x1a\n"
+    width, _ = struct.unpack(">II", image[16:24])
+    assert width == 1.5 * meta["image/png"]["width"] == 1650
+    assert len(image) < 300_000
+    assert "PEARL (γ = 3)" in data["text/plain"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_saves_four_formats_and_html_loads_nothing(tmp_path):
+    shown = timeline(*toy_runs(), labels=["plain", "</script>", "<PEARL>"])
+    for ending in ("svg", "png", "html", "json"):
+        assert shown.save(tmp_path / f"a.{ending}").stat().st_size > 1000
+
+    page = (tmp_path / "a.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "<PEARL>" not in page
+    assert page.count("</script>") == 1
+    assert "mount(" in page
+
+    saved = json.loads((tmp_path / "a.json").read_text())
+    again = Trace.from_json(json.dumps(saved[2]["trace"]))
+    assert again.makespan == shown.runs[2].seconds
+    assert saved[2]["label"] == "<PEARL>"
+
+    with pytest.raises(SpeclibError, match="a.pdf.*end the name in"):
+        shown.save(tmp_path / "a.pdf")
+
+
+BAD_CALLS = {
+    "of nothing": lambda: timeline(),
+    "int": lambda: timeline(3),
+    "until is 0": lambda: timeline(*toy_runs(), until=0),
+    "width is 10": lambda: timeline(*toy_runs(), width=10),
+    "labels has 1": lambda: timeline(*toy_runs(), labels=["a"]),
+}
+
+
+@pytest.mark.parametrize("message", BAD_CALLS)
+def test_bad_input_is_named_with_the_next_step(message):
+    with pytest.raises(SpeclibError, match=message):
+        BAD_CALLS[message]()
+
+
+# -- several servers -------------------------------------------------------------------
+def dsi(servers: int, **settings: object) -> SimpleNamespace:
+    return simulate("dsi", servers=servers, lookahead=1, cancel="immediate", **settings)
+
+
+def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
+    made = dsi(7, c=7, alpha=1.0)
+    devices = [lane.device for lane in lanes(timeline(made).picture())]
+    assert devices == ["draft", "target", *(f"target-{i}" for i in range(2, 8))]
+    assert max(map(text_width, devices)) <= GUTTER - NAME_GAP
+
+
+def test_a_lost_servers_lane_says_so_from_then_on():
+    made = dsi(2, c=5, alpha=0.8, lost={"target-2": 0.3})
+    bars = dict(lanes(timeline(made).picture()))
+    last = bars["target-2"][-1]
+    assert last.kind == "lost"
+    whole = bars["target"][-1].right
+    assert last.x / whole == pytest.approx(0.3 / made.trace.makespan, abs=0.01)
+    assert "lost" not in [bar.kind for bar in bars["target"]]
+
+
+# -- traces made by hand ---------------------------------------------------------------
+def proposal(
+    ts: float,
+    dur: float,
+    tokens: Sequence[int],
+    outcome: Sequence[str],
+    id: int,
+    round: int = 0,
+    kept: int = 0,
+) -> Event:
+    """The draft's; it was fed as many tokens as it drafted."""
+    fed = len(tokens)
+    return event_of(
+        ts, dur, "draft", "propose", id, round, tokens, outcome, "virtual", kept, fed
+    )
+
+
+def score(
+    ts: float,
+    dur: float,
+    device: str,
+    tokens: Sequence[int],
+    id: int,
+    round: int = 0,
+    kept: int = 0,
+    last: int = 0,
+) -> Event:
+    """A target pass that tests the ``last`` of its tokens."""
+    fed = len(tokens)
+    return event_of(
+        ts, dur, device, "score", id, round, tokens, (), "virtual", kept, fed, last
+    )
+
+
+def commit(ts: float, tokens: Sequence[int], id: int, round: int = 0) -> Event:
+    return event_of(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
+
+
+def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
+    """The prompt is 0. The second server tests the 6 after a 7 that was an 8."""
+    events = [
+        proposal(0, 0.2, (7, 6), ("rejected", "wasted"), id=0),
+        score(0, 1, "target", (0,), id=1),
+        score(0.2, 1, "target-2", (0, 7, 6), id=2, last=1),
+        commit(1, (8,), id=3),
+        score(1, 1, "target", (8,), id=4, kept=1),
+        score(1.2, 1, "target-2", (8,), id=5, kept=1),
+        commit(3, (9,), id=6, round=1),
+    ]
+    kinds = {}
+    for device, bars in lanes(timeline(Trace(events, {"method": "dsi"})).picture()):
+        kinds[device] = [bar.kind for bar in bars if bar.kind != "idle"]
+    assert kinds == {
+        "draft": ["rejected", "wasted"],
+        "target": ["score", "score"],
+        "target-2": ["unused", "score"],
+    }
+
+
+def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing():
+    events = [
+        proposal(0, 0.1, (), (), id=0),
+        score(0, 1, "target", (0,), id=1),
+        commit(1, (8,), id=2),
+        proposal(1, 1, (9,), ("accepted",), id=3, round=1, kept=1),
+        score(2, 1, "target", (8, 9), id=4, round=1, kept=1, last=1),
+        commit(3, (9, 4), id=5, round=1),
+    ]
+    writers = []
+    for text in timeline_run(Trace(events)).committed_texts():
+        writers += [part.kind for part in text.parts]
+    assert writers == ["target", "draft", "target"]
