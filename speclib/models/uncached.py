@@ -14,7 +14,7 @@ from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
-from speclib.operations.draft_tree import one_by_one
+from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
 
 
@@ -111,7 +111,7 @@ class Uncached:
         and the tree's stem.
         """
         with self._uncounted():
-            rows = one_by_one(self, text, parents, new, sampler)
+            rows = rows_path_by_path(self, text, parents, new, sampler)
         kept = len(text) - len(parents) + stem(parents)
         self.prefix.fed[:] = text[:kept]
         self.prefix.count += new

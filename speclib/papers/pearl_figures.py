@@ -171,7 +171,7 @@ def _accepted_per_commit(trace: Trace) -> tuple[int, ...]:
     """Accepted drafts per commit; tested drafts and committed tokens pair off."""
     tested = []
     for event in trace.operations:
-        if event.op == "propose":
+        if event.is_drafting:
             tested += [outcome for outcome in event.outcome if outcome != "wasted"]
 
     counts = []
@@ -325,7 +325,9 @@ def _add_phases(result: TableResult, row: str) -> None:
             continue
         spec = _spec(result, row, column)
         trace = result.figure = example_trace(spec)
-        ratio = _median_seconds(trace, "propose") / _median_seconds(trace, "score")
+        draftings = [e.dur for e in trace.operations if e.is_drafting]
+        scorings = [e.dur for e in trace.operations if e.is_scoring]
+        ratio = median(draftings) / median(scorings)
         result.add(
             row=row,
             column=column,
@@ -338,10 +340,6 @@ def _add_phases(result: TableResult, row: str) -> None:
             source=f"data/latency/{spec.latency}.toml",
             note=f"gamma {spec.gamma}",
         )
-
-
-def _median_seconds(trace: Trace, op: str) -> float:
-    return median(event.dur for event in trace.operations if event.op == op)
 
 
 def _spec(result: TableResult, row: str, column: str) -> Spec:

@@ -33,7 +33,7 @@ from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.layer_parallel import STATES, Layered, similarities  # noqa: E402
-from speclib.operations.draft_tree import Grow  # noqa: E402
+from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
 from speclib.theory.layer_groups import grouped  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
@@ -373,7 +373,7 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
     one = speclib.pair(target=str(tmp_path), draft=str(tmp_path))
     assert type(factory.build(one, "draft")) is kind
     assert type(factory.build(one, "target")) is HFModel
-    ask = Grow(TEXT, 4, 2, lp=4).run
+    ask = DraftTree(TEXT, 4, 2, lp=4).run
     request = Request(1, Coins(), PLAIN)
     if kind is HFModel:
         with pytest.raises(SpeclibError, match="lp is 4, but this draft cannot"):
@@ -398,7 +398,7 @@ def begin(world):
 
 def tree(world, text, calibrate: bool = True, lp: int = 4):
     drafted, parents = world.wait(
-        world.draft.grow(text, 4, 3, lp=lp, calibrate=calibrate)
+        world.draft.draft_tree(text, 4, 3, lp=lp, calibrate=calibrate)
     )
     return [d.token for d in drafted], parents, np.stack([d.q for d in drafted])
 
@@ -434,13 +434,13 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     begin(world)
     tree(world, TEXT)
     processes, began = worker_processes(world, "draft"), time.monotonic()
-    future = world.draft.grow(TEXT, 100, 3, lp=4) if busy else None
+    future = world.draft.draft_tree(TEXT, 100, 3, lp=4) if busy else None
     if busy:
         time.sleep(0.3)
         assert not future.done
     os.kill(processes[number].pid, signal.SIGKILL)
     with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}"):
-        world.wait(future or world.draft.grow(TEXT, 100, 3, lp=4))
+        world.wait(future or world.draft.draft_tree(TEXT, 100, 3, lp=4))
     assert time.monotonic() - began < 20
     assert all_ended(processes)
     begin(world)  # others took their place

@@ -701,6 +701,13 @@ def test_a_claim_is_judged(holds, claim):
     assert verdict(**claim).holds == holds
 
 
+@pytest.mark.parametrize("order", [["A", "B"], ["B", "A"]])
+def test_an_order_of_equal_numbers_does_not_hold(monkeypatch, order):
+    monkeypatch.setattr(MadeUpNumbers, "value", lambda self, cell: 2.0)
+    row = verdict(kind="order", over="column", row="3", order=order)
+    assert row.holds == "no" and f"{order[0]} 2, {order[1]} 2" in row.note
+
+
 def test_a_claim_without_numbers_is_neither_held_nor_broken():
     one = Claim(id="x", text="", source="", kind="ratio", of=["3", "A"], expected=3)
     nothing = NoNumbers()
