@@ -65,8 +65,8 @@ def syllogism(rng: random.Random) -> TwoTurns:
     answer = (
         f"No. We know that all {a} are {t}. We also know that nothing that is {t} is "
         f"{u}. So if one of the {a} were {u}, it would be {t} and {u} at the same "
-        f"time, and that is not possible. Therefore none of the {a} can be {u}, and this is "
-        f"also true for those that {name} owns."
+        f"time, and that is not possible. Therefore none of the {a} can be {u}, and "
+        f"this is also true for those that {name} owns."
     )
     follow_up = f"Some {b} are {u}. Can these {b} be {a}?"
     reply = (
