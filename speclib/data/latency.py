@@ -22,7 +22,7 @@ from speclib.arguments import Number, Seconds, checked, shown
 from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Pass
 from speclib.paths import DATA
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 from .toml_files import read_toml, toml_path
 
@@ -85,7 +85,7 @@ class Fuzzy:
 
     def _joined(self, lp: int) -> int:
         """How many layers share an input with one before them."""
-        return self.layers - len(grouped(self.layers, lp))
+        return self.layers - len(group_layers(self.layers, lp))
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def load_latency(name: str) -> Latency:
 
 def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
     """The part [fuzzy] of a latency file."""
-    if len(grouped(layers, lp_size)) == layers:
+    if len(group_layers(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
     return Fuzzy(_read_curve(curve), layers, lp_size)
 

@@ -35,7 +35,7 @@ from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.layer_parallel import STATES, Layered, similarities  # noqa: E402
 from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
-from speclib.theory.layer_groups import grouped  # noqa: E402
+from speclib.theory.layer_groups import group_layers  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
@@ -254,13 +254,13 @@ def test_a_level_of_a_tree_is_fuzzy_as_its_paths_are():
     ],
 )
 def test_groups_begin_where_table_6_has_them(layers, lp, printed):
-    assert [group.start for group in grouped(layers, lp)] == [0, *printed]
+    assert [group.start for group in group_layers(layers, lp)] == [0, *printed]
 
 
 def test_groups_hold_every_layer_once_and_no_more_than_lp():
     for layers in range(1, 20):
         for lp in range(1, 8):
-            groups = grouped(layers, lp)
+            groups = group_layers(layers, lp)
             assert [i for group in groups for i in group] == list(range(layers))
             assert all(1 <= len(group) <= lp for group in groups)
             assert len(groups[0]) == len(groups[-1]) == 1

@@ -103,7 +103,7 @@ def sizes(filled) -> go.Figure:
     table = filled.table
     colours = list(dict.fromkeys(map(_colour, table.column_labels)))
     metrics = {
-        (s := table.setting("", c))["unit"]: s["metric"] for c in table.column_labels
+        (s := table.settings_of("", c))["unit"]: s["metric"] for c in table.column_labels
     }
     shown = [
         (unit, kind)

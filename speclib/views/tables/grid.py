@@ -134,7 +134,7 @@ def _entry(table, row, printed: float | None) -> Entry:
     if row.value is None:
         said = (why for why in EMPTY if row.note.startswith(why))
         return Entry(next(said, MISSING), note="" if row.kind == "paper" else row.note)
-    s = table.setting(row.row, row.column)
+    s = table.settings_of(row.row, row.column)
     scale = SCALES.get((row.unit, table.printed_unit), 1.0)
     text = number(row.value * scale, digits(row, s["decimals"]))
     if row.kind == "paper":
