@@ -144,7 +144,7 @@ def document(tokenizer: Any, task: Task) -> list[int]:
     except Exception as error:  # a template is a program of the model's author
         raise BadValue(
             f"the chat template of {tokenizer.name_or_path!r} cannot write a task of "
-            f"the training text ({type(error).__name__}: {error}): mend the template in "
+            f"the training text ({type(error).__name__}: {error}): mend it in "
             "that folder, or remove it, and tasks are written as plain text"
         ) from error
     return ids
