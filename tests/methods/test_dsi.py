@@ -227,7 +227,7 @@ def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_
 
 
 # -- never slower ---------------------------------------------------------------------------------
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(
     alpha=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]),
     c=st.floats(1.0, 20),
@@ -252,7 +252,7 @@ def test_with_passes_of_one_length_dsi_is_never_slower_than_plain_decoding(
     assert all(end <= i + 1e-6 for i, end in enumerate(commits, 1))
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(
     alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]),
     c=st.integers(2, 9),

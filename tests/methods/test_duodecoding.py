@@ -140,7 +140,7 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9)):
-        for seed in range(10):
+        for seed in range(4):
             settings = dict(sampler=sampler, coins=Coins(seed))
             plain, _ = decode(METHODS["autoregressive"], models, 30, **settings)
             for gamma in (1, 2, 4, 6, 12):

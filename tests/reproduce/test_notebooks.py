@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
+from helpers import late
 
 from speclib.errors import SpeclibError
 from speclib.reproduce import notebooks
@@ -24,7 +24,7 @@ name = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
 
 
 def read(path):
-    return nbformat.read(path, as_version=4)
+    return late.nbformat.read(path, as_version=4)
 
 
 def code(path):
@@ -37,7 +37,7 @@ def test_there_are_notebooks_of_both_kinds():
 
 @name
 def test_it_is_valid_small_and_for_the_standard_kernel(path):
-    nbformat.validate(read(path))
+    late.nbformat.validate(read(path))
     assert read(path).metadata.kernelspec.name == "python3"
     assert path.stat().st_size < 1_000_000
 
@@ -128,15 +128,15 @@ def test_the_pearl_notebook_has_a_section_for_every_table():
 def notebook(tmp_path):
     """A small notebook: out = word * times, then a cell that fails when times is negative."""
     cells = [
-        nbformat.v4.new_code_cell(
+        late.nbformat.v4.new_code_cell(
             'word: str = "a"  # to repeat\ntimes: int = 2  # how often',
             metadata={"tags": ["parameters"]},
         ),
-        nbformat.v4.new_code_cell("word * times"),
-        nbformat.v4.new_code_cell('assert times >= 0, "times is negative"'),
+        late.nbformat.v4.new_code_cell("word * times"),
+        late.nbformat.v4.new_code_cell('assert times >= 0, "times is negative"'),
     ]
     path = tmp_path / "small.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    late.nbformat.write(late.nbformat.v4.new_notebook(cells=cells), path)
     return path
 
 
@@ -149,7 +149,7 @@ def test_an_unknown_parameter_is_an_error_that_lists_the_known(notebook, tmp_pat
 def test_a_missing_notebook_and_one_without_parameters_are_named(tmp_path):
     with pytest.raises(SpeclibError, match="no notebook .*nothing.ipynb"):
         notebooks.run(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
-    nbformat.write(nbformat.v4.new_notebook(), tmp_path / "bare.ipynb")
+    late.nbformat.write(late.nbformat.v4.new_notebook(), tmp_path / "bare.ipynb")
     with pytest.raises(SpeclibError, match="bare.ipynb has 0 parameters cells"):
         notebooks.run(tmp_path / "bare.ipynb", tmp_path / "out.ipynb")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import pytest
 
@@ -147,10 +148,16 @@ def test_dsis_code_is_within_an_eighth_of_its_formula(lookahead, servers, c, alp
 
 
 # -- brute force: steps counted on a row of coins, nothing of the engine -------------------------
+@cache
+def agreements(alpha: float, count: int) -> list[bool]:
+    """Independent coins, always the same: whether the draft agrees at each position."""
+    coins = random.Random(5)
+    return [coins.random() < alpha for _ in range(count)]
+
+
 def simulate(step, alpha, gamma, tokens=50_000):
     """(tokens, seconds, accepted, passes) of ``step(agrees, at, state)`` on independent coins."""
-    coins = random.Random(5)
-    agrees = [coins.random() < alpha for _ in range(tokens + 100)]
+    agrees = agreements(alpha, tokens + 100)
     at, state, seconds, passes, accepted = 0, 0, 0.0, 0, 0
     while at < tokens:
         moved, state, took, passed, ran = step(agrees, at, state, gamma)

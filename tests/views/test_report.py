@@ -10,8 +10,8 @@ from dataclasses import replace
 from html import escape
 from types import SimpleNamespace
 
-import nbformat
 import pytest
+from helpers import late
 
 from speclib import paths
 from speclib.experiment.spec import QUICK
@@ -50,15 +50,15 @@ def filled(tmp_path_factory):
 def executed(outputs, source="pearl.show('table-5')"):
     """The JSON of a notebook with one code cell that left ``outputs``."""
     cells = [
-        nbformat.v4.new_markdown_cell("# Title\n\ntext"),
-        nbformat.v4.new_markdown_cell("## A section"),
-        nbformat.v4.new_code_cell(source, outputs=outputs),
+        late.nbformat.v4.new_markdown_cell("# Title\n\ntext"),
+        late.nbformat.v4.new_markdown_cell("## A section"),
+        late.nbformat.v4.new_code_cell(source, outputs=outputs),
     ]
-    return nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+    return late.nbformat.writes(late.nbformat.v4.new_notebook(cells=cells))
 
 
 def output(**data):
-    return nbformat.v4.new_output("display_data", data)
+    return late.nbformat.v4.new_output("display_data", data)
 
 
 def plot(figure):
@@ -300,11 +300,11 @@ def test_a_page_has_a_table_of_contents_its_style_once_and_the_parameters_used(f
     page = report.notebook_page(text, "A <title>")
     assert '<a class="level-2" href="#a-section">A section</a>' in page
     assert page.count(tables.STYLE) == 1 and "<title>A &lt;title&gt;</title>" in page
-    notebook = nbformat.reads(text, as_version=4)
+    notebook = late.nbformat.reads(text, as_version=4)
     notebook.cells[2].metadata.tags = ["parameters"]
-    notebook.cells.append(nbformat.v4.new_code_cell("quick = True"))
+    notebook.cells.append(late.nbformat.v4.new_code_cell("quick = True"))
     notebook.cells[-1].metadata.tags = ["injected-parameters"]
-    page = report.notebook_page(nbformat.writes(notebook), "Title")
+    page = report.notebook_page(late.nbformat.writes(notebook), "Title")
     assert "quick = True" in page and "pearl.show" not in page
 
 
