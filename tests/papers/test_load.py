@@ -99,19 +99,17 @@ def test_a_bad_file_is_named_with_its_key(folder, file, old, new, says):
 
 
 @pytest.mark.parametrize(
-    "file, addition, says",
+    "file, first_line, says",
     [
-        ("table-5.toml", "[settings.measured]\nmethod = 3\n[", "not valid TOML"),
-        ("table-9.toml", 'tittle = "x"', "tittle"),
-        ("calibration.toml", "stray = 3", "entry 'stray'"),
-        ("paper.toml", "[fill]\nguessed = []", "[fill]"),
+        ("table-5.toml", "[settings", "table-5.toml: not valid TOML"),
+        ("table-9.toml", 'tittle = "x"', "table-9.toml: tittle: Extra inputs are not"),
+        ("calibration.toml", "stray = 3", "calibration.toml, entry 'stray': Input"),
     ],
 )
-def test_a_damaged_file_gives_one_line_with_its_name(folder, file, addition, says):
+def test_a_damaged_file_gives_one_line_with_its_name(folder, file, first_line, says):
     text = (folder / file).read_text()
-    (folder / file).write_text(f"{addition}\n{text}")
-    message = load_damaged(folder)
-    assert file in message and (says in message or "not valid TOML" in message)
+    (folder / file).write_text(f"{first_line}\n{text}")
+    assert says in load_damaged(folder)
 
 
 def test_a_file_in_another_encoding_is_named(folder):
