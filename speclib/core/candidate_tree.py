@@ -1,8 +1,8 @@
 """Trees of candidates: several possible continuations of one text, scored together.
 
 A tree stands after a text. Its nodes are tokens in a fixed order; ``parents`` gives for
-every node the place of the node before it, or -1 where that is the text itself. A parent
-always comes before its children:
+every node the place of the node before it, or -1 where that is the text itself. A
+parent always comes before its children:
 
     text ── a(0) ── b(1) ── c(2)        tokens   a   b   c   d   e
              │       └───── d(3)        parents -1   0   1   1   0
@@ -81,7 +81,8 @@ def stem(parents: Sequence[int]) -> int:
 
 
 def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
-    """(tokens, parents) of the tree of ``paths``; what they begin with in common stands once."""
+    """(tokens, parents) of the tree of ``paths``; what they begin with in common stands
+    once."""
     place_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):

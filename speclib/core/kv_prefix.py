@@ -1,7 +1,7 @@
 """Which tokens a KV cache holds, and how much of it a new text can reuse.
 
-Every world counts with this one class, real models and simulated ones alike, so that all of them
-charge the same prefill and the same catching up. Knows no model.
+Every world counts with this one class, real models and simulated ones alike, so that
+all of them charge the same prefill and the same catching up. Knows no model.
 """
 
 from __future__ import annotations

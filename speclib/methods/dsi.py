@@ -1,4 +1,5 @@
-"""DSI: distributed speculative inference. Drafting never stops; several targets verify at once.
+"""DSI: distributed speculative inference. Drafting never stops; several targets verify
+at once.
 
     draft      d1 d2 | d3 d4 | d5 d6 | ...          never waits, lookahead 2
     target     text ─────────┐                      plain decoding's own pass
@@ -37,7 +38,8 @@ def dsi(
     which devices get work, 7-12 the test, 13 is ``known_rows``; the lookahead is its
     "preemption".
     Differences from the paper: drafters do not continue each other's texts; a target
-    scores all that has gathered; line 17 may return an unverified prefix, this does not.
+    scores all that has gathered; line 17 may return an unverified prefix, this does
+    not.
     """
     require_one_of("test", test, tuple(TESTS))
     require_counts(lookahead=lookahead, servers=servers)
@@ -133,7 +135,8 @@ class Speculation:
     def _extended(
         self, draft: tuple[Drafted, ...], future: Future
     ) -> tuple[Drafted, ...]:
-        """A draft with what was written after it; () where that left the committed text."""
+        """A draft with what was written after it; () where that left the committed
+        text."""
         committed = self.world.text
         written = future.op.text + ids(future.value)
         beyond = len(written) - len(committed)
@@ -153,7 +156,8 @@ class Speculation:
                 self.drafts[drafter] = remaining_draft(written, committed)
 
     def _known_rows_along(self, draft: tuple[Drafted, ...]) -> list[Row]:
-        """The rows after the committed text and along ``draft``, up to the first unknown."""
+        """The rows after the committed text and along ``draft``, up to the first
+        unknown."""
         rows = []
         for text in texts_along(self.world.text, draft):
             if text not in self.known_rows:

@@ -7,10 +7,10 @@ ever handles rollback.
 
 An operation owns every fact about itself, and nobody else asks for its name:
 
-    on the controller   within, concerns          how far it fits, whether it still matters
+    on the controller   within, concerns          how far it fits, whether it matters
     in the worker       run                       what it computes
-    on a clock          passes, until             what it costs, what there is when stopped
-    on the controller   result, payload_type      what the method gets, what the trace shows
+    on a clock          passes, until             its cost, what is there when stopped
+    on the controller   result, payload_type      for the method, and for the trace
     in a replay         recorded, is_recorded     the same, from a trace
 
 Knows no method, no clock and no world.
@@ -53,8 +53,9 @@ class Model(Protocol):
     """What a device computes with.
 
     ``vocab``: rows that may be sampled. ``context``: the longest text, in tokens.
-    ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer or pass;
-    where it says yes, the model raises ``Stopped``. ``run``: of the last request served.
+    ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer or
+    pass; where it says yes, the model raises ``Stopped``. ``run``: of the last request
+    served.
     """
 
     vocab: int
@@ -106,7 +107,8 @@ class ContinuesSequences(Protocol):
     def continued(
         self, text: Tokens, starts: tuple[Tokens, ...], n: int
     ) -> tuple[Tokens, ...]:
-        """Each of ``starts`` continued greedily after ``text`` until it has ``n`` tokens."""
+        """Each of ``starts`` continued greedily after ``text`` until it has ``n``
+        tokens."""
         ...
 
 
@@ -127,7 +129,8 @@ class Raw(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A finished operation: what it gave (None: nothing), and the KV tokens it kept and fed."""
+    """A finished operation: what it gave (None: nothing), and the KV tokens it kept and
+    fed."""
 
     raw: Raw | None
     kept: int
@@ -241,7 +244,8 @@ class Operation(ABC):
 
     @abstractmethod
     def recorded(self, event: Event, recording: Recording) -> Raw:
-        """What it gave in a recorded run, where ``event`` shows that something came out."""
+        """What it gave in a recorded run, where ``event`` shows that something came
+        out."""
 
     def is_recorded(self, event: Event) -> bool:
         """Whether a finished ``event`` of this name can be this very operation."""

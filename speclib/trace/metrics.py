@@ -16,7 +16,8 @@ from .rounds import step_times, with_tail
 class Stats:
     """Counts and seconds of one request, or their sums over several.
 
-    Ratios are properties. Seconds are those of the trace's clock: kinds are never added.
+    Ratios are properties. Seconds are those of the trace's clock: kinds are never
+    added.
     """
 
     requests: int = 0
@@ -198,8 +199,9 @@ def stats(trace: Trace) -> Stats:
 def _caught_up(scorings: list[Event]) -> int:
     """Tokens that a target fed only because another target had seen them.
 
-    A pass feeds its candidates and one token more; what it feeds beyond that is catching
-    up. The pass that starts a text is prefill, and a single target never catches up.
+    A pass feeds its candidates and one token more; what it feeds beyond that is
+    catching up. The pass that starts a text is prefill, and a single target never
+    catches up.
     """
     if len({event.device for event in scorings}) < 2:
         return 0

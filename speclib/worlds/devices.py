@@ -1,4 +1,7 @@
-"""Named devices, and futures of what they were asked to do. They know neither time nor place."""
+"""Named devices, and futures of what they were asked to do.
+
+They know neither time nor place.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,9 @@ class Cancelled(SpeclibError):
 class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
-    Once ``done``, ``value`` is its result, or ``error`` says why there is none. ``start``
-    is the second at which the device began it. ``cancelled``: nobody wants it any more.
+    Once ``done``, ``value`` is its result, or ``error`` says why there is none.
+    ``start`` is the second at which the device began it. ``cancelled``: nobody wants it
+    any more.
     """
 
     __slots__ = (
@@ -69,7 +73,8 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
 
 
 class Device:
-    """A named place where one model runs. It submits; it knows nothing of when or where.
+    """A named place where one model runs. It submits; it knows nothing of when or
+    where.
 
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
     """
@@ -101,7 +106,8 @@ class Device:
     def draft_sequences(
         self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
     ) -> Future[tuple[tuple[Drafted, ...], ...]]:
-        """Future of k sequences of Drafted tokens after ``text`` (see ``DraftSequences``).
+        """Future of k sequences of Drafted tokens after ``text`` (see
+        ``DraftSequences``).
 
         ``budget``: their tokens in all; fewer where the context ends.
         """

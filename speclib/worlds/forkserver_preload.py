@@ -1,7 +1,9 @@
-"""Imported by the fork server alone, first of all: it ends with its parent and leaves no file.
+"""Imported by the fork server alone, first of all: it ends with its parent and leaves
+no file.
 
-While it imports torch, seconds, the server would not notice that the process which wants it is
-gone; and its socket stays behind when that process is killed. Knows no worker.
+While it imports torch, seconds, the server would not notice that the process which
+wants it is gone; and its socket stays behind when that process is killed. Knows no
+worker.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def address() -> str | None:
 
 
 def watch(parent: int) -> None:
-    """Looks now and then whether the parent is gone, until the server does so by itself."""
+    """Looks now and then whether the parent is gone, until the server does so by
+    itself."""
 
     def look(*_):
         if os.getppid() != parent:
@@ -35,7 +38,8 @@ def watch(parent: int) -> None:
 
 
 def clean() -> None:
-    """Removes the socket and its folder, when the last process that could use them is gone; and
+    """Removes the socket and its folder, when the last process that could use them is
+    gone; and
     leaves at once, for there is nothing that torch need put in order."""
     with contextlib.suppress(OSError, TypeError):
         Path(address()).unlink(missing_ok=True)

@@ -6,8 +6,8 @@ operation lasts as long as a latency file says.
 Workers start once, from a fork server that has the heavy imports preloaded, and serve
 many requests. Each holds at most one operation. What else is queued stays here, so a
 result is read before its buffer is written again. Small messages go through pipes, and
-distributions through shared memory that has no name, so nothing is left behind however a
-process ends.
+distributions through shared memory that has no name, so nothing is left behind however
+a process ends.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ TRIALS, UNCOUNTED_TRIALS, DRAFTED_PER_TRIAL, TEXT_LENGTH = 9, 2, 4, 16
 class Processes(World):
     """``pair`` on real devices: a draft and ``servers`` targets.
 
-    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and on
-    a GPU everything that the GPU was told. ``timeout``: seconds that an operation may
-    take before its device counts as hung; ``start_timeout``: the same for building a
-    model. ``emulate``: a latency; then undilated models compute the tokens, and every
+    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and
+    on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
+    may take before its device counts as hung; ``start_timeout``: the same for building
+    a model. ``emulate``: a latency; then undilated models compute the tokens, and every
     operation lasts as long as it says.
 
-    Raises DeviceLost naming the device and the cause. A lost worker is replaced when the
-    next request begins, and so is one whose message an interrupt cut. Use it as a
+    Raises DeviceLost naming the device and the cause. A lost worker is replaced when
+    the next request begins, and so is one whose message an interrupt cut. Use it as a
     context manager, or ``close()`` it.
     """
 
@@ -226,8 +226,8 @@ class Processes(World):
         worker.stop(0.0)
         rank = " of rank 0" if worker.followers else ""  # it would name another one
         error = DeviceLost(
-            f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} "
-            f"in {self.timeout:g} s; it was stopped. Slow hardware: "
+            f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
+            f"{rank} in {self.timeout:g} s; it was stopped. Slow hardware: "
             "Processes(timeout=...)"
         )
         self._lose(oldest, error)

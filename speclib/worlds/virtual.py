@@ -1,7 +1,7 @@
 """The virtual clock: a method's real code, with durations from a latency file.
 
-The clock is a heap of (time, sequence number). Equal times are the norm, so ties have an
-order: that of starting. Models compute their tokens at once; only the durations are
+The clock is a heap of (time, sequence number). Equal times are the norm, so ties have
+an order: that of starting. Models compute their tokens at once; only the durations are
 simulated. Prefill and catching up are charged too, since ``Prefix`` counts what is fed
 here as everywhere.
 """

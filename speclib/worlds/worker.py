@@ -61,8 +61,9 @@ class Array(NamedTuple):
 class Reply(NamedTuple):
     """An operation's result.
 
-    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV cache.
-    ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was stopped.
+    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV
+    cache. ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was
+    stopped.
     ``overrun``: emulated, computing took longer than the latency.
     """
 

@@ -17,9 +17,9 @@ and it knows neither time nor hardware. A world runs it:
               exactly as plain decoding would, and stamps the time; ``going`` then ends
               the method's loop
 
-What must not differ between clocks is in this file. A clock provides ``now``, ``ratio``,
-``vocab``, ``_start`` (an idle device begins an operation), ``_step`` (something ends)
-and ``_abort``.
+What must not differ between clocks is in this file. A clock provides ``now``,
+``ratio``, ``vocab``, ``_start`` (an idle device begins an operation), ``_step``
+(something ends) and ``_abort``.
 """
 
 from __future__ import annotations
