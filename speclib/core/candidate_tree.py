@@ -40,7 +40,7 @@ class CandidateTree(NamedTuple):
 
 
 def ancestry(parents: Sequence[int]) -> np.ndarray:
-    """[n, n] booleans: true where the column's node is on the path to the row's node."""
+    """[n, n] booleans: whether the column's node is on the path to the row's."""
     on_path = np.eye(len(parents), dtype=bool)
     for node, parent in enumerate(parents):
         if parent >= 0:
@@ -73,7 +73,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[Tokens, ...]:
 
 
 def stem(parents: Sequence[int]) -> int:
-    """How many nodes, from the first on, form one line that a KV cache can go on with."""
+    """How many of the first nodes form a line, with which a KV cache can go on."""
     for node, parent in enumerate(parents):
         if parent != node - 1:
             return node

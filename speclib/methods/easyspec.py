@@ -1,4 +1,4 @@
-"""EasySpec: tree speculative decoding whose draft runs several of its layers at once."""
+"""EasySpec: tree speculative decoding whose draft runs several layers at once."""
 
 from __future__ import annotations
 

@@ -12,10 +12,14 @@ earlier, except for one token, which it tests while it is being drafted:
 
 from __future__ import annotations
 
-from speclib.core.sampling import Drafted, ids
+import numpy as np
+
+from speclib.core.sampling import Drafted, Rows, ids
 from speclib.core.settings import require_one_of
 from speclib.core.verification import Verified, verify
 from speclib.worlds.world import World
+
+NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
 
 
 def pearl(world: World, gamma: int, without: str | None = None) -> None:
@@ -55,7 +59,7 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
 def next_window(
     drafted: tuple[Drafted, ...], verified: Verified
 ) -> tuple[Drafted, ...]:
-    """The drafts that still await the target; none of them follow a token of its own."""
+    """The drafts that still await the target: none, after a token of its own."""
     if verified.extra:
         return ()
     return drafted[len(verified.accepted) :]
@@ -82,7 +86,7 @@ def pearl_without_pre_verify(world: World, gamma: int) -> None:
                 world.draft.propose(world.text + ids(window), gamma),
             )
         else:
-            rows = ()
+            rows = NO_ROWS
             drafted = world.wait(world.draft.propose(world.text, gamma))
         verified = verify(world, window + drafted, rows)
         world.commit(verified.tokens)

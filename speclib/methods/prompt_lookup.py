@@ -39,7 +39,7 @@ def prompt_lookup(
 
 
 def continuation(text: Tokens, length: int, longest: int) -> Tokens:
-    """Up to ``length`` tokens that follow the text's last tokens at their first place."""
+    """Up to ``length`` tokens after the first place of the text's last tokens."""
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]
         for start in range(len(text) - size):

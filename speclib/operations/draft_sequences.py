@@ -224,7 +224,8 @@ def continued(
     last: so that is the one which stays in the KV cache.
     """
     if hasattr(model, "continued"):
-        return model.continued(text, starts, n)
+        continued_at_once: tuple[Tokens, ...] = model.continued(text, starts, n)
+        return continued_at_once
 
     sequences = []
     for tokens in reversed(starts):

@@ -74,7 +74,7 @@ class DraftedTree(DraftPayload):
             leading = self._leading(nodes, event)
             token, outcome = event.tokens[leading], event.outcome[leading]
             start, share = level / levels, 1 / levels
-            tip = (
+            tip: tuple[str, ...] = (
                 drafted_tip(token, outcome, words),
                 f"level {level + 1} of {levels}",
             )
@@ -186,7 +186,10 @@ class DraftTree(Operation):
                 'spread = "layers"; or give lp=1, which is tree SD'
             )
         if is_able and self.lp is not None:
-            return model.drafting(self.lp, self.calibrate)
+            fuzzy_passes: AbstractContextManager[None] = model.drafting(
+                self.lp, self.calibrate
+            )
+            return fuzzy_passes
         return nullcontext()
 
     def _draft(self, model: Any, request: Request) -> Raw:
@@ -241,7 +244,8 @@ class DraftTree(Operation):
         # The level's best of all these; each counts for the node it belongs to.
         best = np.argsort(-chances, kind="stable")[:most]
         nodes = best[chances[best] > 0] // ranked.shape[1]
-        return np.bincount(nodes, minlength=len(rows)).tolist()
+        child_counts: list[int] = np.bincount(nodes, minlength=len(rows)).tolist()
+        return child_counts
 
     def draw_children(
         self, row: Row, count: int, level: int, request: Request
@@ -255,7 +259,7 @@ class DraftTree(Operation):
         for index in range(count):
             q = row
             if request.sampler.greedy:
-                q = certain((row.argmax(),), len(row))[0]
+                q = certain((int(row.argmax()),), len(row))[0]
             token = request.coins.choose(q, position, "draft", index)
             yield token, q
             if index < count - 1:
@@ -277,7 +281,7 @@ class DraftTree(Operation):
             start = Pass(fed=first, kept=kept)
         else:
             start = Pass(fed=first, lp=self.lp)
-        return [start, Pass(fed=later / max(1, levels), count=levels, lp=self.lp)]
+        return [start, Pass(fed=later / max(1, levels), times=levels, lp=self.lp)]
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
@@ -312,7 +316,8 @@ def level_rows(
     nodes alone, or one path after the other.
     """
     if parents and hasattr(model, "level"):
-        return model.level(text, tuple(parents), new, sampler)
+        rows: Rows = model.level(text, tuple(parents), new, sampler)
+        return rows
     return rows_path_by_path(model, text, parents, new, sampler)
 
 

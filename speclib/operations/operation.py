@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 
 class Stopped(Exception):
-    """Raised by a model whose ``stopped()`` says that its pass is not wanted any more."""
+    """Raised by a model when ``stopped()`` says that its pass is not wanted."""
 
 
 # -- models ----------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Model(Protocol):
         ...
 
     def chances(self) -> Row:
-        """The probabilities [V] after the last of these rows' texts, at temperature 1."""
+        """Probabilities [V] after the last of these rows' texts, at temperature 1."""
         ...
 
     def cut(self, length: int) -> None:
@@ -87,7 +87,7 @@ class ScoresTrees(Protocol):
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
-        """Rows [len(parents) + 1, V]: after the bare text, then after each node's path."""
+        """Rows [len(parents) + 1, V]: after the bare text and after each path."""
         ...
 
 
@@ -97,7 +97,7 @@ class DraftsLevels(Protocol):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """Rows [new, V] after the last ``new`` nodes of a tree; greedy: temperature 1."""
+        """Rows [new, V] after a tree's last ``new`` nodes; greedy: temperature 1."""
         ...
 
 
@@ -113,7 +113,7 @@ class ContinuesSequences(Protocol):
 
 
 class SharesInputs(Protocol):
-    """A model that can give several of its layers one input (EasySpec's fuzzy passes)."""
+    """A model that can give several layers one input (EasySpec's fuzzy passes)."""
 
     def drafting(self, lp: int, calibrate: bool) -> AbstractContextManager[None]:
         """In here is one drafting operation, with up to ``lp`` layers in a group."""
@@ -122,7 +122,7 @@ class SharesInputs(Protocol):
 
 # -- results ---------------------------------------------------------------------------
 class Raw(NamedTuple):
-    """What a worker computed: a small picklable part, and one array for shared memory."""
+    """What a worker computed: a small part, and an array for shared memory."""
 
     small: Any
     rows: np.ndarray
@@ -138,7 +138,7 @@ class Done(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """``count`` forward passes that are fed ``fed`` tokens each.
+    """``times`` forward passes that are fed ``fed`` tokens each.
 
     ``kept``: cached tokens before it; 0 is the pass that starts a text (prefill).
     ``lp``: how many layers share an input; None in an exact pass.
@@ -146,7 +146,7 @@ class Pass(NamedTuple):
 
     fed: float
     kept: int = 1
-    count: int = 1
+    times: int = 1
     lp: int | None = None
 
 
@@ -159,7 +159,7 @@ class Finished(NamedTuple):
 
 
 class MakeDrafts(Protocol):
-    """Turns token ids and their q rows into Drafted tokens; no rows: certain of each."""
+    """Makes Drafted tokens of ids and q rows; without rows, certain ones."""
 
     def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
 
@@ -170,7 +170,7 @@ class Recording(Protocol):
     vocab: int
 
     def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
-        """What the target said after ``texts``; after the last ones what was likeliest."""
+        """What the target said after ``texts``, and of the last what was likeliest."""
         ...
 
 
@@ -205,7 +205,7 @@ class Operation(ABC):
         return False
 
     def within(self, room: int) -> Self:
-        """The same, for a model that has room for ``room`` more tokens after the text."""
+        """The same, for a model that has room for ``room`` tokens after the text."""
         return self
 
     def concerns(self, text: Tokens) -> bool:
@@ -214,7 +214,7 @@ class Operation(ABC):
 
     @abstractmethod
     def run(self, model: Any, request: Request) -> Raw | None:
-        """Computes it, in the worker; None where it was stopped and there is nothing."""
+        """Computes it, in the worker; None where it was stopped with nothing."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The forward passes of a run that kept and fed so many tokens.
@@ -226,10 +226,10 @@ class Operation(ABC):
         later = fed - first
         if later < 0:
             return []  # it failed before it had read its text
-        return [Pass(fed=first, kept=kept), Pass(fed=1, count=later)]
+        return [Pass(fed=first, kept=kept), Pass(fed=1, times=later)]
 
     def until(self, done: Done, share: float) -> Done:
-        """What of ``done`` there was after ``share`` of its time: by default nothing."""
+        """What there was of ``done`` after ``share`` of its time; else nothing."""
         return Done(None, done.kept, 0)
 
     @abstractmethod
@@ -256,7 +256,7 @@ class Operation(ABC):
 
 
 def perform(operation: Operation, model: Any, request: Request) -> Done:
-    """Runs ``operation`` on ``model``, which starts a new request with an empty cache."""
+    """Runs ``operation`` on ``model``, whose cache is empty in a new request."""
     if getattr(model, "run", None) != request.run:
         model.run = request.run
         model.reset()

@@ -105,7 +105,7 @@ class Event(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Of every drafted token, how many of the same event come before it on its way."""
+        """Of every drafted token: how many of its event come before it on its way."""
         return self.payload.depths(self.tokens)
 
     def cells(self, words: Words) -> list[Cell]:
@@ -160,7 +160,7 @@ class Trace:
         return cls([_read_event(event) for event in raw["events"]], raw["meta"])
 
     def save_perfetto(self, path: str | Path) -> None:
-        """Writes Chrome's trace-event JSON (microseconds), which ui.perfetto.dev opens."""
+        """Writes Chrome's trace-event JSON, which ui.perfetto.dev opens."""
         lanes = {name: lane for lane, name in enumerate([CONTROLLER, *self.devices])}
         entries: list[dict[str, Any]] = []
         for name, lane in lanes.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from .events import Event, Trace
 from .rounds import step_times, with_tail
@@ -50,8 +51,10 @@ class Stats:
     with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Stats(*(ours + theirs for ours, theirs in pairs))
+        sums: dict[str, Any] = {}
+        for name in Stats.__dataclass_fields__:
+            sums[name] = getattr(self, name) + getattr(other, name)
+        return Stats(**sums)
 
     @property
     def acceptance_rate(self) -> float:
@@ -70,7 +73,7 @@ class Stats:
 
     @property
     def run_length(self) -> float:
-        """Mean accepted tokens between two rejections, whatever the number of passes."""
+        """Mean accepted tokens between two rejections, over any number of passes."""
         return _ratio(self.accepted, self.rejected)
 
     @property

@@ -98,7 +98,7 @@ class Worker:
     def _start(
         self, their_end: Connection, links: list[tuple[Connection, Connection]]
     ) -> None:
-        """Starts all processes; the ends of the pipes that are theirs are closed here."""
+        """Starts all processes, and closes the pipes' ends that are theirs."""
         try:
             with no_main():
                 for process in self.processes:
@@ -187,9 +187,9 @@ def serving(heavy: bool = False) -> None:
     """Sees to it that a fork server runs.
 
     The first call decides whether it has torch imported: as for real models
-    (``heavy``), or where we have it ourselves. Interrupts, which a terminal sends to all, are ours
-    alone: the server starts with them blocked, and so do the processes it forks. Raises
-    SpeclibError for too long a TMPDIR.
+    (``heavy``), or where we have it ourselves. Interrupts, which a terminal sends to
+    all, are ours alone: the server starts with them blocked, and so do the processes it
+    forks. Raises SpeclibError for too long a TMPDIR.
     """
     if heavy:
         with_torch = find_spec("torch") is not None
