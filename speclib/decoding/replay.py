@@ -17,9 +17,10 @@ from inspect import Parameter, signature
 from math import inf
 from typing import Any
 
+from speclib.arguments import checked
 from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
 from speclib.data.latency import Latency
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.operation import Done, Operation
 from speclib.trace.events import Event, Trace
@@ -33,6 +34,7 @@ BLAME = (
 )
 
 
+@checked
 def replay(
     trace: Trace, method: str | None = None, *, latency: Latency | None = None
 ) -> Trace:
@@ -48,9 +50,7 @@ def replay(
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
-        raise SpeclibError(
-            f"no method {name!r} to replay with; known: {', '.join(METHODS)}"
-        )
+        raise unknown_name(f"no method {name!r} to replay with", name, METHODS)
     missing = sorted(set(NEEDED_META) - trace.meta.keys())
     if missing:
         raise SpeclibError(

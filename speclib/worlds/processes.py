@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from speclib.arguments import Count, Seconds, checked
 from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import Pair
@@ -57,17 +58,19 @@ class Processes(World):
     context manager, or ``close()`` it.
     """
 
+    @checked
     def __init__(
         self,
         pair: Pair,
         *,
-        servers: int = 1,
+        servers: Count = 1,
         cancel: str = "after-op",
         dtype: str = "auto",
         emulate: Latency | None = None,
-        timeout: float = 60.0,
-        start_timeout: float = 300.0,
+        timeout: Seconds = 60.0,
+        start_timeout: Seconds = 300.0,
     ):
+        factory.check_dtype(dtype)
         super().__init__(device_names(servers), cancel)
         # Two vocabularies, or a GPU that is missing, fail here and not in a worker.
         factory.tokenizer(pair)
