@@ -41,7 +41,7 @@ class Prefix:
         return shortest
 
     def move(self, text: Sequence[int], kept: int) -> None:
-        """The cache now holds all of ``text``, the first ``kept`` tokens from before."""
+        """The cache now holds all of ``text``; the first ``kept`` are from before."""
         self.count += len(text) - kept
         self.fed[kept:] = text[kept:]
 
