@@ -150,7 +150,7 @@ class Latency:
         exact = self.draft if device.startswith("draft") else self.target
         total = 0.0
         for forward in op.passes(kept, fed):
-            total += forward.count * self._pass_seconds(exact, forward)
+            total += forward.times * self._pass_seconds(exact, forward)
         return total
 
     def _pass_seconds(self, exact: Curve, forward: Pass) -> float:

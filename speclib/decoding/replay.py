@@ -1,8 +1,9 @@
-"""A trace run again on the virtual clock: the time its decisions and devices alone take.
+"""A trace run again on the virtual clock: the time its decisions and devices alone
+take.
 
-The same method makes the same decisions, because every model says what the trace says it
-said. Every operation lasts what it lasted, and between operations no time passes. So the
-makespan is what the run would take if orchestration cost nothing, and measured over
+The same method makes the same decisions, because every model says what the trace says
+it said. Every operation lasts what it lasted, and between operations no time passes. So
+the makespan is what the run would take if orchestration cost nothing, and measured over
 replayed time is what ours costs.
 
 Knows no model. Decisions of any sampler are replayed, since the target "says" what was
@@ -42,13 +43,13 @@ def replay(
 ) -> Trace:
     """``trace`` again on the virtual clock.
 
-    ``method``: a registered name; by default the trace's own. Its settings are those that
-    the trace names. ``latency``: operations last as long as it says, which is the same
-    run on other devices.
+    ``method``: a registered name; by default the trace's own. Its settings are those
+    that the trace names. ``latency``: operations last as long as it says, which is the
+    same run on other devices.
 
-    Raises SpeclibError where the trace does not say enough, or where the method asks for
-    anything else than the trace has: another method or setting, or a method that decides
-    by time and now meets its results in another order.
+    Raises SpeclibError where the trace does not say enough, or where the method asks
+    for anything else than the trace has: another method or setting, or a method that
+    decides by time and now meets its results in another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
