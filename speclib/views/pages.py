@@ -19,7 +19,7 @@ from speclib.views.tables.html import (
     table_html,
     verdicts_html,
 )
-from speclib.views.tables.tally import counts
+from speclib.views.tables.tally import count
 
 HERE = Path(__file__).parent
 PLOTLY, WIDGET = (
@@ -180,7 +180,7 @@ def summary(paper, filled: dict, profile: str) -> dict:
         "authors": ", ".join(paper.authors),
         "year": paper.year,
         "profile": profile,
-        "counts": counts(filled),
+        "counts": count(filled),
         "summary": summary_html(filled),
         "headline": table_html(best),
         "broken": verdicts_html(filled, "no", ("virtual", "emulated", "measured")),

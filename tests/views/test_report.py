@@ -236,7 +236,7 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
         )
         if table.rows not in ("pair", "target / drafter / dataset") or not printed:
             continue
-        bars = [y for bar in charts.pairs(shown).data for y in bar.y if y is not None]
+        bars = [y for bar in charts.bars_by_kind(shown).data for y in bar.y if y is not None]
         assert sorted(bars) == sorted([*printed.values()] * 2), table.item
 
 
