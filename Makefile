@@ -57,8 +57,11 @@ merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger
 bench: $(READY)  ## measure rates and ratios against their aims, into reports/bench.csv
 	@$(PY) -m speclib.bench
 
-lint: $(READY)   ## ruff
-	$(PY) -m ruff check .
+lint: $(READY)   ## format, habits, import directions, types
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/mypy
 
 clean:           ## remove the environment and the cache of cells
 	rm -rf $(VENV) .cache

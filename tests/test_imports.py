@@ -1,10 +1,14 @@
-"""Who may import whom, and what stays light: read from the sources."""
+"""What stays light, and what the import contracts of pyproject.toml cannot say.
+
+Who may import whom is checked by ``lint-imports`` (make lint).
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,165 +16,119 @@ import pytest
 import speclib
 
 ROOT = Path(speclib.__file__).parent
+
+
+def module_name(path: Path) -> str:
+    """ "methods.pearl" of speclib/methods/pearl.py."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
 FILES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    module_name(path): path
     for path in sorted(ROOT.rglob("*.py"))
     if "__pycache__" not in path.parts
 }
 HEAVY = {
-    "torch",
-    "transformers",
     "accelerate",
+    "gguf",
+    "llama_cpp",
     "safetensors",
     "tokenizers",
-    "llama_cpp",
-    "gguf",
+    "torch",
+    "transformers",
 }
 
 
-def imports(name: str, lazy: bool = True) -> set[str]:
-    """Absolute names of the modules ``name`` imports; ``lazy``: inside functions too."""
-    tree, package = (
-        ast.parse(FILES[name].read_text()),
-        ["speclib", *name.split(".")][:-1],
-    )
-    nodes = ast.walk(tree) if lazy else tree.body
-    found = set()
+def syntax_tree(name: str) -> ast.Module:
+    return ast.parse(FILES[name].read_text(encoding="utf-8"))
+
+
+def imported_modules(nodes: Iterable[ast.AST], package: list[str]) -> set[str]:
+    """Absolute names of the modules imported, and of what is taken from them.
+
+    ``package`` holds the parts of the name of the package that relative imports start
+    from.
+    """
+    names = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) + 1 - node.level] if node.level else []
-            module = ".".join(base + ([node.module] if node.module else []))
-            found |= {
-                f"{module}.{a.name}" if node.module is None else module
-                for a in node.names
-            }
-    return found
+            module = ".".join([*base, node.module] if node.module else base)
+            names.add(module)
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+    return names
 
 
-def own(name: str, **kind) -> set[str]:
-    return {
-        m.removeprefix("speclib.")
-        for m in imports(name, **kind)
-        if m.startswith("speclib")
-    }
+def imports_anywhere(name: str) -> set[str]:
+    """What a module imports, at its top or inside functions."""
+    package = ["speclib", *name.split(".")[:-1]]
+    return imported_modules(ast.walk(syntax_tree(name)), package)
 
 
-def within(package: str) -> list[str]:
+def imports_at_the_top(name: str) -> set[str]:
+    """What a module imports when it is imported itself."""
+    package = ["speclib", *name.split(".")[:-1]]
+    return imported_modules(syntax_tree(name).body, package)
+
+
+def modules_within(package: str) -> list[str]:
     return [name for name in FILES if name.startswith(f"{package}.")]
 
 
-# -- direction ------------------------------------------------------------------------------------
-ALLOWED = {
-    "errors": set(),
-    "paths": set(),
-    "tokens": {"errors"},
-    "trace": {"errors"},
-    "rounds": {"trace"},
-    "metrics": {"trace", "rounds"},
-    "latency": {"errors", "paths", "models.grouping"},
-    "operations": {"errors", "tokens"},
-    "branch": {"tokens", "operations"},
-    "tree": {"tokens", "operations"},
-    "grow": {"errors", "tokens", "operations", "tree"},
-    "devices": {"errors", "operations", "branch", "tree", "grow"},
-    "world": {"errors", "tokens", "trace", "operations", "devices"},
-    "virtual": {"errors", "tokens", "trace", "operations", "world", "latency"},
-    "worker": {"errors", "operations"},
-    "exact": {"errors", "tokens", "latency", "virtual"},
+# -- what the contracts cannot say ----------------------------------------------------
+KNOWN_TO_METHODS = {
+    "__future__",
+    "collections",
+    "dataclasses",
+    "functools",
+    "heapq",
+    "itertools",
+    "math",
+    "numpy",
+    "speclib",
+    "typing",
 }
 
 
-@pytest.mark.parametrize("name", ALLOWED)
-def test_the_core_imports_downwards_only(name):
-    assert own(name) <= ALLOWED[name]
-
-
 @pytest.mark.parametrize(
-    "name", [n for n in within("methods") if not n.endswith("__init__")]
+    "name", [name for name in modules_within("methods") if name != "methods.__init__"]
 )
-def test_a_method_knows_tokens_and_the_world_but_no_time_chance_device_or_model(name):
-    assert own(name) <= {
-        "errors",
-        "tokens",
-        "operations",
-        "tree",
-        "world",
-        "methods",
-    } | set(within("methods"))
-    other = {m.split(".")[0] for m in imports(name)} - {"speclib", "__future__"}
-    assert other <= {
-        "collections",
-        "dataclasses",
-        "functools",
-        "heapq",
-        "itertools",
-        "math",
-        "numpy",
-        "typing",
-    }
+def test_a_method_knows_no_time_chance_or_device(name):
+    """A contract lists what is forbidden; here is all that is allowed."""
+    packages = {module.split(".")[0] for module in imports_anywhere(name)}
+    assert packages <= KNOWN_TO_METHODS
+
     source = FILES[name].read_text()
     assert "np.random" not in source and "numpy.random" not in source
 
 
-@pytest.mark.parametrize("name", within("models"))
-def test_models_know_no_world_method_or_view(name):
-    above = {
-        "world",
-        "virtual",
-        "processes",
-        "decoding",
-        "methods",
-        "experiment",
-        "papers",
-        "views",
-    }
-    assert not {m.split(".")[0] for m in own(name)} & above
+def loaded_with(name: str) -> set[str]:
+    """Modules of speclib that are imported when ``name`` is, itself included."""
+    loaded: set[str] = set()
+    waiting = [name]
+    while waiting:
+        module = waiting.pop()
+        if module not in FILES or module in loaded:
+            continue
+        loaded.add(module)
+        for imported in imports_at_the_top(module):
+            inside = imported.removeprefix("speclib.")
+            waiting += [inside, f"{inside}.__init__"]
+    return loaded
 
 
-@pytest.mark.parametrize("name", within("views"))
-def test_views_read_traces_and_rows_only(name):
-    below = {
-        "world",
-        "virtual",
-        "processes",
-        "worker",
-        "models",
-        "methods",
-        "tokens",
-        "exact",
-        "operations",
-        "latency",
-        "pairs",
-        "decoding",
-        "whatif",
-    }
-    assert not {m.split(".")[0] for m in own(name)} & below
-
-
-def test_torch_is_imported_under_models_only():
-    """At the top of a file, or inside a function, nowhere else."""
-    users = {name for name in FILES if {m.split(".")[0] for m in imports(name)} & HEAVY}
-    assert {name for name in users if not name.startswith("models.")} == set()
-
-
-def test_worlds_and_pairs_reach_models_inside_functions_only():
+@pytest.mark.parametrize("room", ["data", "decoding", "worlds"])
+def test_worlds_and_pairs_reach_torch_inside_functions_only(room):
     """So that describing a pair, or a virtual run of toys, costs no import of torch."""
-    for name in (
-        "pairs",
-        "places",
-        "processes",
-        "decoding",
-        "worker",
-        "virtual",
-        "spawn",
-        "external",
-    ):
-        assert not {m for m in own(name, lazy=False) if m.startswith("models.")}
+    for name in modules_within(room):
+        for module in loaded_with(name):
+            packages = {m.split(".")[0] for m in imports_at_the_top(module)}
+            assert not packages & HEAVY, (name, module)
 
 
-# -- weight ---------------------------------------------------------------------------------------
+# -- weight ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "line",
     [
@@ -191,14 +149,16 @@ def test_importing_is_light(line):
 
 
 def test_every_public_name_is_there_and_an_unknown_one_lists_them():
-    assert {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"} <= set(
-        dir(speclib)
-    )
+    expected = {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"}
+    assert expected <= set(dir(speclib))
     with pytest.raises(AttributeError, match="'nothing'; known: METHODS"):
         _ = speclib.nothing
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_says_what_it_is(name):
-    if FILES[name].read_text().strip():
-        assert ast.get_docstring(ast.parse(FILES[name].read_text()))
+def test_every_file_says_what_it_is():
+    silent = [
+        name
+        for name, path in FILES.items()
+        if path.read_text().strip() and not ast.get_docstring(syntax_tree(name))
+    ]
+    assert silent == []

@@ -1,1 +1,1 @@
-"""Readers of the repository's own files: pairs, placement, latencies, prompts, retrieval."""
+"""Readers of the project's own files: pairs, places, latencies, prompts, retrieval."""

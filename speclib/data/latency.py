@@ -9,13 +9,17 @@ layers: those of ``lp_size`` of its ``layers``. Knows no clock and no model.
 
 from __future__ import annotations
 
-import tomllib
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from math import inf
+from typing import Annotated, Any
 
-from speclib.errors import SpeclibError
+from speclib.arguments import Number, Seconds, checked, shown
+from speclib.errors import BadValue
 from speclib.paths import DATA
 from speclib.theory.layer_groups import grouped
+
+from .toml_files import read_toml, toml_path
 
 MANY = 1 << 20  # tokens; no pass is fed more
 
@@ -81,13 +85,17 @@ class Latency:
     fuzzy: Fuzzy | None = None
 
     @classmethod
-    def ratio(cls, c: float, target: float = 1.0) -> Latency:
-        """The same seconds for every pass, prefill too; t_target / t_draft = c. For what-ifs."""
-        if not c > 0:
-            raise SpeclibError(
-                f"c is {c}: the cost ratio t_target / t_draft must be above 0"
-            )
-        return cls(Curve(((1, target / c),)), Curve(((1, target),)), f"c={c:g}")
+    @checked
+    def ratio(
+        cls, c: Annotated[float, Number(above=0)], target: Seconds = 1.0
+    ) -> Latency:
+        """The same seconds for every pass, prefill too; t_target / t_draft = c."""
+        draft_seconds = target / c
+        return cls(
+            draft=Curve(((1, draft_seconds),)),
+            target=Curve(((1, target),)),
+            name=f"c={c:g}",
+        )
 
     def lengthened(self, share: float) -> Latency:
         """The same, each pass longer by ``share`` of one for every token fed beyond the first."""
@@ -136,45 +144,51 @@ class Latency:
         return start + levels * fuzzy(later / max(1, levels))
 
 
+# -- files -----------------------------------------------------------------------------
+FORMAT = (
+    "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
+    "seconds above 0, and may have prefill; [fuzzy] needs forward, layers and an "
+    "lp_size that joins some"
+)
+
+
+@checked
 def load_latency(name: str) -> Latency:
     """Reads ``data/latency/<name>.toml``."""
-    path = DATA / "latency" / f"{name}.toml"
-    if not path.exists():
-        known = sorted(
-            str(p.relative_to(DATA / "latency").with_suffix(""))
-            for p in (DATA / "latency").rglob("*.toml")
-        )
-        raise SpeclibError(f"no latency file {name!r}; known: {', '.join(known)}")
+    folder = DATA / "latency"
+    parts = read_toml(folder, name, f"no latency file {shown(name)}")
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-        fuzzy = _fuzzy(**raw["fuzzy"]) if "fuzzy" in raw else None
         return Latency(
-            *(_curve(raw[part]) for part in ("draft", "target")), name, fuzzy
+            draft=_read_curve(parts["draft"]),
+            target=_read_curve(parts["target"]),
+            name=name,
+            fuzzy=_read_fuzzy(**parts["fuzzy"]) if "fuzzy" in parts else None,
         )
-    except (KeyError, TypeError, ValueError) as error:  # broken TOML is a ValueError
-        raise SpeclibError(
-            f"{path}: [draft] and [target] need forward = [[tokens, seconds], ...], "
-            "tokens rising, seconds above 0, and may have prefill; [fuzzy] needs "
-            f"forward, layers and an lp_size that joins some: {error!r}"
-        ) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadValue(f"{toml_path(folder, name)}: {FORMAT}: {error!r}") from error
 
 
-def _fuzzy(layers: int, lp_size: int, **raw) -> Fuzzy:
+def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
+    """The part [fuzzy] of a latency file."""
     if len(grouped(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
-    return Fuzzy(_curve(raw), layers, lp_size)
+    return Fuzzy(_read_curve(curve), layers, lp_size)
 
 
-def _curve(raw: dict) -> Curve:
+def _read_curve(part: dict[str, Any]) -> Curve:
     """A part of a latency file, checked; ``model`` and ``printed`` are for readers."""
-    unknown = raw.keys() - {"forward", "prefill", "printed", "model"}
-    points = tuple((int(n), float(s)) for n, s in raw["forward"])
-    prefill = raw.get("prefill")
-    counts = [n for n, _ in points]
-    if unknown or not points or counts != sorted(set(counts)):
-        raise ValueError(
-            f"unknown keys {sorted(unknown)}" if unknown else f"forward {points}"
-        )
-    if min(s for _, s in points) <= 0 or (prefill is not None and prefill < 0):
+    unknown = part.keys() - {"forward", "prefill", "printed", "model"}
+    if unknown:
+        raise ValueError(f"unknown keys {sorted(unknown)}")
+
+    points = tuple((int(tokens), float(seconds)) for tokens, seconds in part["forward"])
+    counts = [tokens for tokens, _ in points]
+    if not points or counts != sorted(set(counts)):
+        raise ValueError(f"forward {points}")
+
+    prefill = part.get("prefill")
+    seconds_are_positive = all(0 < seconds < inf for _, seconds in points)
+    prefill_is_possible = prefill is None or 0 <= prefill < inf
+    if not seconds_are_positive or not prefill_is_possible:  # NaN is neither
         raise ValueError(f"seconds in {points}, prefill {prefill}")
     return Curve(points, prefill)

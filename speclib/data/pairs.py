@@ -1,82 +1,118 @@
-"""Pairs: a target, a draft, and how they are placed. Files under ``data/pairs``.
+"""Pairs: a target, a draft, and where they are computed. Files under ``data/pairs``.
 
-A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf; ``shape = [layers,
-width, heads, ffn]`` dilates it: the same logits at the compute of a larger architecture.
+A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf. A
+``shape`` dilates it: the same logits at the compute of a larger architecture.
 ``runtime`` says what computes it. This describes; ``models.factory`` builds.
 """
 
 from __future__ import annotations
 
-import tomllib
 from importlib.util import find_spec
-from typing import Literal
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from speclib.errors import SpeclibError
+from speclib.arguments import Count, Seed, Share, Whole, checked, problems_in, shown
+from speclib.errors import BadValue
 from speclib.paths import DATA
 
 from .placement import Place
+from .toml_files import read_toml, toml_path
 
-Role = Literal["draft", "target"]
+Role: TypeAlias = Literal["draft", "target"]
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
 
 class ModelSpec(BaseModel):
-    """What a worker needs to build one model; ``alpha`` and what follows are a toy's.
+    """What a worker needs to know to build one model.
 
-    ``runtime``: "torch", "llamacpp" (its weights then in ``quantization``; on the CPU), or "auto":
-    llama.cpp where the extra is installed, else torch. A .gguf is llama.cpp's, quantised as it is.
-    ``spread``: what several places share: "blocks" of layers, one GPU after the other; "tensors",
-    all computing each layer (models.tensors); "layers", several at once (models.layered).
+    model         see the top of this file
+    shape         layers, width, heads and ffn of the architecture it is dilated to
+    runtime       "torch", "llamacpp" (on the CPU), or "auto": llama.cpp where the
+                  extra is installed, else torch. A .gguf is always llama.cpp's
+    quantization  of the weights in llama.cpp; a .gguf is quantised as it is
+    spread        what several places share: "blocks" of layers, one GPU after the
+                  other; "tensors", all of them computing each layer (see
+                  models.parallel.tensor_parallel); "layers", several layers at once
+                  (see models.parallel.layer_parallel)
+    alpha, vocab, seed, words, context
+                  are a toy's, see Toy
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    model: str
-    shape: tuple[int, int, int, int] | None = None
+    model: Annotated[str, Field(min_length=1)]
+    shape: tuple[Count, Count, Count, Count] | None = None
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
     spread: Literal["blocks", "layers", "tensors"] = "blocks"
-    alpha: float | None = None
-    vocab: int = 16
-    seed: int = 0
-    words: tuple[int, ...] = ()
-    context: int = 1 << 14
+    alpha: Share | None = None
+    vocab: Annotated[int, Whole(least=3)] = 16
+    seed: Seed = 0
+    words: tuple[Annotated[int, Whole(least=0)], ...] = ()
+    context: Count = 1 << 14
 
     @model_validator(mode="after")
-    def _fits_a_gguf(self):
-        if self.spread != "blocks" and (self.is_toy or self.runtime != "torch"):
+    def _check_spread(self) -> Self:
+        """Only torch can spread a model over several places."""
+        by_torch = self.runtime == "torch" and not self.is_toy
+        if self.spread != "blocks" and not by_torch:
             raise ValueError(
                 f"spread is {self.spread!r}, but {self.model!r} is not torch's to "
                 'compute: leave it out, or give a checkpoint and runtime "torch"'
             )
-        given = {"shape", "quantization", "runtime", "spread"} & self.model_fields_set
-        given -= {"runtime"} if self.runtime != "torch" else set()
-        if self.is_gguf and given:
+        return self
+
+    @model_validator(mode="after")
+    def _check_gguf(self) -> Self:
+        """A .gguf is as it is: it says itself what other models are told."""
+        if not self.is_gguf:
+            return self
+        contradicting = {"shape", "quantization", "spread"} & self.model_fields_set
+        if self.runtime == "torch" and "runtime" in self.model_fields_set:
+            contradicting.add("runtime")
+        if contradicting:
             raise ValueError(
-                f"{', '.join(sorted(given))} beside {self.model!r}: a .gguf has its "
-                "shape and quantization, and llama.cpp alone runs it; leave that out, "
-                "or give the checkpoint that it was made of"
+                f"{', '.join(sorted(contradicting))} beside {self.model!r}: a .gguf "
+                "has its shape and quantization, and llama.cpp alone runs it; leave "
+                "that out, or give the checkpoint that it was made of"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Self:
+        """A toy can only write what is in its vocabulary."""
+        for word in self.words:
+            if word >= self.vocab:
+                raise ValueError(
+                    f"words has {word}, but the vocab of {self.vocab} ends at "
+                    f"{self.vocab - 1}: give a larger vocab"
+                )
         return self
 
     @property
     def is_toy(self) -> bool:
+        """Whether it is a toy, which has no weights."""
         return self.model == "toy"
 
     @property
     def is_gguf(self) -> bool:
+        """Whether it is a file of llama.cpp's."""
         return self.model.endswith(".gguf")
 
     @property
     def in_llamacpp(self) -> bool:
-        """Whether llama.cpp computes it, here and now."""
-        auto = self.runtime == "auto" and all(map(find_spec, EXTRA))
-        return self.is_gguf or self.runtime == "llamacpp" or auto
+        """Whether llama.cpp computes it on this machine."""
+        if self.is_gguf or self.runtime == "llamacpp":
+            return True
+        return self.runtime == "auto" and all(find_spec(package) for package in EXTRA)
 
 
 class Pair(BaseModel):
-    """A target and a draft of one vocabulary. ``latency`` names the file for virtual runs."""
+    """A target and a draft of one vocabulary.
+
+    ``latency`` names the file of durations for virtual and emulated runs.
+    ``stands_for`` says in the place of which models of a paper the pair is measured.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     target: ModelSpec
@@ -87,37 +123,61 @@ class Pair(BaseModel):
     name: str = "unnamed"
     about: str = ""
 
+    @model_validator(mode="after")
+    def _check_toys(self) -> Self:
+        """Toys are a pair only among themselves, and with one vocabulary."""
+        if self.target.is_toy != self.draft.is_toy:
+            raise ValueError(
+                f"the target is {self.target.model!r} and the draft "
+                f"{self.draft.model!r}: a toy makes a pair with a toy only"
+            )
+        if self.target.is_toy and self.target.vocab != self.draft.vocab:
+            raise ValueError(
+                f"the target's vocab is {self.target.vocab} and the draft's "
+                f"{self.draft.vocab}: give both toys the same"
+            )
+        return self
+
     def model(self, role: Role) -> ModelSpec:
         """What describes the model of ``role``."""
         return self.draft if role == "draft" else self.target
 
 
+@checked
 def load_pair(name: str) -> Pair:
     """Reads ``data/pairs/<name>.toml``."""
-    path = DATA / "pairs" / f"{name}.toml"
-    if not path.exists():
-        known = sorted(
-            str(p.relative_to(DATA / "pairs").with_suffix(""))
-            for p in (DATA / "pairs").rglob("*.toml")
-        )
-        raise SpeclibError(
-            f"no pair {name!r} under {DATA / 'pairs'}; known: {', '.join(known)}. "
-            "For models of your own: speclib.pair(target=..., draft=...)"
-        )
+    folder = DATA / "pairs"
+    advice = "For models of your own: speclib.pair(target=..., draft=...)"
+    keys = read_toml(folder, name, f"no pair {shown(name)} under {folder}", advice)
+    path = toml_path(folder, name)
+    if "name" in keys:
+        raise BadValue(f"{path}: unknown key 'name': a pair is called as its file is")
     try:
-        return Pair(**tomllib.loads(path.read_text()), name=name)
-    except (ValidationError, tomllib.TOMLDecodeError) as error:
-        raise SpeclibError(f"{path}: {error}") from error
-
-
-def pair(
-    target: str | dict, draft: str | dict, *, name: str | None = None, **settings
-) -> Pair:
-    """A pair of your own: folders or hub ids of one tokenizer, or dicts of all that a pair file may
-    say of a model, {"model": ..., "spread": "tensors"}. ``settings``: place, latency."""
-    target, draft = ({"model": m} if isinstance(m, str) else m for m in (target, draft))
-    name = name or f"{draft.get('model')}+{target.get('model')}"
-    try:
-        return Pair(target=target, draft=draft, name=name, **settings)
+        return Pair(**keys, name=name)
     except ValidationError as error:
-        raise SpeclibError(f"{name}: {error}") from error
+        raise BadValue(f"{path}: {problems_in(error, Pair)}") from error
+
+
+@checked
+def pair(
+    target: str | dict[str, Any],
+    draft: str | dict[str, Any],
+    *,
+    name: str | None = None,
+    **settings: Any,
+) -> Pair:
+    """A pair of your own.
+
+    ``target`` and ``draft``: folders or hub ids of one tokenizer, or dicts of all that
+    a pair file may say of a model, as {"model": ..., "spread": "tensors"}.
+    ``settings``: what else a pair has, as ``place`` and ``latency``.
+    """
+    target_keys = {"model": target} if isinstance(target, str) else target
+    draft_keys = {"model": draft} if isinstance(draft, str) else draft
+    if name is None:
+        name = f"{draft_keys.get('model')}+{target_keys.get('model')}"
+    keys = {"target": target_keys, "draft": draft_keys, "name": name, **settings}
+    try:
+        return Pair.model_validate(keys)
+    except ValidationError as error:
+        raise BadValue(f"pair {name}: {problems_in(error, Pair)}") from error

@@ -1,28 +1,47 @@
-"""Where the models of a pair are computed: cores and GPUs, by role. Knows no model and no pair."""
+"""Where the models of a pair are computed: cores and GPUs, by role.
+
+Knows no model and no pair.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from typing import Annotated, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from speclib.errors import SpeclibError
+from speclib.arguments import Count
+from speclib.errors import BadValue
+
+
+def _check_places(places: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns ``places``. Raises ValueError where one of them is none."""
+    alternatives = "|".join(places).split("|")
+    for place in alternatives:
+        if not re.fullmatch(r"cpu|core:\d+|cuda:\d+", place):
+            raise ValueError(
+                "give core:N, cpu or cuda:N each, or alternatives as cuda:0|core:1"
+            )
+    return places
+
+
+Places: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_check_places)]
 
 
 class Place(BaseModel):
     """The places of each role's devices, and the CPU threads of each device.
 
-    A place is ``core:N`` (a process pinned to it), ``cpu`` or ``cuda:N``; or alternatives, of
-    which the first that a machine has counts: ``cuda:0|core:1``. ``servers`` are the places of
-    target-2, target-3, ...; left out, they take the cores after the target's, and begin again with
-    the first when there are no more.
+    A place is ``core:N`` (a process pinned to it), ``cpu`` or ``cuda:N``; or
+    alternatives, of which the first that a machine has counts: ``cuda:0|core:1``.
+    ``servers`` are the places of target-2, target-3, ...; left out, they take the cores
+    after the target's, and begin again with the first when there are no more.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    draft: tuple[str, ...] = ("cpu",)
-    target: tuple[str, ...] = ("cpu",)
-    servers: tuple[tuple[str, ...], ...] = ()
-    threads: int = 1
+    draft: Places = ("cpu",)
+    target: Places = ("cpu",)
+    servers: tuple[Places, ...] = ()
+    threads: Count = 1
 
     @property
     def has_alternatives(self) -> bool:
@@ -42,7 +61,7 @@ class Place(BaseModel):
         )
 
     def of(self, role: str, index: int = 0) -> tuple[str, ...]:
-        """The places of the ``index``-th device of ``role``, alternatives as they are written."""
+        """The places of the ``index``-th device of ``role``, as they are written."""
         if role == "draft":
             return self.draft
         if index == 0:
@@ -54,7 +73,7 @@ class Place(BaseModel):
     def _after_the_targets(self, index: int) -> tuple[str, ...]:
         """Where the ``index``-th target goes that ``servers`` does not name."""
         if any(place.startswith("cuda") for place in self.target):
-            raise SpeclibError(
+            raise BadValue(
                 f"target-{index + 1} has no place: place.servers names "
                 f"{len(self.servers)} besides the target's {self.target}; give "
                 'each further target GPUs of its own, [["cuda:2"], ...]'
@@ -66,7 +85,7 @@ class Place(BaseModel):
         return tuple(f"core:{number + index * len(cores)}" for number in numbers)
 
 
-def _first_available(places: Iterable[str], gpus: int) -> tuple[str, ...]:
+def _first_available(places: tuple[str, ...], gpus: int) -> tuple[str, ...]:
     """Of each place's alternatives, the first on a machine with ``gpus`` GPUs."""
     return tuple(_choose(place.split("|"), gpus) for place in places)
 

@@ -1,12 +1,18 @@
-"""Prompts of every task, ours by name and the official benchmark files from a folder.
+"""Prompts of every task: ours by name, and the official benchmark files from a folder.
 
-The official formats are HumanEval (json lines with `prompt`, `test`), GSM8K (json lines with
-`question`, `answer`), MGSM (tab-separated question and answer), MT-bench and Spec-Bench (json
-lines with `question_id`, `category`, `turns`). A HumanEval prompt is raw code and the model
-continues the function (`Prompt.text`); everything else is a chat (`Prompt.messages`).
+The official formats are
 
-`Prompt.input` is the one of the two that `speclib.decode` takes. This module does not know how a
-chat becomes tokens (the tokenizer's chat template does) nor whether an answer is right.
+- HumanEval: JSON lines with ``prompt`` and ``test``
+- GSM8K: JSON lines with ``question`` and ``answer``
+- MGSM: a question, a tab and its answer on each line
+- MT-bench and Spec-Bench: JSON lines with ``question_id``, ``category`` and ``turns``
+
+A HumanEval prompt is raw code, which the model continues (``Prompt.text``). Everything
+else is a chat (``Prompt.messages``). ``Prompt.input`` is the one of the two that
+``speclib.decode`` takes.
+
+Knows neither how a chat becomes tokens (the tokenizer's chat template does) nor whether
+an answer is right.
 """
 
 from __future__ import annotations
@@ -14,11 +20,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
-from speclib.errors import SpeclibError
+from speclib.arguments import Whole
+from speclib.errors import BadValue, unknown_name
 from speclib.paths import DATA
 
 FOLDER = DATA / "prompts"
@@ -35,14 +44,17 @@ MT_BENCH = (
 )
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part; ours is the task gsm8k
+OFFICIAL_FILES = {"humaneval": "HumanEval.jsonl.gz", "gsm8k": "gsm8k_test.jsonl"}
+SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # which has MT-bench's questions, too
 
 
+# -- prompts ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt of `task`: raw `text` for code, else the user's `turns` in order.
+    """One prompt of ``task``: raw ``text`` for code, else the user's ``turns``.
 
-    `reference` is the official answer where there is one; `facts` keeps the other official
-    fields (HumanEval: `entry_point`, `test`).
+    ``reference`` is the official answer where there is one. ``facts`` are the other
+    official fields (of HumanEval ``entry_point`` and ``test``).
     """
 
     task: str
@@ -50,7 +62,7 @@ class Prompt:
     text: str | None = None
     turns: tuple[str, ...] = ()
     reference: str | None = None
-    facts: dict = field(default_factory=dict, compare=False)
+    facts: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -59,131 +71,170 @@ class Prompt:
 
     @property
     def input(self) -> str | list[dict[str, str]]:
-        """What `speclib.decode` takes: the raw text, or the chat messages."""
+        """What ``speclib.decode`` takes: the raw text, or the chat messages."""
         return self.text if self.text is not None else self.messages
 
     def after(self, *replies: str) -> list[dict[str, str]]:
-        """The chat up to the question that follows `replies`, the model's earlier answers."""
+        """The chat up to the question after ``replies``, which the model gave."""
         if self.text is not None:
             return []
         if len(replies) >= len(self.turns):
-            raise SpeclibError(
+            raise BadValue(
                 f"prompt {self.id} of {self.task} has {len(self.turns)} turn(s); "
                 f"{len(replies)} replies leave none to ask: pass fewer replies"
             )
-        said = [
-            text for pair in zip(self.turns, replies, strict=False) for text in pair
-        ]
-        said.append(self.turns[len(replies)])
-        roles = ("user", "assistant")
-        return [{"role": roles[i % 2], "content": text} for i, text in enumerate(said)]
+        messages = []
+        for question, reply in zip(self.turns, replies, strict=False):
+            messages.append({"role": "user", "content": question})
+            messages.append({"role": "assistant", "content": reply})
+        messages.append({"role": "user", "content": self.turns[len(replies)]})
+        return messages
 
 
 def tasks() -> tuple[str, ...]:
-    """Names of all tasks with prompts of ours; `mt_bench` is its eight categories together."""
-    mgsm = (f"mgsm_{language}" for language in LANGUAGES)
+    """The names of all tasks with prompts of ours.
+
+    ``mt_bench`` is its eight categories together.
+    """
+    mgsm = [f"mgsm_{language}" for language in LANGUAGES]
     return ("humaneval", "gsm8k", *mgsm, "mt_bench", *MT_BENCH, *SPEC_BENCH)
 
 
 def load(
-    name: str | os.PathLike,
+    name: str | os.PathLike[str],
     n: int | None = None,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> tuple[Prompt, ...]:
-    """The first `n` prompts (all by default) of a task, or of a file in an official format.
+    """The first ``n`` prompts (None: all) of a task, or of an official file.
 
-    `folder` holds the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl, mgsm/mgsm_<lang>.tsv,
-    spec_bench_question.jsonl); without it a task name means ours. Raises SpeclibError for an
-    unknown name, a missing file, a malformed line (with its number), or fewer than `n` prompts.
+    ``folder`` holds the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl,
+    mgsm/mgsm_<lang>.tsv, spec_bench_question.jsonl); without it a task means ours.
+    Raises SpeclibError for an unknown name, a missing file, a malformed line (with its
+    number), or fewer than ``n`` prompts.
     """
-    categories = None
-    if str(name) in (*tasks(), MATH_REASONING):
-        path, categories = locate(str(name), folder)
-    else:
-        path = Path(name)
-        if not path.suffix and not path.exists():
-            raise SpeclibError(
-                f"unknown task {str(name)!r}: known are {', '.join(tasks())}; "
-                "or pass the path of a file in an official format"
-            )
-    found = tuple(p for p in read(path) if categories is None or p.task in categories)
-    if n is not None and not 1 <= n <= len(found):
-        raise SpeclibError(
-            f"asked for n={n} prompts of {name}, {path} holds {len(found)}: "
-            f"choose 1 to {len(found)}"
+    file = _find_file(name, folder)
+    prompts = []
+    for prompt in read(file.path):
+        if file.categories is None or prompt.task in file.categories:
+            prompts.append(prompt)
+    if n is not None and not Whole(least=1, most=len(prompts)).allows(n):
+        raise BadValue(
+            f"asked for n={n} prompts of {name}, {file.path} holds {len(prompts)}: "
+            f"choose 1 to {len(prompts)}"
         )
-    return found[:n]
+    return tuple(prompts[:n])
 
 
-def locate(
-    task: str, folder: str | os.PathLike | None
-) -> tuple[Path, tuple[str, ...] | None]:
-    """The file of a task, and the categories to keep of it (None: all)."""
+# -- files -----------------------------------------------------------------------------
+class PromptFile(NamedTuple):
+    """A file, and the categories of it that are wanted; None: all."""
+
+    path: Path
+    categories: tuple[str, ...] | None = None
+
+
+def _find_file(
+    name: str | os.PathLike[str], folder: str | os.PathLike[str] | None
+) -> PromptFile:
+    """The file of a task, or the file that ``name`` is the path of."""
+    if str(name) in (*tasks(), MATH_REASONING):
+        return locate(str(name), folder)
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        raise unknown_name(
+            f"unknown task {str(name)!r}",
+            name,
+            tasks(),
+            "Or give the path of a file in an official format",
+        )
+    return PromptFile(path)
+
+
+def locate(task: str, folder: str | os.PathLike[str] | None) -> PromptFile:
+    """The file of a task: ours, or the official one in ``folder``."""
     categories = MT_BENCH if task == "mt_bench" else (task,)
-    if folder is None:
-        if task == MATH_REASONING:
-            raise SpeclibError(
-                f"{task} is Spec-Bench's own file only: pass folder=, or use gsm8k"
-            )
-        name = f"{task}.tsv" if task.startswith("mgsm") else f"{task}.jsonl"
-        return FOLDER / ("mt_bench.jsonl" if task in MT_BENCH else name), categories
-    if task.startswith("mgsm"):
-        return Path(folder) / "mgsm" / f"{task}.tsv", None
-    name = {"humaneval": "HumanEval.jsonl.gz", "gsm8k": "gsm8k_test.jsonl"}
-    return Path(folder) / name.get(task, "spec_bench_question.jsonl"), categories
+    if folder is not None:
+        if task.startswith("mgsm"):
+            return PromptFile(Path(folder) / "mgsm" / f"{task}.tsv")
+        file_name = OFFICIAL_FILES.get(task, SPEC_BENCH_FILE)
+        return PromptFile(Path(folder) / file_name, categories)
+
+    if task == MATH_REASONING:
+        raise BadValue(
+            f"{task} is Spec-Bench's own file only: pass folder=, or use gsm8k"
+        )
+    if task in MT_BENCH:
+        return PromptFile(FOLDER / "mt_bench.jsonl", categories)
+    suffix = "tsv" if task.startswith("mgsm") else "jsonl"
+    return PromptFile(FOLDER / f"{task}.{suffix}", categories)
 
 
-def read(path: str | os.PathLike) -> Iterator[Prompt]:
-    """All prompts of a file; the format follows from its ending and from the keys of each line."""
+def read(path: str | os.PathLike[str]) -> Iterator[Prompt]:
+    """All prompts of a file.
+
+    Its ending and the keys of each line say which format it is in.
+    """
     path = Path(path)
     parse = parse_tsv if path.suffix == ".tsv" else parse_json
-    empty = True
+    is_empty = True
     for number, line in lines(path):
         if not line.strip():
             continue
-        empty = False
+        is_empty = False
         try:
             yield parse(path, number, line)
         except ValueError as error:
-            raise SpeclibError(f"{path}, line {number}: {error}") from error
-    if empty:
-        raise SpeclibError(f"{path} holds no prompts: expected one per line")
+            raise BadValue(f"{path}, line {number}: {error}") from error
+    if is_empty:
+        raise BadValue(f"{path} holds no prompts: expected one per line")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a text file, plain or gzipped, in UTF-8."""
+    """The numbered lines of a text file, plain or gzipped, in UTF-8."""
     number = 0
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(
-            path, "rt", encoding="utf-8"
-        ) as file:
+        with _open_text(path) as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip("\r\n")
-    except FileNotFoundError as error:
-        raise SpeclibError(
-            f"no prompt file {path}: ours are in {FOLDER}, `make data` fetches the "
-            "official ones"
-        ) from error
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise SpeclibError(
+    except (UnicodeDecodeError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise BadValue(
             f"{path}, after line {number}: cannot be read ({error}); expected "
             "UTF-8 text, gzipped if it ends in .gz: fetch it again"
         ) from error
+    except OSError as error:
+        raise BadValue(
+            f"no prompt file {path} ({error.strerror}): our own prompts are in "
+            f"{FOLDER}; download an official file, and pass the folder it is in"
+        ) from error
 
 
+def _open_text(path: Path) -> TextIO:
+    open_file: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+    file: TextIO = open_file(path, "rt", encoding="utf-8")
+    return file
+
+
+# -- formats ---------------------------------------------------------------------------
 def parse_tsv(path: Path, number: int, line: str) -> Prompt:
-    """One MGSM line: the question, a tab, the answer as a number."""
+    """One line of MGSM: the question, a tab, the answer as a number."""
     fields = line.split("\t")
     if len(fields) != 2 or not fields[0]:
         raise ValueError(
             f"expected 'question<tab>number', found {len(fields)} field(s)"
         )
-    digits = fields[1].strip().replace(",", "").replace("-", "", 1).replace(".", "", 1)
-    if not digits.isdigit():
-        raise ValueError(f"expected a number after the tab, found {fields[1]!r}")
+    question, answer = fields
+    if not _is_number(answer):
+        raise ValueError(f"expected a number after the tab, found {answer!r}")
     return Prompt(
-        path.stem, f"{path.stem}/{number}", turns=(fields[0],), reference=fields[1]
+        path.stem, f"{path.stem}/{number}", turns=(question,), reference=answer
     )
+
+
+def _is_number(text: str) -> bool:
+    """Whether ``text`` is a number such as -1,234.5."""
+    digits = text.strip().replace(",", "")
+    digits = digits.replace("-", "", 1).replace(".", "", 1)
+    return digits.isdigit()
 
 
 def parse_json(path: Path, number: int, line: str) -> Prompt:
@@ -194,28 +245,15 @@ def parse_json(path: Path, number: int, line: str) -> Prompt:
         raise ValueError(
             f"not a JSON object ({error.msg} at column {error.colno})"
         ) from error
+    except RecursionError as error:
+        raise ValueError("not a JSON object (too deep)") from error
     if not isinstance(row, dict):
         raise ValueError(f"expected a JSON object, found {type(row).__name__}")
+
     if "prompt" in row or "task_id" in row:
-        texts(row, "task_id", "prompt", "canonical_solution", "test", "entry_point")
-        facts = {key: row[key] for key in ("entry_point", "test")}
-        return Prompt(
-            "humaneval",
-            row["task_id"],
-            text=row["prompt"],
-            reference=row["canonical_solution"],
-            facts=facts,
-        )
+        return _parse_humaneval(row)
     if "question" in row:
-        texts(row, "question", "answer")
-        if "####" not in row["answer"]:
-            raise ValueError("expected an answer that ends with '#### number'")
-        return Prompt(
-            "gsm8k",
-            f"gsm8k/{number}",
-            turns=(row["question"],),
-            reference=row["answer"],
-        )
+        return _parse_gsm8k(row, number)
     if "turns" in row:
         return parse_dialogue(row)
     raise ValueError(
@@ -224,33 +262,62 @@ def parse_json(path: Path, number: int, line: str) -> Prompt:
     )
 
 
-def parse_dialogue(row: dict) -> Prompt:
+def _parse_humaneval(row: dict[str, Any]) -> Prompt:
+    check_texts(row, "task_id", "prompt", "canonical_solution", "test", "entry_point")
+    return Prompt(
+        "humaneval",
+        row["task_id"],
+        text=row["prompt"],
+        reference=row["canonical_solution"],
+        facts={"entry_point": row["entry_point"], "test": row["test"]},
+    )
+
+
+def _parse_gsm8k(row: dict[str, Any], number: int) -> Prompt:
+    check_texts(row, "question", "answer")
+    if "####" not in row["answer"]:
+        raise ValueError("expected an answer that ends with '#### number'")
+    return Prompt(
+        "gsm8k", f"gsm8k/{number}", turns=(row["question"],), reference=row["answer"]
+    )
+
+
+def parse_dialogue(row: dict[str, Any]) -> Prompt:
     """One line of MT-bench or Spec-Bench."""
-    texts(row, "category")
+    check_texts(row, "category")
     turns = row["turns"]
-    if (
-        not isinstance(turns, list)
-        or not turns
-        or not all(isinstance(t, str) for t in turns)
-    ):
+    if not _is_list_of_texts(turns):
         raise ValueError(
             f"expected 'turns' to be a list of texts, found {str(turns)[:60]!r}"
         )
     if "question_id" not in row:
         raise ValueError("expected the key 'question_id'")
-    reference = row.get("reference") or [None]
-    reference = reference if isinstance(reference, str) else reference[0]
+
     return Prompt(
         row["category"],
         str(row["question_id"]),
         turns=tuple(turns),
-        reference=reference,
+        reference=_first_reference(row.get("reference")),
     )
 
 
-def texts(row: dict, *keys: str) -> None:
-    """Check that every key is there and holds a text."""
+def _first_reference(references: Any) -> Any:
+    """The answer, or the first of a list of them, one per turn; None without one."""
+    if isinstance(references, list):
+        return references[0] if references else None
+    return references if isinstance(references, str) and references else None
+
+
+def _is_list_of_texts(value: object) -> bool:
+    """Whether ``value`` is a list of at least one text, and of nothing else."""
+    if not isinstance(value, list) or len(value) == 0:
+        return False
+    return all(isinstance(entry, str) for entry in value)
+
+
+def check_texts(row: dict[str, Any], *keys: str) -> None:
+    """Raises ValueError unless every one of ``keys`` is there and holds a text."""
     for key in keys:
         if not isinstance(row.get(key), str):
-            found = f"{type(row[key]).__name__}" if key in row else "no such key"
+            found = type(row[key]).__name__ if key in row else "no such key"
             raise ValueError(f"expected {key!r} to be a text, found {found}")

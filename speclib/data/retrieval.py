@@ -1,108 +1,150 @@
 """What REST looks up: the places where some tokens occur in a text, by a suffix array.
 
-Knows no method, no model and no random numbers. Our own training text can be written again at any
-time, so no datastore is stored.
+Knows no method, no model and no random numbers. Our own training text can be written
+again at any time, so no datastore is stored.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
+
+from .training_tasks.tasks import Task
 
 END = -1  # follows every document: no place and no continuation crosses it
 MOST = 500  # continuations given at once
 
 
 class Datastore:
-    """The ``documents`` (token ids), read and sorted when something is looked up at first."""
+    """Documents (token ids), read and sorted when something is first looked up."""
 
     def __init__(self, documents: Iterable[Iterable[int]]):
         self._documents = documents
 
     @cached_property
     def tokens(self) -> tuple[int, ...]:
-        return tuple(
-            chain.from_iterable((*document, END) for document in self._documents)
-        )
+        """All documents one after another, each followed by END."""
+        tokens: list[int] = []
+        for document in self._documents:
+            tokens.extend(document)
+            tokens.append(END)
+        return tuple(tokens)
 
     @cached_property
     def order(self) -> list[int]:
+        """The places of ``tokens``, in the order of what begins there."""
         return sorted_suffixes(self.tokens)
 
-    def after(self, text, longest: int, length: int) -> list[tuple[int, ...]]:
-        """Up to ``length`` tokens after every place of the longest end of ``text``, of at most
-        ``longest`` tokens, that goes on anywhere; of more than ``MOST`` places evenly chosen ones.
+    def after(
+        self, text: Sequence[int], longest: int, length: int
+    ) -> list[tuple[int, ...]]:
+        """What follows the end of ``text`` wherever it occurs in the documents.
+
+        The end of the text that is looked up is the longest one, of at most ``longest``
+        tokens, after which any document goes on. From each of its places up to
+        ``length`` tokens are given; of more than ``MOST`` places, evenly chosen ones.
         """
         places, size = range(0), 0
         while size < min(longest, len(text)):
-            found = self._places(tuple(text[len(text) - size - 1 :]))
-            if not found or self.tokens[self.order[found[-1]] + size + 1] == END:
+            longer_end = tuple(text[len(text) - size - 1 :])
+            found = self._places(longer_end)
+            if not found or not self._goes_on(found, size + 1):
                 break
             places, size = found, size + 1
-        few = places[:: -(-len(places) // MOST) or 1]
-        return [self._until_end(self.order[place] + size, length) for place in few]
+
+        every_nth = -(-len(places) // MOST) or 1  # rounded up
+        continuations = []
+        for place in places[::every_nth]:
+            start = self.order[place] + size
+            continuations.append(self._until_end(start, length))
+        return continuations
 
     def _places(self, query: tuple[int, ...]) -> range:
-        """Where in ``order`` the suffixes are that begin with ``query``."""
+        """Where in ``order`` the suffixes stand that begin with ``query``."""
 
-        def begin(at):
-            return self.tokens[at : at + len(query)]
+        def beginning(start: int) -> tuple[int, ...]:
+            return self.tokens[start : start + len(query)]
 
-        return range(
-            bisect_left(self.order, query, key=begin),
-            bisect_right(self.order, query, key=begin),
-        )
+        first = bisect_left(self.order, query, key=beginning)
+        last = bisect_right(self.order, query, key=beginning)
+        return range(first, last)
 
-    def _until_end(self, at: int, length: int) -> tuple[int, ...]:
-        tokens = self.tokens[at : at + length]
+    def _goes_on(self, places: range, size: int) -> bool:
+        """Whether a token follows ``size`` tokens at any of ``places``.
+
+        END is the smallest token, so the last place in order ends only if all do.
+        """
+        return self.tokens[self.order[places[-1]] + size] != END
+
+    def _until_end(self, start: int, length: int) -> tuple[int, ...]:
+        """Up to ``length`` tokens from ``start`` on, none of a further document."""
+        tokens = self.tokens[start : start + length]
         return tokens[: tokens.index(END)] if END in tokens else tokens
 
 
-def sorted_suffixes(tokens) -> list[int]:
+def sorted_suffixes(tokens: Sequence[int]) -> list[int]:
     """The places of ``tokens`` in the order of what begins there: by prefix doubling.
 
     Source: Manber and Myers 1993.
     """
-    rank, step = np.unique(np.array(tokens, int), return_inverse=True)[1], 1
+    # rank[i]: the place of tokens[i : i + step] among all of them, alike ones together.
+    rank = np.unique(np.array(tokens, int), return_inverse=True)[1]
+    step = 1
     while step < len(rank) and rank.max() + 1 < len(rank):
         later = np.append(rank[step:] + 1, np.zeros(step, int))
         rank = np.unique(rank * (len(rank) + 1) + later, return_inverse=True)[1]
         step *= 2
-    return np.argsort(rank, kind="stable").tolist()
+    order: list[int] = np.argsort(rank, kind="stable").tolist()
+    return order
 
 
+# -- our own training text -------------------------------------------------------------
 @cache
-def training_text(tokenizer, tasks: int = 2000) -> Datastore:
-    """The first ``tasks`` tasks that the embedded target was trained on, as they are tokenised when
-    they are asked and answered. The shipped prompts are never among them, but tasks of their kind
-    are, in the target's very words: it finds more here than a large model's text finds anywhere."""
+def training_text(tokenizer: Any, tasks: int = 2000) -> Datastore:
+    """The first ``tasks`` tasks that the embedded target was trained on.
 
-    def documents():
+    They are tokenised as they are when they are asked and answered. The shipped prompts
+    are never among them, but tasks of their kind are, in the target's very words: it
+    finds more here than a large model's text finds anywhere.
+    """
+
+    def documents() -> Iterator[list[int]]:
         from .training_tasks import corpus  # reads data/corpus when it is imported
 
-        yield from (
-            document(tokenizer, task) for task in islice(corpus.tasks(1), tasks)
-        )
+        for task in islice(corpus.tasks(1), tasks):
+            yield document(tokenizer, task)
 
     return Datastore(documents())
 
 
-def document(tokenizer, task) -> list[int]:
-    """A task's token ids; code, and all where there is no chat template, prompt and answer only."""
+def document(tokenizer: Any, task: Task) -> list[int]:
+    """The token ids of a task's prompt and answer.
+
+    A task of code is written as it is, and so is every task where the tokenizer has no
+    chat template; all others are chats.
+    """
     if task.raw or not tokenizer.chat_template:
-        first, *more = chain.from_iterable(task.turns)
-        return tokenizer.encode(first) + [
-            token
-            for text in more
-            for token in tokenizer.encode(text, add_special_tokens=False)
-        ]
-    said = [
-        {"role": role, "content": text}
-        for turn in task.turns
-        for role, text in zip(("user", "assistant"), turn, strict=True)
-    ]
-    return tokenizer.apply_chat_template(said, tokenize=True, return_dict=False)
+        return _plain_document(tokenizer, task)
+
+    messages = []
+    for question, answer in task.turns:
+        messages.append({"role": "user", "content": question})
+        messages.append({"role": "assistant", "content": answer})
+    ids: list[int] = tokenizer.apply_chat_template(
+        messages, tokenize=True, return_dict=False
+    )
+    return ids
+
+
+def _plain_document(tokenizer: Any, task: Task) -> list[int]:
+    """All texts of a task one after another; only the first has a start token."""
+    first_text, *further_texts = chain.from_iterable(task.turns)
+    ids: list[int] = tokenizer.encode(first_text)
+    for text in further_texts:
+        ids = ids + tokenizer.encode(text, add_special_tokens=False)
+    return ids

@@ -1,1 +1,1 @@
-"""From a prompt to a result: decode, what-ifs, replays, and others' methods beside ours."""
+"""From a prompt to a result: decode, what-ifs, replays, others' methods beside ours."""

@@ -1,101 +1,200 @@
-"""Counts that a user may leave to "auto": draft length, lookahead, target servers, from
-c = t_target / t_draft as the papers' formulas have them. Knows no method: only their names.
+"""A method's settings: checked once, and every "auto" made a number.
+
+A user may leave three counts of a method to "auto": its draft length, its lookahead and
+its number of target servers. They follow from c = t_target / t_draft by the papers'
+formulas. Knows no method: only their names and what their settings are called.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
+from typing import Any, Literal, TypeAlias
 
-from speclib.data.latency import load_latency
-from speclib.errors import SpeclibError
+from speclib.arguments import Whole, shown
+from speclib.errors import BadValue
+from speclib.methods import find, parameters
+from speclib.worlds.world import World
+
+AUTO: Literal["auto"] = "auto"
+AutoCount: TypeAlias = int | str  # a number, "auto", or of a gamma also "c-2"
 
 COUNTS = {
     "gamma": "a draft length",
     "lookahead": "a lookahead",
     "servers": "a number of target servers",
 }
-GAMMA = {
-    "easyspec": 5
-}  # fits its paper's times; c, of exact passes, says too little there
-MOST = 7  # target servers beside a drafter: the paper's node of eight GPUs
+MOST = 1000  # a greater count keeps a machine busy for minutes, and helps nobody
+ALLOWED = Whole(least=1, most=MOST)
+
+# EasySpec's own draft length fits its paper's times. c, which is of exact passes, says
+# too little about a draft whose passes are fuzzy.
+FIXED_GAMMA = {"easyspec": 5}
+
+MOST_SERVERS = 7  # beside a drafter: the DSI paper's node of eight GPUs
 
 
-def settled(method: str, known: list[str], given: dict, world) -> dict:
-    """``given`` for an open ``world``, checked, with a number for each "auto" that is ``known``:
-    gamma = round(c), the optimum of PEARL's Theorem 1, but for methods in ``GAMMA``; servers =
-    ceil(c / lookahead), as far as there are; lookahead = ceil(c / servers). Both auto: every server
-    there is. A gamma like "c-2" is round(c) - 2, at least 1.
+# -- what a user asks for --------------------------------------------------------------
+@dataclass(frozen=True)
+class RequestedSettings:
+    """A method and the settings that a user gave it; its counts may still be "auto".
 
-    Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
+    ``given``: the settings that the method has, in the order they were given in.
+    ``counts``: those of ``COUNTS`` that the method has, "auto" where left out.
     """
-    if "gamma" not in known and given["gamma"] != "auto":
-        raise SpeclibError(f"method {method!r} has no gamma; leave it out")
-    now = {
-        name: checked(name, given.get(name, "auto")) for name in COUNTS if name in known
-    }
-    there = len(world.targets)
-    if now.get("servers", "auto") != "auto" and now["servers"] > there:
-        raise SpeclibError(
-            f"servers is {now['servers']}, but this world has {there} target "
-            f"device{'s' * (there > 1)}: open it with servers={now['servers']}"
-        )
-    gamma = GAMMA.get(method) if now.get("gamma") == "auto" else None
-    formulas = {
-        "gamma": lambda: (
-            gamma or max(1, round(world.ratio) + offset(given.get("gamma", "auto")))
-        ),
-        "servers": lambda: (
-            there
-            if now["lookahead"] == "auto"
-            else min(there, needed(world.ratio, now["lookahead"]))
-        ),
-        "lookahead": lambda: needed(world.ratio, now["servers"]),
-    }
-    for name, formula in formulas.items():
-        if isinstance(now.get(name), str):
-            now[name] = formula()
-    return {name: value for name, value in given.items() if name in known} | now
 
+    method: str
+    given: Mapping[str, Any]
+    counts: Mapping[str, AutoCount]
 
-def to_open(world: str, pair, known: list[str], given: dict) -> int:
-    """How many target servers the world named ``world`` should have for a method: as many as are
-    asked for; else as many as keep up, at most ``MOST``; of workers that compute, one for each core
-    that the drafter leaves."""
-    servers = (
-        checked("servers", given.get("servers", "auto")) if "servers" in known else 1
-    )
-    if servers != "auto":
-        return servers
-    if world == "processes":
+    def servers_at(self, c: float) -> int:
+        """How many target servers to open where passes last as a latency file says.
+
+        As many as were asked for; else as many as keep up with the drafter, at most
+        ``MOST_SERVERS``.
+        """
+        servers = self.counts.get("servers", 1)
+        if isinstance(servers, int):
+            return servers
+        lookahead = self.counts.get("lookahead", AUTO)
+        if not isinstance(lookahead, int):
+            lookahead = 1
+        return min(MOST_SERVERS, rounds_up(c / lookahead))
+
+    def servers_on_this_machine(self) -> int:
+        """How many target servers to open where they compute.
+
+        As many as were asked for; else one for each core that the drafter leaves.
+        """
+        servers = self.counts.get("servers", 1)
+        if isinstance(servers, int):
+            return servers
         return max(1, (os.cpu_count() or 2) - 1)
-    lookahead = checked("lookahead", given.get("lookahead", "auto"))
-    if pair.latency is None:
-        return 1  # opening the world says what is missing
-    return min(
-        MOST,
-        needed(load_latency(pair.latency).c, 1 if lookahead == "auto" else lookahead),
+
+    def resolve(self, world: World) -> dict[str, Any]:
+        """The settings for a method's run in an open ``world``, each count a number.
+
+        gamma = round(c), the optimum of PEARL's Theorem 1, but for the methods in
+        ``FIXED_GAMMA``; servers = ceil(c / lookahead), as far as the world has them;
+        lookahead = ceil(c / servers). If servers and lookahead are both "auto", all
+        servers are used that the world has.
+
+        Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
+        """
+        settings = dict(self.given)
+        if "gamma" in self.counts:
+            settings["gamma"] = self._resolve_gamma(world)
+        if "lookahead" in self.counts:
+            settings["lookahead"] = self._resolve_lookahead(world)
+        if "servers" in self.counts:
+            settings["servers"] = self._resolve_servers(world)
+        return settings
+
+    def _resolve_gamma(self, world: World) -> int:
+        gamma = self.counts["gamma"]
+        if isinstance(gamma, int):
+            return gamma
+        if gamma == AUTO and self.method in FIXED_GAMMA:
+            return FIXED_GAMMA[self.method]
+        return _sensible("gamma", gamma_at(gamma, world.ratio), world.ratio)
+
+    def _resolve_servers(self, world: World) -> int:
+        servers, available = self.counts["servers"], len(world.targets)
+        if isinstance(servers, int):
+            if servers > available:
+                plural = "s" if available > 1 else ""
+                raise BadValue(
+                    f"servers is {servers}, but this world has {available} target "
+                    f"device{plural}: open it with servers={servers}"
+                )
+            return servers
+
+        lookahead = self.counts.get("lookahead", AUTO)
+        if isinstance(lookahead, int):
+            return min(available, rounds_up(world.ratio / lookahead))
+        return available
+
+    def _resolve_lookahead(self, world: World) -> int:
+        lookahead = self.counts["lookahead"]
+        if isinstance(lookahead, int):
+            return lookahead
+        servers = self._resolve_servers(world)
+        return _sensible("lookahead", rounds_up(world.ratio / servers), world.ratio)
+
+
+def request_settings(
+    method: str, gamma: object, settings: Mapping[str, Any]
+) -> RequestedSettings:
+    """Checks what a user gave ``method``; ``settings`` are all but ``gamma``.
+
+    Raises SpeclibError for a method or a setting that is not known, and for a count
+    that is none.
+    """
+    find(method, settings)
+    known = parameters(method)
+    if "gamma" not in known and gamma != AUTO:
+        raise BadValue(f"method {method!r} has no gamma; leave it out")
+
+    given = {name: settings[name] for name in settings if name in known}
+    if "gamma" in known:
+        given = {"gamma": gamma, **given}
+    counts = {}
+    for name in COUNTS:
+        if name in known:
+            counts[name] = check_count(name, given.get(name, AUTO))
+    return RequestedSettings(method, given, counts)
+
+
+# -- counts ----------------------------------------------------------------------------
+def check_count(name: str, value: Any) -> AutoCount:
+    """Returns ``value`` if it is a count or "auto"; a gamma may be "c-2", too."""
+    if isinstance(value, str):
+        if value == AUTO or (name == "gamma" and offset(value) != 0):
+            return value
+    elif ALLOWED.allows(value):
+        number: int = int(value)
+        return number
+
+    from_c = ", or 'c-2', 'c+1', ...: so far from c" if name == "gamma" else ""
+    raise BadValue(
+        f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
+        f"{MOST:,}), or 'auto'{from_c}"
     )
 
 
-def needed(c: float, each: int) -> int:
-    """ceil(c / each), at least 1, whatever c's last digit."""
-    return max(1, ceil(c / each - 1e-9))
+def _sensible(name: str, count: int, c: float) -> int:
+    """Returns what "auto" came to. Raises BadValue for more than ``MOST``."""
+    if count > MOST:
+        raise BadValue(
+            f"{name}='auto' is {count:,} where c = t_target / t_draft is {c:g}: give a "
+            f"{name} of at most {MOST:,}, or a smaller c"
+        )
+    return count
 
 
-def checked(name: str, value):
-    """``value``, if it is "auto" or a count; a gamma may be "c-2", too."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    if value == "auto" or whole or name == "gamma" and offset(value):
-        return value
-    raise SpeclibError(
-        f"{name} is {value!r}: give {COUNTS[name]} of 1 or more, or 'auto'"
-        + (", or 'c-2', 'c+1', ...: so far from c" if name == "gamma" else "")
-    )
+def rounds_up(ratio: float) -> int:
+    """ceil(ratio), at least 1; a last digit that rounding added does not count."""
+    return max(1, ceil(ratio - 1e-9))
 
 
-def offset(gamma) -> int:
-    """What "c-2" says; 0 for anything else."""
-    found = re.fullmatch(r"c([+-]\d{1,3})", gamma) if isinstance(gamma, str) else None
-    return int(found[1]) if found else 0
+def gamma_at(gamma: AutoCount, c: float) -> int:
+    """What "auto" (round(c)) or "c-2" (round(c) - 2) means, at least 1."""
+    return max(1, round(c) + offset(gamma))
+
+
+def draft_length(gamma: AutoCount, world: World) -> int:
+    """The number that ``gamma`` means in an open ``world``, whatever the method."""
+    requested = RequestedSettings("", {}, {"gamma": check_count("gamma", gamma)})
+    number: int = requested.resolve(world)["gamma"]
+    return number
+
+
+def offset(gamma: object) -> int:
+    """How far "c-2" lies from c: -2. 0 for anything else."""
+    if not isinstance(gamma, str):
+        return 0
+    match = re.fullmatch(r"c([+-]\d{1,3})", gamma)
+    return int(match[1]) if match else 0

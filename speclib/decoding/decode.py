@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
+from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import load_latency
+from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import Pair, load_pair
-from speclib.errors import SpeclibError
-from speclib.methods import find, parameters
+from speclib.errors import BadValue, unknown_name
+from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.devices import named
+from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .auto_settings import settled, to_open
+from .auto_settings import RequestedSettings, request_settings
+from .encode import encode, end_tokens, token_texts
 
 WORLDS = ("virtual", "emulated", "processes")
+OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
 
 
 @dataclass
 class Result:
-    """What came out: the new, committed tokens and their text, the run's trace and statistics.
+    """What a run gave.
 
-    ``pieces``: token id -> its text, for every token the trace mentions.
+    ``text`` and ``tokens`` are the new, committed ones. ``trace`` is what every device
+    did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
+    token that the trace mentions.
     """
 
     text: str
@@ -35,174 +43,220 @@ class Result:
     pieces: dict[int, str]
 
 
+# -- worlds ----------------------------------------------------------------------------
+@checked
 def open_world(
     world: str,
     pair: Pair,
     *,
     dtype: str = "auto",
     latency: str | None = None,
-    servers: int = 1,
+    servers: Count = 1,
     cancel: str | None = None,
 ) -> World:
-    """A world of ``pair``, with ``servers`` of its target: "virtual" (tokens computed inline and
-    undilated, durations from its latency file), "emulated" (the same tokens in worker processes
-    that wait these durations out) or "processes" (one worker per device, wall-clock). ``cancel``:
-    see World; None is "immediate" in "virtual", "after-op" in workers. Close it when done."""
-    if world not in WORLDS:
-        raise SpeclibError(
-            f"unknown world {world!r}; known: {', '.join(WORLDS)}, or an open World"
-        )
-    name = latency or pair.latency
-    if world != "processes" and name is None:
-        raise SpeclibError(
-            f"pair {pair.name!r} names no latency file, which world={world!r} "
-            'needs: give it latency = "..." (a path under data/latency)'
-        )
-    if world != "virtual":
-        from speclib.worlds.processes import Processes
+    """Opens a world of ``pair``, with ``servers`` devices for its target.
 
-        emulate = load_latency(name) if world == "emulated" else None
+    ``world`` is one of
+
+    - "virtual": tokens are computed inline and undilated, and operations last as long
+      as the pair's latency file says;
+    - "emulated": the same tokens and durations, in worker processes that wait;
+    - "processes": one worker process per device, on the wall clock.
+
+    ``latency``: a path under data/latency, in place of the pair's own. ``cancel``: when
+    work ends that nobody wants any more, see World; None is "immediate" in "virtual"
+    and "after-op" in worker processes. Close the world when you are done.
+    """
+    simulated_latency = load_latency_for(world, pair, latency)
+    return _open(world, pair, simulated_latency, servers, dtype, cancel)
+
+
+def load_latency_for(
+    world: str, pair: Pair, latency: str | None = None
+) -> Latency | None:
+    """The durations that a world goes by; None for "processes", which measure them.
+
+    ``latency`` names a file in place of the pair's own.
+    """
+    if world not in WORLDS:
+        raise unknown_name(
+            f"unknown world {world!r}", world, WORLDS, "Or give an open World"
+        )
+    if world == "processes":
+        return None
+    name = latency or pair.latency
+    if name is None:
+        raise BadValue(
+            f"pair {pair.name!r} names no latency file, which world={world!r} needs: "
+            'give it latency = "..." (a path under data/latency)'
+        )
+    return load_latency(name)
+
+
+def _open(
+    world: str,
+    pair: Pair,
+    latency: Latency | None,
+    servers: int,
+    dtype: str,
+    cancel: str | None,
+) -> World:
+    """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
+    factory.check_dtype(dtype)
+    if latency is None or world == "emulated":
         return Processes(
             pair,
             servers=servers,
             cancel=cancel or "after-op",
             dtype=dtype,
-            emulate=emulate,
+            emulate=latency,
         )
-    models = {
-        name: factory.build(pair, name.partition("-")[0], dtype, dilated=False)
-        for name in named(servers)
-    }
-    opened = Virtual(models, load_latency(name), cancel=cancel or "immediate")
-    opened.pair, opened.dtype, opened.datastore = pair, dtype, factory.datastore(pair)
+
+    models = {}
+    for name in named(servers):
+        role: Literal["draft", "target"] = "draft" if name == "draft" else "target"
+        models[name] = factory.build(pair, role, dtype, dilated=False)
+    opened = Virtual(models, latency, cancel=cancel or "immediate")
+    opened.pair, opened.dtype = pair, dtype
+    opened.datastore = factory.datastore(pair)
     return opened
 
 
+# -- one prompt ------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Task:
+    """What is decoded, in whichever world: token ids, and how the next are chosen."""
+
+    prompt: tuple[int, ...]
+    sampler: Sampler
+    coins: Coins
+    max_new_tokens: int
+    ignore_eos: bool
+    on_commit: OnCommit | None
+
+
+@checked
 def decode(
-    prompt,
+    prompt: Any,
     *,
     pair: Pair | str | None = None,
     method: str = "pearl",
-    gamma="auto",
-    max_new_tokens: int = 64,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    seed: int = 0,
-    request: int = 0,
+    gamma: Any = "auto",
+    max_new_tokens: Count = 64,
+    temperature: AnyNumber = 0.0,
+    top_k: Any = 0,
+    top_p: AnyNumber = 1.0,
+    seed: Seed = 0,
+    request: Seed = 0,
     dtype: str = "auto",
     world: World | str = "processes",
     cancel: str | None = None,
     ignore_eos: bool = False,
-    on_commit=None,
-    **settings,
+    on_commit: OnCommit | None = None,
+    **settings: Any,
 ) -> Result:
-    """Decodes ``prompt`` (a str, or chat messages) with ``method``, exactly as the target would.
+    """Decodes ``prompt`` with ``method``, exactly as the target alone would.
 
-    ``gamma``: draft length, or "auto" = round(c), c = t_target / t_draft as this world measures it.
-    ``world``: "virtual", "emulated", "processes", or an open World, whose pair wins. ``cancel``:
-    when work that nobody wants any more ends, see open_world. ``ignore_eos``: an end token is a
-    token like any other, for comparisons that want equal lengths. ``seed`` and ``request`` key the
-    randomness. ``on_commit(tokens)`` streams. Further keywords go to the method; its ``lookahead``
-    and ``servers`` are "auto", too, where left out (see ``auto``).
+    prompt          a str, or chat messages
+    pair            a Pair, or the name of one under data/pairs
+    gamma           the draft length; "auto" is round(c), where c = t_target / t_draft
+                    as this world measures it, and "c-2" two less
+    temperature, top_k, top_p
+                    see Sampler; temperature 0 is greedy
+    seed, request   key the randomness: the same two draw the same coins
+    world           "virtual", "emulated" or "processes" (see ``open_world``), or an
+                    open World, whose pair is used
+    cancel          when work ends that nobody wants any more, see ``open_world``
+    ignore_eos      takes an end token like any other, so that all outputs have the same
+                    length
+    on_commit       is called with the tokens of every commit, for streaming
+    settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
+                    where they are left out (see ``auto_settings``)
+
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
-    run = find(method, settings)
-    given = {"gamma": gamma} | settings
-    sampler = Sampler(temperature, top_k, top_p)
-    if max_new_tokens < 1:
-        raise SpeclibError(f"max_new_tokens is {max_new_tokens}: give at least 1")
-    opened = isinstance(world, World)
-    here = (
-        world if opened else _opened(world, _pair(pair), method, given, dtype, cancel)
-    )
-    try:
-        if cancel not in (None, here.cancel_policy):
-            raise SpeclibError(
-                f"cancel is {cancel!r}, but this world was opened with "
-                f"{here.cancel_policy!r}: open it with the other, or leave it out"
-            )
-        settings = settled(method, parameters(method), given, here)
-        tokenizer = factory.tokenizer(here.pair)
-        ids = encode(prompt, here.pair, max_new_tokens)
-        eos = frozenset() if ignore_eos else end_tokens(tokenizer)
-        here.begin(
-            ids,
-            sampler=sampler,
-            coins=Coins(seed, request),
-            limit=max_new_tokens,
-            eos=eos,
-            on_commit=on_commit,
-        )
-        run(
-            here, **settings
-        )  # if it raises, what devices still do is the next begin's to end
-        trace = here.end(
-            method=method, pair=here.pair.name, prompt=list(ids), **settings
-        )
-    finally:
-        if not opened:
-            here.close()
-    tokens = here.text[len(ids) :]
-    text = tokenizer.decode(list(tokens), skip_special_tokens=True)
-    return Result(text, tokens, stats(trace), trace, pieces(trace, tokenizer))
+    requested = request_settings(method, gamma, settings)
+    sampler, coins = Sampler(temperature, top_k, top_p), Coins(seed, request)
+
+    if isinstance(world, World):
+        _check_policy(world, cancel)
+        prompt_ids = encode(prompt, _pair_in(world), max_new_tokens)
+        task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
+        return _decode_in(world, task, requested)
+
+    # What is wrong is said before any worker process is started.
+    pair = _pair_of(pair)
+    latency = load_latency_for(world, pair)
+    prompt_ids = encode(prompt, pair, max_new_tokens)
+    task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
+    servers = _servers_for(requested, latency)
+    with _open(world, pair, latency, servers, dtype, cancel) as opened:
+        return _decode_in(opened, task, requested)
 
 
-def _opened(
-    world: str, pair: Pair, method: str, given: dict, dtype: str, cancel
-) -> World:
-    """A world with as many target servers as the method's settings ask for."""
-    servers = to_open(world, pair, parameters(method), given)
-    return open_world(world, pair, dtype=dtype, servers=servers, cancel=cancel)
-
-
-def draft_length(gamma, world: World) -> int:
-    """``gamma`` checked, or a number for "auto"."""
-    return settled("", ["gamma"], {"gamma": gamma}, world)["gamma"]
-
-
-def pieces(trace: Trace, tokenizer) -> dict[int, str]:
-    """The text of every token a trace mentions."""
-    seen = {t for e in trace.events for t in e.tokens}
-    return {t: tokenizer.decode([t]) for t in sorted(seen)}
-
-
-def _pair(pair: Pair | str | None) -> Pair:
+def _pair_of(pair: Pair | str | None) -> Pair:
+    """The pair that a user named or described."""
     if pair is None:
-        raise SpeclibError(
+        raise BadValue(
             "no pair given: pair='embedded/llama-7b-70b', for instance, or "
             "speclib.pair(target=..., draft=...)"
         )
     return load_pair(pair) if isinstance(pair, str) else pair
 
 
-def encode(prompt, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
-    """Prompt to ids; str as it is, messages through the tokenizer's chat template."""
-    tokenizer, context = factory.tokenizer(pair), factory.context(pair)
-    if isinstance(prompt, str):
-        ids = tokenizer.encode(prompt)
-    elif not tokenizer.chat_template:
-        raise SpeclibError(
-            f"pair {pair.name!r} has no chat template: give the prompt as a str"
+def _pair_in(world: World) -> Pair:
+    """The pair that an open world was opened for."""
+    pair: Pair | None = getattr(world, "pair", None)
+    if pair is None:
+        raise BadValue(
+            "this world has models but no pair, so there is no tokenizer: open it with "
+            "speclib.open_world(...) or speclib.Processes(pair)"
         )
-    else:
-        ids = tokenizer.apply_chat_template(
-            prompt, add_generation_prompt=True, tokenize=True, return_dict=False
-        )
-    if not prompt or not ids:
-        raise SpeclibError(
-            f"the prompt {prompt!r} is empty: give at least one token of text"
-        )
-    if len(ids) + max_new_tokens > context:
-        raise SpeclibError(
-            f"the prompt has {len(ids)} tokens; with max_new_tokens="
-            f"{max_new_tokens} it exceeds the {context} tokens that pair "
-            f"{pair.name!r} can hold: shorten either"
-        )
-    return tuple(ids)
+    return pair
 
 
-def end_tokens(tokenizer) -> frozenset[int]:
-    return frozenset(
-        () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
+def _check_policy(world: World, cancel: str | None) -> None:
+    """Raises BadValue if ``cancel`` is another policy than the open world's own."""
+    if cancel not in (None, world.cancel_policy):
+        raise BadValue(
+            f"cancel is {cancel!r}, but this world was opened with "
+            f"{world.cancel_policy!r}: open it with the other, or leave it out"
+        )
+
+
+def _servers_for(requested: RequestedSettings, latency: Latency | None) -> int:
+    """How many target servers the method's settings ask for."""
+    if latency is None:
+        return requested.servers_on_this_machine()
+    return requested.servers_at(latency.c)
+
+
+def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
+    """Decodes ``task`` in an open world, which stays open."""
+    settings = requested.resolve(world)
+    tokenizer = factory.tokenizer(world.pair)
+    world.begin(
+        task.prompt,
+        sampler=task.sampler,
+        coins=task.coins,
+        limit=task.max_new_tokens,
+        eos=frozenset() if task.ignore_eos else end_tokens(tokenizer),
+        on_commit=task.on_commit,
+    )
+    # If the method raises, the next ``begin`` ends what the devices are still doing.
+    METHODS[requested.method](world, **settings)
+    trace = world.end(
+        method=requested.method,
+        pair=world.pair.name,
+        prompt=list(task.prompt),
+        **settings,
+    )
+
+    tokens = world.text[len(task.prompt) :]
+    return Result(
+        text=tokenizer.decode(list(tokens), skip_special_tokens=True),
+        tokens=tokens,
+        stats=stats(trace),
+        trace=trace,
+        pieces=token_texts(trace, tokenizer),
     )

@@ -1,7 +1,8 @@
-"""What if: any method at any cost ratio and acceptance rate, on the virtual clock, in milliseconds.
+"""What if: any method at any cost ratio and acceptance rate, in milliseconds.
 
-For lectures and sliders. The target writes a fixed text; the draft agrees with each of its words
-independently with probability alpha, and says another of them otherwise. Kind: virtual.
+For lectures and sliders. The target writes a fixed text. At each of its words the draft
+agrees with probability alpha, independently, and says another word otherwise. The
+method's own code runs on the virtual clock, so every number is of the kind "virtual".
 """
 
 from __future__ import annotations
@@ -9,165 +10,156 @@ from __future__ import annotations
 from functools import cache
 from heapq import heapify
 from math import inf
+from typing import Annotated, Any, NamedTuple
 
+from speclib.arguments import Number, Seconds, Seed, Share, Whole, checked
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
-from speclib.errors import SpeclibError
-from speclib.methods import METHODS, find, parameters
+from speclib.errors import BadValue, unknown_name
+from speclib.methods import METHODS, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
-from speclib.worlds.devices import DeviceLost, named
+from speclib.worlds.devices import DeviceLost, Future, named
 from speclib.worlds.virtual import Virtual
 
-from .auto_settings import MOST, checked, needed, settled
+from .auto_settings import request_settings
 from .decode import Result
 
 TEXT = (
     "A small model runs ahead and guesses the next few words while the large one reads "
     "them all in a single pass . It keeps every word it would have written itself and "
     "corrects the first one that it would not , so the text never changes and only the "
-    "waiting does . When both work at once nobody waits , and the time of a step is that "
-    "of the slower of the two ."
+    "waiting does . When both work at once nobody waits , and the time of a step is "
+    "that of the slower of the two ."
 )
+CONTEXT = 1 << 14  # tokens that the toys have room for, the prompt's one among them
+
+
+class Script(NamedTuple):
+    """A text as the toys write it: its different words, and the text as their ids.
+
+    Id 0 is the prompt, which is no word.
+    """
+
+    words: tuple[str, ...]
+    ids: tuple[int, ...]
 
 
 @cache
-def _words(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The vocabulary (id 0 is the prompt) and the text as ids."""
-    said = text.split()
-    vocab = ("", *dict.fromkeys(said))
-    return vocab, tuple(vocab.index(w) for w in said)
+def script_of(text: str) -> Script:
+    """The script of ``text``, whose words are separated by spaces."""
+    id_of_word = {"": BOS}
+    for word in text.split():
+        id_of_word.setdefault(word, len(id_of_word))
+    ids = tuple(id_of_word[word] for word in text.split())
+    return Script(tuple(id_of_word), ids)
 
 
+@checked
 def simulate(
     method: str = "pearl",
     *,
-    gamma: int | str = "auto",
-    c: float = 5.0,
-    alpha: float = 0.9,
-    tokens: int = 32,
-    target: float = 0.1,
-    seed: int = 0,
+    gamma: Any = "auto",
+    c: Annotated[float, Number(above=0)] = 5.0,
+    alpha: Share = 0.9,
+    tokens: Annotated[int, Whole(least=1, most=CONTEXT - 1)] = 32,
+    target: Seconds = 0.1,
+    seed: Seed = 0,
     text: str = TEXT,
     cancel: str = "immediate",
-    lost: dict[str, float] | None = None,
-    doubt: float = 0.0,
-    fuzzy: float = 1.0,
+    lost: dict[str, Annotated[float, Number(least=0)]] | None = None,
+    doubt: Annotated[float, Number(least=0)] = 0.0,
+    fuzzy: Share = 1.0,
     latency: str | None = None,
-    **settings,
+    **settings: Any,
 ) -> Result:
-    """``method`` writing ``tokens`` words of ``text`` where one target pass takes ``target``
-    seconds, the draft is ``c`` times faster, and it agrees with probability ``alpha``. With
-    ``latency`` (a path under data/latency) passes take what that file says, in place of these two.
+    """Lets ``method`` write ``tokens`` words of ``text`` on the virtual clock.
 
-    ``doubt``: how unevenly sure the draft is of its words, see Toy; 0: as sure of each. ``fuzzy``:
-    the share of agreement that layers on one input keep, see Toy; 1: all. ``cancel``:
-    when work that nobody wants any more ends, see World. ``lost``: device name -> the second at
-    which it dies. ``settings`` are the method's own; ``gamma``, ``lookahead`` and ``servers`` (as
-    many targets) are "auto" where left out. The same ``seed`` draws the same agreements for every
-    method and setting. Raises SpeclibError for an unknown method or setting, a count below 1, alpha
-    outside 0 .. 1, doubt below 0, c not above 0, a device in ``lost`` that is not there.
+    target    seconds of one target pass
+    c         how many times as fast a draft pass is
+    latency   a path under data/latency; passes then last as that file says, in place
+              of ``c`` and ``target``
+    alpha     the probability with which the draft agrees at a word
+    doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure of each
+    fuzzy     the share of their agreement that layers on one input keep, see Toy;
+              1: all
+    seed      draws the agreements: the same ones for every method and setting
+    cancel    when work ends that nobody wants any more, see World
+    lost      device name -> the second at which it dies
+    settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (as many
+              targets) are "auto" where they are left out
+
+    Raises SpeclibError for an unknown method, setting, latency file or device in
+    ``lost``, and for a value that is not of its kind.
     """
-    run, known = find(method, settings), parameters(method)
-    given = {"gamma": gamma} | settings
-    vocab, ids = _words(text)
-    clock = load_latency(latency) if latency else Latency.ratio(c, target)
-    servers, each = (
-        checked(name, given.get(name, "auto")) for name in ("servers", "lookahead")
-    )
-    if servers == "auto":
-        each = 1 if each == "auto" else each
-        servers = min(MOST, needed(clock.c, each)) if "servers" in known else 1
-    if not doubt >= 0:
-        raise SpeclibError(f"doubt is {doubt}: give 0 (none) or more")
-    models = {
-        name: Toy(alpha, len(vocab), seed, ids, doubt=doubt, fuzzy=fuzzy)
-        if name == "draft"
-        else Toy(None, len(vocab), seed, ids)
-        for name in named(servers)
-    }
-    world = Mortal(models, clock, cancel, lost or {})
+    requested = request_settings(method, gamma, settings)
+    passes = load_latency(latency) if latency else Latency.ratio(c, target)
+    script = _check_script(script_of(text))
+
+    models = {}
+    for name in named(requested.servers_at(passes.c)):
+        if name == "draft":
+            models[name] = Toy(
+                alpha,
+                len(script.words),
+                seed,
+                script.ids,
+                CONTEXT,
+                doubt=doubt,
+                fuzzy=fuzzy,
+            )
+        else:
+            models[name] = Toy(None, len(script.words), seed, script.ids, CONTEXT)
+
+    world = MortalWorld(models, passes, cancel, lost or {})
     world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
-    settings = settled(method, known, given, world)
-    run(world, **settings)
+    resolved = requested.resolve(world)
+    METHODS[method](world, **resolved)
     trace = world.end(
         method=method,
-        c=clock.c,
+        c=passes.c,
         alpha=alpha,
         doubt=doubt,
         fuzzy=fuzzy,
         prompt=[BOS],
-        **settings,
+        **resolved,
     )
-    said = world.text[1:]
+
+    written = world.text[1:]
     return Result(
-        " ".join(vocab[t] for t in said),
-        said,
-        stats(trace),
-        trace,
-        {i: f" {w}" for i, w in enumerate(vocab)},
+        text=" ".join(script.words[token] for token in written),
+        tokens=written,
+        stats=stats(trace),
+        trace=trace,
+        pieces={token: f" {word}" for token, word in enumerate(script.words)},
     )
 
 
-def compare(
-    method: str = "pearl",
-    *,
-    gamma: int | str = "auto",
-    without: str | None = None,
-    lookahead: int | str = "auto",
-    servers: int | str = "auto",
-    k: int | None = None,
-    first: int | None = None,
-    lp: int | None = None,
-    width: int | None = None,
-    calibrate: bool | None = None,
-    **what,
-) -> list[Result]:
-    """Plain decoding, SD and ``method`` on the same what-if, in this order: for sliders.
-
-    ``method`` may be one of the two, which is then not repeated. Each setting goes to the methods
-    that have it: ``gamma`` to SD (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
-    ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and ``calibrate`` to
-    EasySpec (``width`` to tree SD, too). Further keywords are ``simulate``'s.
-    """
-    shown = [
-        simulate("autoregressive", **what),
-        simulate("speculative", gamma=gamma, **what),
-    ]
-    if method not in ("autoregressive", "speculative"):
-        ours = {
-            "gamma": gamma,
-            "without": without,
-            "lookahead": lookahead,
-            "servers": servers,
-            "k": k,
-            "first": first,
-            "lp": lp,
-            "width": width,
-            "calibrate": calibrate,
-        }
-        known = parameters(method) if method in METHODS else ()
-        ours = {k: v for k, v in ours.items() if k in known and v is not None}
-        shown.append(simulate(method, **ours, **what))
-    return shown
+def _check_script(script: Script) -> Script:
+    """Returns ``script``. Raises BadValue where a draft could not say a wrong word."""
+    if len(script.words) < 3:
+        raise BadValue("the text has fewer than two different words: give a longer one")
+    return script
 
 
-class Mortal(Virtual):
+class MortalWorld(Virtual):
     """A virtual world in which devices die: ``lost`` maps their names to seconds."""
 
     def __init__(
-        self, models: dict, latency: Latency, cancel: str, lost: dict[str, float]
+        self,
+        models: dict[str, Toy],
+        latency: Latency,
+        cancel: str,
+        lost: dict[str, float],
     ):
         super().__init__(models, latency, cancel=cancel)
         for name in lost:
             if name not in models:
-                raise SpeclibError(
-                    f"no device {name!r} to lose; there are: {', '.join(models)}"
-                )
+                raise unknown_name(f"no device {name!r} to lose", name, models)
         self._lost = lost
 
-    def _start(self, future) -> None:
+    def _start(self, future: Future) -> None:
         super()._start(future)
         dies = self._lost.get(future.device, inf)
         at = next(i for i, entry in enumerate(self._heap) if entry[2] is future)
@@ -178,3 +170,54 @@ class Mortal(Virtual):
             )
             self._heap[at] = max(dies, self.now), number, future, Done(error, 0, 0)
             heapify(self._heap)
+
+
+@checked
+def compare(
+    method: str = "pearl",
+    *,
+    gamma: Any = "auto",
+    without: Any = None,
+    lookahead: Any = "auto",
+    servers: Any = "auto",
+    k: Any = None,
+    first: Any = None,
+    lp: Any = None,
+    width: Any = None,
+    calibrate: Any = None,
+    **what: Any,
+) -> list[Result]:
+    """Plain decoding, speculative decoding and ``method`` on the same what-if.
+
+    They come in this order, for sliders; if ``method`` is one of the first two, it is
+    not repeated. Each setting goes to the methods that have it: ``gamma`` to
+    speculative decoding (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
+    ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and
+    ``calibrate`` to EasySpec (``width`` to tree speculative decoding, too). None leaves
+    a setting to the method. Further keywords are ``simulate``'s.
+    """
+    results = [
+        simulate("autoregressive", **what),
+        simulate("speculative", gamma=gamma, **what),
+    ]
+    if method in ("autoregressive", "speculative"):
+        return results
+
+    settings = {
+        "gamma": gamma,
+        "without": without,
+        "lookahead": lookahead,
+        "servers": servers,
+        "k": k,
+        "first": first,
+        "lp": lp,
+        "width": width,
+        "calibrate": calibrate,
+    }
+    known = parameters(method) if method in METHODS else []
+    of_this_method = {}
+    for name, value in settings.items():
+        if name in known and value is not None:
+            of_this_method[name] = value
+    results.append(simulate(method, **of_this_method, **what))
+    return results

@@ -1,36 +1,44 @@
-"""Decoding by others on the same pair, to stand beside our methods: kind measured only.
+"""Decoding by others on the same pair, to stand beside our methods: measured only.
 
     with External("transformers-assisted", pair) as peer:
-        answer = peer.decode("def fib(n):", max_new_tokens=64)      # .text, .tokens, .stats
+        answer = peer.decode("def fib(n):", max_new_tokens=64)  # .text, .tokens, .stats
 
-A peer runs in one process of its own, target and draft in turns, greedy. It is no method: it knows
-no World and leaves no trace, so of ``Stats`` it has counts, commit times and passes; devices' busy
-seconds and steps stay 0. Knows no torch.
+A peer runs in one process of its own, target and draft in turns, greedily. It is no
+method: it knows no World and leaves no trace. So of ``Stats`` it has the counts, the
+times of commits and the passes; the devices' busy seconds and steps stay 0.
+
+Knows no torch.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
 
+from speclib.arguments import Count, Seconds, checked
 from speclib.data.pairs import Pair
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, unknown_name
 from speclib.models import factory
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
-from .decode import encode, end_tokens
+from .encode import encode, end_tokens
 
 
 class Peer(NamedTuple):
-    """``settings``: its parameters, by their names in transformers' GenerationConfig, and their
-    defaults. ``drafts``: whether it runs the pair's draft."""
+    """Somebody else's decoding.
+
+    ``drafts``: whether it runs the pair's draft. ``settings``: its parameters by their
+    names in transformers' GenerationConfig, with their defaults.
+    """
 
     about: str
     drafts: bool = False
-    settings: dict = {}
+    settings: Mapping[str, Any] = {}
 
 
 EXTERNAL = {
@@ -60,131 +68,180 @@ class Answer(NamedTuple):
     stats: Stats
 
 
-class External:
-    """A peer on ``pair``, open until ``close()``. ``threads``: of the process, the place's by
-    default; one is pinned to the target's core, more are free. ``packed``: our packed linear
-    layers, or torch's own as transformers' users have them. ``settings``: see EXTERNAL.
+class PeerSetup(NamedTuple):
+    """What a peer's process needs to know, besides the pair."""
 
-    Raises SpeclibError for what is unknown, DeviceLost with the cause for a process that died or
-    gave no answer in ``timeout`` seconds (``start_timeout``: for building the models). The next
-    request has a new one, and so it has after an interrupt.
+    dtype: str
+    threads: int
+    packed: bool
+    drafts: bool
+    end_tokens: frozenset[int]
+    settings: dict[str, Any]
+
+
+class External:
+    """A peer on ``pair``, open until ``close()``.
+
+    name        one of EXTERNAL
+    threads     of its process, by default as many as the pair's place says; one is
+                pinned to the target's core, more are free
+    packed      our packed linear layers; False: torch's own, as users of transformers
+                have them
+    timeout     seconds that a request may take; ``start_timeout``: seconds that
+                building the models may take
+    settings    the peer's own, see EXTERNAL
+
+    Raises SpeclibError for what is unknown, and DeviceLost with the cause for a process
+    that died or gave no answer in time. The next request then has a new process, as it
+    has after an interrupt.
     """
 
     kind = "measured"
 
+    @checked
     def __init__(
         self,
         name: str,
         pair: Pair,
         *,
         dtype: str = "auto",
-        threads: int | None = None,
+        threads: Count | None = None,
         packed: bool = True,
-        timeout: float = 600.0,
-        start_timeout: float = 300.0,
-        **settings,
+        timeout: Seconds = 600.0,
+        start_timeout: Seconds = 300.0,
+        **settings: Any,
     ):
-        if name not in EXTERNAL:
-            raise SpeclibError(f"unknown peer {name!r}; known: {', '.join(EXTERNAL)}")
-        known = EXTERNAL[name].settings
-        for key in settings.keys() - known.keys():
-            raise SpeclibError(
-                f"peer {name!r} has no parameter {key!r}; known: "
-                f"{', '.join(known) or 'none'}"
-            )
-        if pair.target.is_toy:
-            raise SpeclibError(
-                f"peer {name!r} needs real models; pair {pair.name!r} is a toy"
-            )
-        if EXTERNAL[name].drafts and factory.runtime(pair, "draft") != "torch":
-            raise SpeclibError(
-                f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
-                f"{factory.runtime(pair, 'draft')}: give its twin, as embedded/duo-torch"
-            )
-        self.name, self.pair, self.timeout, self.start_timeout = (
-            name,
-            pair,
-            timeout,
-            start_timeout,
-        )
-        self._build = (
+        peer = _find_peer(name, settings)
+        _check_pair(name, peer, pair)
+        self.name, self.pair = name, pair
+        self.timeout, self.start_timeout = timeout, start_timeout
+        self._setup = PeerSetup(
             dtype,
             threads or pair.place.threads,
             packed,
-            EXTERNAL[name].drafts,
+            peer.drafts,
             end_tokens(factory.tokenizer(pair)),
-            known | settings,
+            {**peer.settings, **settings},
         )
         self._worker: Worker | None = None
-        self._staff()
+        self._running_worker()
 
-    def _staff(self) -> None:
-        if self._worker is None:
-            self._worker = Worker(self.name, self.pair, generate, *self._build)
-            self._receive("could not build", self.start_timeout, "start_timeout")
+    @checked
+    def decode(self, prompt: Any, *, max_new_tokens: Count = 64) -> Answer:
+        """Decodes ``prompt`` (a str, or chat messages) greedily.
 
-    def decode(self, prompt, *, max_new_tokens: int = 64) -> Answer:
-        """Decodes ``prompt`` (a str, or chat messages) greedily, as ``speclib.decode`` reads it."""
-        if max_new_tokens < 1:
-            raise SpeclibError(f"max_new_tokens is {max_new_tokens}: give at least 1")
-        ids = encode(prompt, self.pair, max_new_tokens)
-        self._staff()
-        with contextlib.suppress(ConnectionError):  # noticed when its answer is awaited
-            self._worker.pipe.send((ids, max_new_tokens))
-        tokens, stats = self._receive("failed on", self.timeout)
-        text = factory.tokenizer(self.pair).decode(
-            list(tokens), skip_special_tokens=True
-        )
+        It reads a prompt as ``speclib.decode`` does.
+        """
+        prompt_ids = encode(prompt, self.pair, max_new_tokens)
+        worker = self._running_worker()
+        # A process that is gone is noticed when its answer is awaited.
+        with contextlib.suppress(ConnectionError):
+            worker.pipe.send((prompt_ids, max_new_tokens))
+        tokens, stats = self._receive(worker, "failed on", self.timeout)
+        tokenizer = factory.tokenizer(self.pair)
+        text = tokenizer.decode(list(tokens), skip_special_tokens=True)
         return Answer(text, tokens, stats)
 
-    def _receive(self, what: str, *patience):
+    def _running_worker(self) -> Worker:
+        """The peer's process; a new one where there is none."""
+        if self._worker is None:
+            self._worker = Worker(self.name, self.pair, generate, self._setup)
+            self._receive(
+                self._worker, "could not build", self.start_timeout, "start_timeout"
+            )
+        return self._worker
+
+    def _receive(
+        self,
+        worker: Worker,
+        problem: str,
+        seconds: float,
+        seconds_setting: str = "timeout",
+    ) -> Any:
+        """The next message of the process.
+
+        Raises DeviceLost where none comes in ``seconds`` (which ``seconds_setting``
+        sets), or where it is a failure, of which ``problem`` says what failed.
+        """
         try:
-            message = self._worker.receive(*patience)
+            message = worker.receive(seconds, seconds_setting)
         except DeviceLost as error:
             self._worker = None
             raise DeviceLost(
                 f"peer {self.name!r} on pair {self.pair.name!r} was lost: {error}"
             ) from None
-        except (
-            BaseException
-        ):  # interrupted: its answer would be taken for the next one's
+        except BaseException:
+            # An interrupt: the answer that comes later would pass for the next one's.
             self.close()
             raise
         if isinstance(message, Failure):
             self.close()
             raise DeviceLost(
-                f"peer {self.name!r} {what} pair {self.pair.name!r}: {message.cause}"
+                f"peer {self.name!r} {problem} pair {self.pair.name!r}: {message.cause}"
             )
         return message
 
     def close(self) -> None:
+        """Ends the peer's process."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
 
-def generate(
-    pair: Pair,
-    dtype: str,
-    threads: int,
-    packed: bool,
-    drafts: bool,
-    eos,
-    settings: dict,
-):
-    """In the worker: builds the models; what answers (prompt's ids, limit)."""
-    pin(factory.place(pair).of("target") if threads == 1 else (), threads)
+def _find_peer(name: str, settings: Mapping[str, Any]) -> Peer:
+    """The peer called ``name``. Raises SpeclibError for one or a setting not known."""
+    if name not in EXTERNAL:
+        raise unknown_name(f"unknown peer {name!r}", name, EXTERNAL)
+    peer = EXTERNAL[name]
+    for setting in settings:
+        if setting not in peer.settings:
+            raise unknown_name(
+                f"peer {name!r} has no parameter {setting!r}", setting, peer.settings
+            )
+    return peer
+
+
+def _check_pair(name: str, peer: Peer, pair: Pair) -> None:
+    """Raises SpeclibError for a pair that transformers cannot run."""
+    if pair.target.is_toy:
+        raise BadValue(f"peer {name!r} needs real models; pair {pair.name!r} is a toy")
+    draft_runtime = factory.runtime(pair, "draft")
+    if peer.drafts and draft_runtime != "torch":
+        raise BadValue(
+            f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
+            f"{draft_runtime}: give its twin, as embedded/duo-torch"
+        )
+
+
+def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
+    """Builds a peer's models in its process.
+
+    Returns what answers a message: the prompt's token ids, and the most new tokens.
+    """
+    pinned = factory.place(pair).of("target") if setup.threads == 1 else ()
+    pin(pinned, setup.threads)
     from speclib.models.transformers_generate import Transformers
 
-    target, *draft = (
-        factory.build(pair, role, dtype, packed=packed)
-        for role in (("target", "draft") if drafts else ("target",))
-    )
-    peer = Transformers(target, draft[0] if draft else None, eos, settings)
-    return lambda message, _: peer(message)
+    target = _build(pair, "target", setup)
+    draft = _build(pair, "draft", setup) if setup.drafts else None
+    peer = Transformers(target, draft, setup.end_tokens, setup.settings)
+
+    def answer(message: Any, pipe: object) -> Any:
+        return peer(message)
+
+    return answer
+
+
+def _build(pair: Pair, role: Literal["draft", "target"], setup: PeerSetup) -> Any:
+    return factory.build(pair, role, setup.dtype, packed=setup.packed)

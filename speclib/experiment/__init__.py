@@ -1,1 +1,1 @@
-"""From what to run to what came out: specs, cells, engines, and the cache of finished cells."""
+"""From what to run to what came of it: specs, cells, engines, the cache."""

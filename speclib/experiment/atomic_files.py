@@ -46,7 +46,7 @@ def _write_and_replace(path: Path, text: str) -> None:
 
 
 def remove_leftovers(*folders: Path) -> None:
-    """Remove the temporary files that processes left when they were killed while writing."""
+    """Remove temporary files of processes that were killed while they wrote."""
     for folder in folders:
         for path in folder.glob(".*.*.*"):
             if _writer_is_gone(path):
@@ -54,7 +54,7 @@ def remove_leftovers(*folders: Path) -> None:
 
 
 def _writer_is_gone(temporary: Path) -> bool:
-    """Whether a file is a temporary one of ours, and the process that wrote it has ended."""
+    """Whether a file is a temporary one of ours and its process has ended."""
     process_id = temporary.name.split(".")[-2]
     # A ValueError means that the file is not ours, a PermissionError that its process
     # still runs for another user.

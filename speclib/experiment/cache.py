@@ -7,7 +7,8 @@ Its first line is a header, and each line after it is one request:
     {...}      request 0
     {...}      request 1
 
-A file that fails its checksum counts as missing, and the cell is computed again.
+A file that fails its checksum, or has another form than is expected, counts as missing,
+and the cell is computed again.
 
 Knows no method and no statistic.
 """
@@ -15,13 +16,29 @@ Knows no method and no statistic.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
 
 from speclib import paths
 
 from .atomic_files import write_atomically
 from .cache_keys import digest
+
+Header = TypeVar("Header")
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class StoredCell(Generic[Header, Row]):
+    """What the cache holds of a cell: its header, and a row per finished request."""
+
+    header: Header
+    rows: list[Row]
 
 
 def rows_folder() -> Path:
@@ -34,15 +51,60 @@ def exists(key: str) -> bool:
     return _file_of(key).exists()
 
 
-def save(key: str, header: dict, rows: list[dict]) -> None:
-    """Store a cell, whole or in part: ``rows`` are those of the requests done so far."""
+# -- dataclasses ---------------------------------------------------------------------
+def save(key: str, header: Any, rows: Sequence[Any]) -> None:
+    """Store a cell, whole or in part.
+
+    ``header`` and each of ``rows``, one per request done so far, are dataclasses.
+    """
+    write(key, asdict(header), [asdict(row) for row in rows])
+
+
+def load(
+    key: str, header_type: type[Header], row_type: type[Row]
+) -> StoredCell[Header, Row] | None:
+    """Read a cell whose header and rows are dataclasses of the given types.
+
+    Returns None if the cell is missing, its file is not what was written, or it was
+    written by code that stored something else.
+    """
+    cell = read(key)
+    if cell is None:
+        return None
+    try:
+        header = _reader(header_type).validate_python(cell.header)
+        row_reader = _reader(row_type)
+        rows = [row_reader.validate_python(row) for row in cell.rows]
+    except ValueError:
+        return None
+    return StoredCell(header, rows)
+
+
+@cache
+def _reader(dataclass_type: type) -> TypeAdapter:
+    """What turns JSON's dicts and lists into a dataclass; building one takes long."""
+    return TypeAdapter(dataclass_type)
+
+
+# -- plain JSON ----------------------------------------------------------------------
+def load_or_compute(key: str, compute: Callable[[], list]) -> list:
+    """What ``compute`` returns, lists or dicts of numbers, computed once per key."""
+    cell = read(key)
+    if cell is None:
+        write(key, {}, [{"values": compute()}])
+        cell = read(key)
+    return cell.rows[0]["values"]
+
+
+def write(key: str, header: dict, rows: list[dict]) -> None:
+    """Store a header and rows that are JSON already."""
     body = [json.dumps(row) for row in rows]
     head = json.dumps({"key": key, "check": _checksum(header, body), **header})
     write_atomically(_file_of(key), "\n".join([head, *body]) + "\n")
 
 
-def load(key: str) -> tuple[dict, list[dict]] | None:
-    """Read a cell's header and rows.
+def read(key: str) -> StoredCell[dict, dict] | None:
+    """Read a header and rows as JSON has them.
 
     Returns None if the cell is missing or its file is not what was written.
     """
@@ -52,19 +114,9 @@ def load(key: str) -> tuple[dict, list[dict]] | None:
         check = header.pop("check")
         if header.pop("key") != key or check != _checksum(header, body):
             return None
-        return header, [json.loads(line) for line in body]
+        return StoredCell(header, [json.loads(line) for line in body])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def load_or_compute(key: str, compute: Callable[[], list]) -> list:
-    """What ``compute`` returns (lists of numbers, dicts of them), computed once per key."""
-    cell = load(key)
-    if cell is None:
-        save(key, {}, [{"values": compute()}])
-        cell = load(key)
-    _, rows = cell
-    return rows[0]["values"]
 
 
 def _file_of(key: str) -> Path:
@@ -72,4 +124,4 @@ def _file_of(key: str) -> Path:
 
 
 def _checksum(header: dict, body: list[str]) -> str:
-    return digest(json.dumps(header, sort_keys=True), *body)
+    return digest(json.dumps(header), *body)

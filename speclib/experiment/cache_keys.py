@@ -24,7 +24,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 METHOD_REGISTRY = "speclib.methods"
 
 
-# -- values and files --------------------------------------------------------------------
+# -- values and files
+# --------------------------------------------------------------------
 def digest(*parts: object) -> str:
     """Hash values of any kind that has a faithful ``repr`` or ``str``.
 
@@ -47,7 +48,8 @@ def hash_of_files(*files: Path) -> str:
     return digest(*parts)
 
 
-# -- code --------------------------------------------------------------------------------
+# -- code
+# --------------------------------------------------------------------------------
 def hash_of_method(method: Callable, *roots: str) -> str:
     """Hash the code of a cell: its method, and the modules ``roots`` that run it.
 
@@ -66,7 +68,7 @@ def is_foreign(method: Callable) -> bool:
 
 @cache
 def hash_of_code(roots: tuple[str, ...], package: Path = PACKAGE) -> str:
-    """Hash what ``roots`` and all they import do: sources without comments or docstrings."""
+    """Hash the code of ``roots`` and all they import, less comments and docstrings."""
     parts = []
     for name, path in sorted(imported_modules(roots, package).items()):
         parts.append(name)
@@ -127,7 +129,8 @@ def _imported_names(name: str, path: Path, package: Path) -> list[str]:
 
 
 def _absolute_origin(node: ast.ImportFrom, own_package: list[str]) -> str:
-    """The module after ``from``, absolute: ``..data`` of speclib.views is speclib.data."""
+    """The module after ``from``, made absolute: in speclib.views.x, ``..data`` is
+    speclib.data."""
     parts = []
     if node.level:
         parts = own_package[: len(own_package) - node.level + 1]
@@ -138,7 +141,7 @@ def _absolute_origin(node: ast.ImportFrom, own_package: list[str]) -> str:
 
 @cache
 def _meaning(path: Path) -> str:
-    """A module's syntax tree as text, without docstrings; comments are not in it anyway."""
+    """A module's syntax tree as text: without comments, and here without docstrings."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         can_have_docstring = isinstance(

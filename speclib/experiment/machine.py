@@ -1,4 +1,4 @@
-"""Which machine a number was measured on: a short name for people, a full record for cache keys."""
+"""Which machine this is: a short name for people, a full record for cache keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,25 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-# what a measured time also depends on
+# Packages whose version a measured time depends on.
 VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
-BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # instructions, as x86 and ARM name them
+
+# Instructions for bfloat16, as x86 and ARM name them.
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
+
+# Words of a processor's name that don't tell it from others.
+UNTELLING_WORDS = {
+    "intel",
+    "amd",
+    "cpu",
+    "processor",
+    "core",
+    "genuine",
+    "authentic",
+    "the",
+    "with",
+    "at",
+}
 
 
 @cache
@@ -31,59 +47,53 @@ def hardware() -> tuple[tuple[str, str], ...]:
 
 @cache
 def name() -> str:
-    """Short and stable, as in `xeon-2c-ab12cd`: processor, usable cores, hash of the hardware."""
+    """Short and stable, as in `xeon-2c-ab12cd`.
+
+    It is made of the processor, its usable cores, its GPUs, and a hash of the hardware.
+    """
     facts = dict(hardware())
-    words = [
-        w
-        for w in re.findall(r"[a-z][a-z0-9]+", facts["cpu"].lower())
-        if w not in _NOISE
-    ]
+    words = re.findall(r"[a-z][a-z0-9]+", facts["cpu"].lower())
+    telling_words = [word for word in words if word not in UNTELLING_WORDS]
+    processor = telling_words[0] if telling_words else "cpu"
+
+    gpus = ""
+    if facts["gpus"]:
+        gpus = f"-{len(facts['gpus'].split(';'))}gpu"
+
     digest = hashlib.blake2b(repr(hardware()).encode(), digest_size=3).hexdigest()
-    gpu = f"-{facts['gpus'].count(';') + 1}gpu" if facts["gpus"] else ""
-    return f"{words[0] if words else 'cpu'}-{facts['cores']}c{gpu}-{digest}"
-
-
-_NOISE = {
-    "intel",
-    "amd",
-    "cpu",
-    "processor",
-    "core",
-    "genuine",
-    "authentic",
-    "the",
-    "with",
-    "at",
-}
+    return f"{processor}-{facts['cores']}c{gpus}-{digest}"
 
 
 @cache
 def environment() -> tuple[tuple[str, str], ...]:
     """The hardware and the versions a measurement depends on: part of its cache key."""
-    return hardware() + (
-        ("python", platform.python_version()),
-        *((package, _version(package)) for package in VERSIONS),
-    )
+    versions = [("python", platform.python_version())]
+    for package in VERSIONS:
+        versions.append((package, _version(package)))
+    return (*hardware(), *versions)
 
 
 def cores() -> int:
     """CPU cores this process may use."""
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def computes(dtype: str, places: Iterable[str]) -> bool:
-    """Whether ``places`` (core:N, cpu, cuda:N) have instructions for ``dtype``: bfloat16 without
-    them is converted back and forth, and its times say nothing."""
-    on_cpu = any(not p.startswith("cuda") for p in places)
-    return dtype != "bfloat16" or not on_cpu or bool(BFLOAT16 & set(_instructions()))
+    """Whether ``places`` (core:N, cpu, cuda:N) have instructions for ``dtype``.
+
+    Without them, bfloat16 is converted back and forth, and its times say nothing.
+    """
+    if dtype != "bfloat16":
+        return True
+    if all(place.startswith("cuda") for place in places):
+        return True
+    return not BFLOAT16.isdisjoint(_instructions())
 
 
 def load() -> float:
-    """Runnable processes per usable core over the last minute; above 1, others compete."""
+    """Runnable processes per usable core in the last minute; above 1 others compete."""
     return os.getloadavg()[0] / cores()
 
 
@@ -92,23 +102,20 @@ def _processor() -> str:
 
 
 def _instructions() -> list[str]:
-    return (_cpuinfo("flags") or _cpuinfo("Features")).split()  # x86, ARM
+    flags = _cpuinfo("flags") or _cpuinfo("Features")  # x86, ARM
+    return flags.split()
 
 
 def _cpuinfo(name: str) -> str:
-    """The first core's entry of that name; empty where the system keeps no such file."""
+    """The first core's entry of that name; empty where there is no such file."""
     try:
         with open("/proc/cpuinfo") as lines:
-            return next(
-                (
-                    line.split(":", 1)[1].strip()
-                    for line in lines
-                    if line.startswith(name)
-                ),
-                "",
-            )
+            for line in lines:
+                if line.startswith(name):
+                    return line.split(":", 1)[1].strip()
     except OSError:
-        return ""
+        pass
+    return ""
 
 
 def _gpus() -> str:
@@ -125,7 +132,9 @@ def _gpus() -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return ";".join(done.stdout.split("\n")).strip("; ") if done.returncode == 0 else ""
+    if done.returncode != 0:
+        return ""
+    return ";".join(done.stdout.split("\n")).strip("; ")
 
 
 def _version(package: str) -> str:

@@ -1,6 +1,7 @@
 """A function over many items on every core: processes that end with us, and are missed when killed.
 
-Knows nothing of what it computes, and keeps nothing: what must survive is for the function to save.
+Knows nothing of what it computes, and keeps nothing: what must survive is for the
+function to save.
 """
 
 from __future__ import annotations

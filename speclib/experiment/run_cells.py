@@ -1,4 +1,4 @@
-"""Runs what the cache lacks."""
+"""Fills cells: takes from the cache what it has, and runs the rest."""
 
 from __future__ import annotations
 
@@ -13,45 +13,55 @@ from .spec import CellResult, Spec
 
 
 class CellsFailed(SpeclibError):
-    """Some cells failed; ``results`` holds all the others, ``errors`` why by spec."""
+    """Some cells failed.
+
+    ``results`` holds all the others; ``errors`` says why, by spec.
+    """
 
     def __init__(self, results: dict[Spec, CellResult], errors: dict[Spec, Exception]):
-        self.results, self.errors = results, errors
-        lines = "\n".join(f"  {spec.name}: {error}" for spec, error in errors.items())
+        self.results = results
+        self.errors = errors
+        reasons = "\n".join(f"  {spec.name}: {error}" for spec, error in errors.items())
         super().__init__(
-            f"{len(errors)} of {len(results) + len(errors)} cells failed; the others are "
-            f"kept. Run again to retry:\n{lines}"
+            f"{len(errors)} of {len(results) + len(errors)} cells failed; the others "
+            f"are kept. Run again to retry:\n{reasons}"
         )
 
 
 def run_all(
     specs: Iterable[Spec], progress: Progress | None = None
 ) -> dict[Spec, CellResult]:
-    """Runs what the cache lacks; every spec -> its CellResult. Raises CellsFailed at the end, if any."""
-    from .engines import emulated as emulating
-    from .engines import measured as measuring
-    from .engines import virtual as simulating
+    """Run what the cache lacks, and return every spec's result.
 
-    engines = {"virtual": simulating, "emulated": emulating, "measured": measuring}
-    wanted, runs, errors = list(dict.fromkeys(specs)), {}, {}
+    A finished cell is on disk at once, so a run that was interrupted goes on where it
+    stopped. A cell that fails leaves the others standing; CellsFailed is raised at the
+    end, when all others are done.
+    """
+    from .engines import emulated, measured, virtual
+
+    engines = {"virtual": virtual, "emulated": emulated, "measured": measured}
+    wanted = list(dict.fromkeys(specs))
+    results: dict[Spec, CellResult] = {}
+    errors: dict[Spec, Exception] = {}
     with progress or Progress("cells") as bar:
-        for kind, engine in engines.items():  # one after the other: they are timed
-            with closing(
-                engine.results([s for s in wanted if s.kind == kind], bar)
-            ) as outcomes:
+        # One kind after the other: all but the virtual ones are timed.
+        for kind, engine in engines.items():
+            of_this_kind = [spec for spec in wanted if spec.kind == kind]
+            with closing(engine.results(of_this_kind, bar)) as outcomes:
                 for spec, outcome in outcomes:
-                    (runs if isinstance(outcome, CellResult) else errors)[spec] = (
-                        outcome
-                    )
+                    if isinstance(outcome, CellResult):
+                        results[spec] = outcome
+                    else:
+                        errors[spec] = outcome
     if errors:
-        raise CellsFailed(runs, errors)
-    return {spec: runs[spec] for spec in wanted}
+        raise CellsFailed(results, errors)
+    return {spec: results[spec] for spec in wanted}
 
 
-def example_trace(run: CellResult, tokens: int = 64) -> Trace:
-    """One request of a run as a trace, for figures: the one kept, or a virtual one done again."""
-    if run.trace is not None:
-        return Trace.from_json(run.trace)
-    from .engines import virtual as simulating
+def example_trace(result: CellResult, tokens: int = 64) -> Trace:
+    """One request of a cell, for figures: the one kept, or a virtual one run anew."""
+    if result.trace is not None:
+        return Trace.from_json(result.trace)
+    from .engines import virtual
 
-    return simulating.example_trace(run.spec, tokens)
+    return virtual.example_trace(result.spec, tokens)

@@ -1,16 +1,19 @@
-"""From what to run to what came out: frozen specs, runs cached by hash of spec, code and data.
+"""What an experiment should run, and what came of it: ``Spec`` and ``CellResult``.
 
-    runs = run_all([Spec(kind="virtual", method="pearl", gamma="best", latency=..., alpha=0.96)])
+A cell is one method on one latency file or pair, over several requests. ``run_cells``
+fills cells, from the cache or by running them:
 
-A finished cell is on disk at once, so an interrupted run resumes; a cell that fails leaves the
-others standing and is reported at the end. Knows methods, worlds and prompts; no paper.
+    spec = Spec(kind="virtual", method="pearl", gamma="best", latency=..., alpha=0.96)
+    result = run_all([spec])[spec]
+
+Knows methods and statistics; no paper.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -25,9 +28,14 @@ Value = bool | str | int | float
 
 @dataclass(frozen=True)
 class Profile:
-    """How much to run. ``virtual_tokens`` per cell in all; ``prompts`` x ``tokens`` per measured
-    cell; ``sweep_prompts`` per window of a measured search; ``emulated_requests`` x
-    ``emulated_tokens`` per emulated cell."""
+    """How much to run.
+
+    virtual_tokens     per virtual cell, all its requests together
+    prompts, tokens    prompts per measured cell, and tokens per prompt
+    sweep_prompts      prompts per window that a measured search tries
+    emulated_requests, emulated_tokens
+                       requests per emulated cell, and tokens per request
+    """
 
     name: str
     virtual_tokens: int
@@ -38,19 +46,70 @@ class Profile:
     emulated_tokens: int
 
 
-FULL = Profile("full", 20_480, 8, 64, 2, 8, 64)
-QUICK = Profile("quick", 4_096, 2, 32, 1, 1, 32)
+FULL = Profile(
+    "full",
+    virtual_tokens=20_480,
+    prompts=8,
+    tokens=64,
+    sweep_prompts=2,
+    emulated_requests=8,
+    emulated_tokens=64,
+)
+QUICK = Profile(
+    "quick",
+    virtual_tokens=4_096,
+    prompts=2,
+    tokens=32,
+    sweep_prompts=1,
+    emulated_requests=1,
+    emulated_tokens=32,
+)
+
+
+class WorkerPool(NamedTuple):
+    """The workers that a measured cell needs; cells that need the same share them.
+
+    ``cancel``: what a worker does with a cancelled operation.
+    """
+
+    pair: str
+    dtype: str
+    servers: int
+    cancel: str
 
 
 class Spec(BaseModel):
-    """One cell. Virtual, emulated: ``latency`` (a file under data/latency) and ``alpha``; measured:
-    ``pair`` and ``task`` (a prompt set). ``gamma``: a number, "auto" = round(c), "c-2" = two less,
-    "best" = searched, or None for a method without one. ``requests`` of ``tokens`` tokens each;
-    ``settings`` go to the method. A tuple in ``gamma`` or a setting is a choice: the fastest is
-    taken. ``over``: (method, gamma) of what a virtual or emulated run is compared with; None: plain
-    decoding. ``cancel``: the world's policy, None its default. ``per_token``: by which share of a
-    virtual or emulated pass each token fed beyond the first lengthens it. ``doubt``: a virtual
-    draft's (see ``Toy``). Measured, ``ignore_eos`` and prompts joined and cut to ``length`` tokens.
+    """One cell that should be run.
+
+    Every kind:
+
+    method       name of the method
+    gamma        its window: a number; "auto", which is round(c); "c-2", which is two
+                 less; "best", which is searched; None for a method without a window
+    settings     of the method, as (name, value) pairs
+    requests     how many, of ``tokens`` tokens each
+    sweep        requests per window that a measured search tries
+    cancel       the world's policy for cancelled operations; None: its default
+    temperature, seed
+                 of the sampling
+
+    A tuple as ``gamma`` or as a setting's value is a choice: the fastest is taken.
+
+    Virtual and emulated cells, which run toys:
+
+    latency      a file under data/latency
+    alpha        probability that draft and target agree
+    over         (method, gamma) of what the cell is compared with; None: plain decoding
+    per_token    by which share of a pass each token fed beyond the first lengthens it
+    doubt        how much a virtual draft knows of where it is wrong (see ``Toy``)
+
+    Measured cells, which run real models:
+
+    pair         a file under data/pairs
+    task         a set of prompts
+    dtype        of the models
+    ignore_eos   whether decoding goes on after the end token
+    length       prompts are joined and cut to so many tokens; None: taken as they are
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,115 +135,185 @@ class Spec(BaseModel):
     seed: int = 0
 
     @model_validator(mode="after")
-    def _whole(self):
-        needs = ("pair", "task") if self.kind == "measured" else ("latency", "alpha")
-        missing = [name for name in needs if getattr(self, name) is None]
+    def _says_where_it_runs(self) -> Spec:
+        needed = ("latency", "alpha")
+        if self.kind == "measured":
+            needed = ("pair", "task")
+        missing = [name for name in needed if getattr(self, name) is None]
         if missing:
             raise ValueError(f"a {self.kind} cell needs {' and '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _names_a_method_and_its_window(self) -> Spec:
         if self.method not in METHODS:
             raise ValueError(
                 f"unknown method {self.method!r}; known: {', '.join(METHODS)}"
             )
-        if (self.gamma is None) == takes_gamma(self.method):
+        has_gamma = self.gamma is not None
+        if has_gamma != takes_gamma(self.method):
             raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")
-        if self.kind == "measured" and (
-            self.over or self.per_token or self.choices != [self]
-        ):
+        return self
+
+    @model_validator(mode="after")
+    def _has_nothing_of_another_kind(self) -> Spec:
+        is_measured = self.kind == "measured"
+        if is_measured and (self.over or self.per_token or self.is_choice):
             raise ValueError(
                 "a measured cell has no over, per_token or choice of settings"
             )
-        if (
-            self.doubt
-            and self.kind != "virtual"
-            or self.kind != "measured"
-            and (self.ignore_eos or self.length)
-        ):
+        has_foreign_doubt = self.doubt and self.kind != "virtual"
+        has_foreign_prompts = not is_measured and (self.ignore_eos or self.length)
+        if has_foreign_doubt or has_foreign_prompts:
             raise ValueError(
                 "doubt is a virtual cell's, ignore_eos and length a measured one's"
             )
         return self
 
-    def but(self, **changes) -> Spec:
+    def but(self, **changes: object) -> Spec:
         """This cell with other values, checked."""
         return Spec(**(self.model_dump() | changes))
 
     @property
     def baseline(self) -> Spec:
-        """What it is compared with, on the same requests in the same place; else plain decoding."""
-        if self.over:
-            method, gamma = self.over
-            return self.but(
-                method=method, gamma=gamma, settings=(), over=None, cancel=None
-            )
-        alpha = (
-            {} if self.kind == "measured" else {"alpha": 1.0}
-        )  # it never asks the draft
-        return self.but(
-            method="autoregressive",
-            gamma=None,
-            settings=(),
-            sweep=2,
-            cancel=None,
-            doubt=0,
-            **alpha,
+        """What the cell is compared with: ``over``, or else plain decoding.
+
+        It runs the same requests in the same place.
+        """
+        if self.over is None:
+            return self.plain_decoding
+        method, gamma = self.over
+        return self.but(method=method, gamma=gamma, settings=(), over=None, cancel=None)
+
+    @property
+    def plain_decoding(self) -> Spec:
+        """Plain decoding of the same requests in the same place."""
+        changes: dict[str, object] = {
+            "method": "autoregressive",
+            "gamma": None,
+            "settings": (),
+            "over": None,
+            "sweep": 2,
+            "cancel": None,
+            "doubt": 0,
+        }
+        if self.kind != "measured":
+            # It never asks the draft, so cells of every alpha share one baseline.
+            changes["alpha"] = 1.0
+        return self.but(**changes)
+
+    @property
+    def worker_pool(self) -> WorkerPool:
+        """The workers that a measured cell needs."""
+        return WorkerPool(
+            self.pair, self.dtype, self.servers, self.cancel or "after-op"
         )
 
     @property
-    def workers(self) -> tuple[str | None, str, int, str]:
-        """What a measured cell runs on: pair, dtype, target servers, what a cancelled one does."""
-        return self.pair, self.dtype, self.servers, self.cancel or "after-op"
+    def servers(self) -> int:
+        """Number of target devices; of a choice, that of its first combination."""
+        settings = dict(self.choices[0].settings)
+        return settings.get("servers", 1)
 
     @property
-    def servers(self) -> int:
-        """Target devices; of a choice, of its first."""
-        return dict(self.choices[0].settings).get("servers", 1)
+    def is_choice(self) -> bool:
+        """Whether window or a setting is a tuple, of which the fastest is taken."""
+        if isinstance(self.gamma, tuple):
+            return True
+        return any(isinstance(value, tuple) for _, value in self.settings)
 
     @property
     def choices(self) -> list[Spec]:
-        """Every combination of one value per tuple; where there is no tuple, the cell alone."""
-
-        def each(value) -> tuple:
-            return value if isinstance(value, tuple) else (value,)
-
+        """Every combination of one value per tuple; without tuples, the cell alone."""
         names = [name for name, _ in self.settings]
-        every = product(each(self.gamma), *(each(value) for _, value in self.settings))
-        return [
-            self.model_copy(
-                update={
-                    "gamma": gamma,
-                    "settings": tuple(zip(names, values, strict=True)),
-                }
+        setting_options = [_options(value) for _, value in self.settings]
+
+        choices = []
+        for gamma, *values in product(_options(self.gamma), *setting_options):
+            settings = tuple(zip(names, values, strict=True))
+            choices.append(
+                self.model_copy(update={"gamma": gamma, "settings": settings})
             )
-            for gamma, *values in every
-        ]
+        return choices
 
     @property
     def name(self) -> str:
         """For people: what an error or a progress line calls the cell."""
-        extras = [f"{k}={v}" for k, v in self.settings]
-        gamma = [] if self.gamma is None else [f"gamma={self.gamma}"]
-        where = (
-            f"{self.pair}, {self.task}"
-            if self.kind == "measured"
-            else f"{self.latency}, alpha={self.alpha:g}"
-        )
-        more = ("cancel", "per_token", "doubt", "ignore_eos", "length")
-        extras += [
-            f"{name}={getattr(self, name)}" for name in more if getattr(self, name)
-        ]
+        arguments = []
+        if self.gamma is not None:
+            arguments.append(f"gamma={self.gamma}")
+        for setting, value in self.settings:
+            arguments.append(f"{setting}={value}")
+        for field_name in ("cancel", "per_token", "doubt", "ignore_eos", "length"):
+            value = getattr(self, field_name)
+            if value:
+                arguments.append(f"{field_name}={value}")
+
         over = f" over {self.over[0]}" if self.over else ""
-        return (
-            f"{self.kind} {self.method}({', '.join(gamma + extras)}){over} on {where}"
-        )
+        if self.kind == "measured":
+            place = f"{self.pair}, {self.task}"
+        else:
+            place = f"{self.latency}, alpha={self.alpha:g}"
+        return f"{self.kind} {self.method}({', '.join(arguments)}){over} on {place}"
+
+
+def _options(value: object) -> tuple:
+    """The values that a choice leaves open; of a single value, that one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+@dataclass(frozen=True)
+class ResolvedSpec:
+    """A virtual or emulated spec whose windows and settings are settled.
+
+    asked     the spec as it was asked for
+    cell      the same with a number as its window and one value per setting
+    baseline  what it is compared with, its window settled as well
+    c         seconds of a target pass over those of a draft pass
+    facts     how they were settled: see ``CellResult``
+    """
+
+    asked: Spec
+    cell: Spec
+    baseline: Spec
+    c: float
+    facts: dict
 
 
 @dataclass
 class CellResult:
-    """What came of a spec. ``stats[i]``, ``baseline[i]`` (plain decoding of the same run) and
-    ``sequence_choices[i]`` (see rounds) are of request i. ``gamma``: the window used; ``c``: target over
-    draft time, as this world has it. ``facts``: more to know of it (windows searched, settings
-    chosen, contention, load, overruns). ``trace``: the first request's, as JSON, but of virtual
-    runs; measured, with the ``pieces`` of text its tokens stand for."""
+    """What came of a spec.
+
+    spec       as it was asked for
+    stats      of each request
+    baseline   of each request, by what the cell is compared with
+    gamma      the window used
+    c          seconds of a target pass over those of a draft pass, as this world has it
+    machine    where it was measured or emulated
+    seconds    how long it took
+    created    when it was run
+    facts      more to know of it, see below
+    trace      the first request's, as JSON; None for virtual runs, which can be redone
+    pieces     the text of each token id; measured runs only
+    sequence_choices
+               of each request: for every drafting of several sequences how many there
+               were, and which of them the target chose (see ``trace.rounds``)
+    cached     whether the cache had it
+
+    Facts are, where they apply:
+
+    searched        window -> tokens per second, of a search
+    chosen, of      the settings taken, and of how many choices
+    over            (method, gamma) of the baseline, if it is not plain decoding
+    over_virtual    emulated seconds over those of the virtual clock
+    overruns        share of the emulated operations that outlasted their latency
+    contention      device -> how much slower a pass is while the other one is busy
+    load            of the machine when the workers had started
+    draft           what computes the draft
+    differs, gap    of each prompt: where the output leaves plain decoding's, and the
+                    gap between the target's two best logits there
+    agree           at each position of the first output, whether draft and target agree
+    """
 
     spec: Spec
     stats: list[Stats]

@@ -1,7 +1,19 @@
-"""Models behind one interface; torch is imported only inside this package.
+"""Models: whatever can say which token follows a text.
 
-A model has ``vocab`` (rows), ``context`` (longest text), ``prefix`` (the tokens its KV cache
-holds), ``rows(text, last, sampler) -> [last + 1, V]``, ``chances() -> [V]`` (what follows the last
-of these rows' texts, at temperature 1), ``cut(length)``, ``reset()``, and may have a ``continued``
-of its own (see operations).
+All of them answer the same questions, those of the Protocol ``Model`` in
+``speclib.operations.operation``:
+
+- ``toy``, ``uncached``: models without weights, for exact acceptance rates;
+- ``hf``: checkpoints that transformers loads and torch computes;
+- ``parallel``: one such checkpoint computed by several processes, or several of its
+  layers at once;
+- ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
+
+The other modules help to build them: ``zoo`` finds and checks checkpoints, ``dilate``
+embeds a small one in a larger architecture, ``packed_linear`` speeds up small batches
+on CPUs, ``gpus`` counts GPUs. ``transformers_generate`` runs transformers' own decoding
+loop, for comparison.
+
+Importing this package, ``toy``, ``uncached``, ``zoo`` or ``gpus`` does not import
+torch; the other modules do.
 """

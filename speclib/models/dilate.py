@@ -1,45 +1,73 @@
-"""Dilation: embed a small trained model in a larger architecture, without changing its function.
+"""Dilation: embed a small trained model in a larger architecture; its function stays.
 
-The dilated model returns the small one's logits (up to rounding) at the cost of the large shape:
-every layer, head and channel is computed. So quality and speed are independent dials, and a model
-of Llama-2-7B's exact shape runs without its weights. Width d -> D, head dimension h -> H, layers
-n -> N. Doesn't know tokenizers, several devices, or how a sampler bans tokens.
-- Width. The residual stream carries the small one in its first d channels, exact zeros behind. Its
-  mean square is d/D of the small one's: RMSNorm with eps * d/D gives sqrt(D/d) times too much,
-  which the norm's weight * sqrt(d/D) undoes.
-- Heads. g small queries share a key, G large ones do: query i of key k goes to k*G + i. If g > G,
-  each key is copied ceil(g/G) times: grouped queries fit where each has its own key (Llama-2-7B).
-- Head dimension H = r*h. Channel t goes to r*t: rotary pair (j, j + h/2) becomes (r*j, r*j + H/2),
-  which turns at the same rate, theta^(-2rj/rh). Attention divides by sqrt(H) instead of sqrt(h),
-  so q, bias included, is scaled by sqrt(r).
-- Qwen3 normalises q and k over H with the *layers'* eps. The mean square falls by r, eps by D/d:
-  q_proj and k_proj times sqrt(r * d/D) restore their ratio, so q and k come out sqrt(r) too
-  large. That is q's wanted factor; k_norm's weight takes k's away.
-- Depth. Layer i becomes (i+1)*N//n - 1: evenly spread, so half the depth holds half the function,
-  and the last stays last: no early exit sees the final logits. Added layers compute, then write 0.
-- Noise. What reads the stream (q, k, v, gate, up, lm_head) is seeded noise where an exact zero
-  before it (an empty channel) or behind it (o_proj, down_proj) hides it. Only what writes the
-  stream is zero, stored densely: no sparsity or denormals make it cheaper.
+The dilated model returns the small one's logits (up to rounding) at the cost of the
+large shape: every layer, head and channel is computed. So quality and speed can be
+chosen independently, and a model of Llama-2-7B's exact shape runs without its weights.
+This module does not know tokenizers, several devices, or how a sampler bans tokens.
+
+In the notes below width d becomes D, head dimension h becomes H, and n layers become N.
+
+- Width. The residual stream carries the small one in its first d channels, and exact
+  zeros behind them. Its mean square is d/D of the small one's. RMSNorm with eps * d/D
+  therefore gives sqrt(D/d) times too much, which the norm's weight * sqrt(d/D) undoes.
+- Heads. In the small model g queries share a key, in the large one G do. Query i of key
+  k goes to k*G + i. If g > G, each key is copied ceil(g/G) times, so that grouped
+  queries also fit where each query has a key of its own (Llama-2-7B).
+- Head dimension H = r*h. Channel t goes to r*t: the rotary pair (j, j + h/2) becomes
+  (r*j, r*j + H/2), which turns at the same rate, theta^(-2rj/rh). Attention divides by
+  sqrt(H) instead of sqrt(h), so q, bias included, is scaled by sqrt(r).
+- Qwen3 normalises q and k over H with the *layers'* eps. Their mean square falls by r,
+  and eps by D/d. The weights of q_proj and k_proj times sqrt(r * d/D) restore the ratio
+  of the two, so that q and k come out sqrt(r) too large. That is the factor which q
+  needs; the weight of k_norm takes k's away.
+- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spread, so half the
+  depth holds half the function, and the last one stays last, so no early exit sees the
+  final logits. Added layers compute, then write 0.
+- Noise. What reads the stream (q, k, v, gate, up, lm_head) is filled with seeded noise
+  wherever an exact zero hides it: before it (an empty channel) or behind it (o_proj,
+  down_proj). Only what writes the stream is zero, and those zeros are stored densely,
+  so that neither sparsity nor denormals make the large model cheaper.
+
+The residual stream and a layer's matrices; ``x`` are the small model's own values,
+``~`` is noise, and an added channel is one of an added head or of the added ffn
+channels::
+
+                            D channels
+                      |---- d ----|-- D - d --|
+    stream            | x x x x x | 0 0 0 0 0 |
+
+    reads the stream  | x x x x x | ~ ~ ~ ~ ~ |   the noise meets the stream's zeros
+    (q, k, v,         | x x x x x | ~ ~ ~ ~ ~ |
+    gate, up)         | ~ ~ ~ ~ ~ | ~ ~ ~ ~ ~ |   <- an added channel
+
+    writes the stream | x x 0 |                   <- to the first d channels
+    (o, down)         | x x 0 |
+                      | 0 0 0 |                   <- to the D - d empty channels
+                            ^
+                            of an added channel
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from copy import deepcopy
 from math import ceil, sqrt
 from typing import NamedTuple
 
 import torch
+from transformers import PretrainedConfig, PreTrainedModel
 
 from speclib.errors import SpeclibError
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
-ROTARY = ("default", "linear", "llama3")  # rates that depend on j/h only
-READS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head")
+ROTARY = ("default", "linear", "llama3")  # their rates depend on j/h only
+READERS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head")
+FRESH_DEVIATION = 0.02  # of the weights of a freshly made model
 
 
-class Shape(NamedTuple):
-    """What dilation enlarges; the first four are the `shape` of a pair file."""
+class Architecture(NamedTuple):
+    """The sizes that dilation enlarges; the first four are a pair file's `shape`."""
 
     layers: int
     width: int
@@ -50,47 +78,66 @@ class Shape(NamedTuple):
     vocab: int
 
     @classmethod
-    def of(cls, config) -> Shape:
-        """The shape that a Llama, Qwen2 or Qwen3 config describes."""
-        c, head_dim = config, config.hidden_size // config.num_attention_heads
+    def of(cls, config: PretrainedConfig) -> Architecture:
+        """The sizes that a Llama, Qwen2 or Qwen3 config describes."""
+        head_dim = getattr(config, "head_dim", None)
+        if not head_dim:
+            head_dim = config.hidden_size // config.num_attention_heads
         return cls(
-            c.num_hidden_layers,
-            c.hidden_size,
-            c.num_attention_heads,
-            c.intermediate_size,
-            c.num_key_value_heads,
-            getattr(c, "head_dim", None) or head_dim,
-            c.vocab_size,
+            layers=config.num_hidden_layers,
+            width=config.hidden_size,
+            heads=config.num_attention_heads,
+            ffn=config.intermediate_size,
+            kv_heads=config.num_key_value_heads,
+            head_dim=head_dim,
+            vocab=config.vocab_size,
         )
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, width, heads and ffn, as a pair file states them."""
+        return (self.layers, self.width, self.heads, self.ffn)
+
+    @property
+    def queries_per_key(self) -> int:
+        """How many attention heads share one key and value."""
+        return self.heads // self.kv_heads
 
 
 def dilate(
-    model,
-    shape,
+    model: PreTrainedModel,
+    shape: Sequence[int],
     *,
-    kv_heads=None,
-    head_dim=None,
-    vocab=None,
-    dtype=None,
-    device=None,
-    seed=0,
-):
-    """A model of `shape` with the logits of `model` (not changed), in eval mode, untied.
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    vocab: int | None = None,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+    seed: int = 0,
+) -> PreTrainedModel:
+    """Makes a model of `shape` with the logits of `model`, in eval mode and untied.
 
-    model: a transformers LlamaForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM, not quantised.
+    model: a transformers LlamaForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM, not
+        quantised. It is not changed.
     shape: (layers, width, heads, ffn), none smaller than the model's own.
-    kv_heads: default: as many queries per key as the model. head_dim: default width / heads.
-    vocab: rows added are zero, so their logits are 0, which can be the largest: **a sampler must
-        ban the ids from config.real_vocab on**. transformers' generate does, by suppress_tokens.
-    dtype, device: default: the model's; allocated there directly, on "meta" not at all.
-    The result is a plain transformers model, also after save and load; its config also has
-    `real_vocab` and `dilated_from`, the small model's (layers, width, heads, ffn).
+    kv_heads: default: as many queries per key as the model.
+    head_dim: default: width / heads.
+    vocab: rows added are zero, so their logits are 0, which can be the largest: **a
+        sampler must ban the ids from config.real_vocab on**. transformers' generate
+        does so, by suppress_tokens.
+    dtype, device: default: the model's. The weights are allocated there directly; on
+        "meta" not at all.
+    seed: of the noise in weights that no output depends on.
+
+    The result is a plain transformers model, also after save and load. Its config also
+    has `real_vocab` and `dilated_from`, the small model's (layers, width, heads, ffn).
+
     Raises SpeclibError if the model is of another family or doesn't fit into the shape.
     """
-    if type(model).__name__ not in FAMILIES:
-        raise SpeclibError(
-            f"model is a {type(model).__name__}; dilate one of {FAMILIES}"
-        )
+    family = type(model).__name__
+    if family not in FAMILIES:
+        raise SpeclibError(f"model is a {family}; dilate one of {FAMILIES}")
+
     config = dilated_config(
         model.config, shape, kv_heads=kv_heads, head_dim=head_dim, vocab=vocab
     )
@@ -98,191 +145,320 @@ def dilate(
         model, config, dtype or model.dtype, torch.device(device or model.device)
     )
     with torch.no_grad():
-        _fill(large, Shape.of(config).head_dim // Shape.of(model.config).head_dim, seed)
+        _fill(large, _head_ratio(model.config, config), seed)
         _embed(large, model)
-    large.generation_config = generation = deepcopy(model.generation_config)
-    if unreal := range(config.real_vocab, config.vocab_size):
-        generation.suppress_tokens = sorted(
-            {*(generation.suppress_tokens or ()), *unreal}
-        )
+
+    large.generation_config = deepcopy(model.generation_config)
+    _ban_added_words(large)
     return large.requires_grad_(False).eval()
 
 
-def dilated_config(config, shape, *, kv_heads=None, head_dim=None, vocab=None):
+def dilated_config(
+    config: PretrainedConfig,
+    shape: Sequence[int],
+    *,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    vocab: int | None = None,
+) -> PretrainedConfig:
     """The large model's transformers config; arguments and errors as in `dilate`."""
-    small, large = Shape.of(config), _complete(config, shape, kv_heads, head_dim, vocab)
-    sizes = dict(
-        num_hidden_layers=large.layers,
-        hidden_size=large.width,
-        intermediate_size=large.ffn,
-        num_attention_heads=large.heads,
-        num_key_value_heads=large.kv_heads,
-        head_dim=large.head_dim,
-        vocab_size=large.vocab,
-        tie_word_embeddings=False,
-        rms_norm_eps=config.rms_norm_eps * small.width / large.width,
-        real_vocab=getattr(config, "real_vocab", small.vocab),
-        dilated_from=getattr(config, "dilated_from", list(small[:4])),
-    )
-    if kinds := getattr(
-        config, "layer_types", None
-    ):  # an added layer attends as the next real one
-        sizes["layer_types"] = [
-            kinds[bisect_left(_depths(small, large), layer)]
-            for layer in range(large.layers)
-        ]
-    return type(config).from_dict(config.to_dict() | sizes)
+    small = Architecture.of(config)
+    large = _complete(config, shape, kv_heads, head_dim, vocab)
+    changes = {
+        "num_hidden_layers": large.layers,
+        "hidden_size": large.width,
+        "intermediate_size": large.ffn,
+        "num_attention_heads": large.heads,
+        "num_key_value_heads": large.kv_heads,
+        "head_dim": large.head_dim,
+        "vocab_size": large.vocab,
+        "tie_word_embeddings": False,
+        "rms_norm_eps": config.rms_norm_eps * small.width / large.width,
+        "real_vocab": getattr(config, "real_vocab", small.vocab),
+        "dilated_from": getattr(config, "dilated_from", list(small.shape)),
+    }
+
+    small_kinds = getattr(config, "layer_types", None)
+    if small_kinds:
+        changes["layer_types"] = _layer_kinds(small_kinds, small, large)
+    return type(config).from_dict(config.to_dict() | changes)
 
 
-def _complete(config, shape, kv_heads, head_dim, vocab) -> Shape:
-    """`shape` with its defaults filled in, if the model fits."""
+def _layer_kinds(
+    small_kinds: Sequence[str], small: Architecture, large: Architecture
+) -> list[str]:
+    """The kind of attention of each large layer: that of the next real layer."""
+    depths = _depths(small, large)
+    kinds = []
+    for layer in range(large.layers):
+        next_real_layer = bisect_left(depths, layer)
+        kinds.append(small_kinds[next_real_layer])
+    return kinds
 
-    def demand(holds, message):
-        if not holds:
-            raise SpeclibError(message)
 
-    small, rotary = Shape.of(config), config.rope_parameters["rope_type"]
-    demand(
-        len(shape) == 4 and all(isinstance(size, int) and size > 0 for size in shape),
+def _complete(
+    config: PretrainedConfig,
+    shape: Sequence[int],
+    kv_heads: int | None,
+    head_dim: int | None,
+    vocab: int | None,
+) -> Architecture:
+    """`shape` with its defaults; raises SpeclibError if the model doesn't fit."""
+    are_sizes = all(isinstance(size, int) and size > 0 for size in shape)
+    _demand(
+        len(shape) == 4 and are_sizes,
         f"shape is {shape}; give four positive integers: layers, width, heads, ffn",
     )
-    (layers, width, heads, ffn), group = shape, small.heads // small.kv_heads
-    demand(
-        not heads % (kv_heads or group),
-        f"{heads} heads don't divide into kv_heads {kv_heads} "
-        f"(the model has {group} heads to a key); pass a divisor of {heads} as kv_heads",
+    layers, width, heads, ffn = shape
+    small = Architecture.of(config)
+    group = small.queries_per_key
+    _demand(
+        heads % (kv_heads or group) == 0,
+        f"{heads} heads don't divide into kv_heads {kv_heads} (the model has {group} "
+        f"heads to a key); pass a divisor of {heads} as kv_heads",
     )
-    demand(
-        head_dim or not width % heads,
-        f"width {width} is no multiple of {heads} heads; change one of them or pass head_dim",
+    _demand(
+        head_dim or width % heads == 0,
+        f"width {width} is no multiple of {heads} heads; "
+        "change one of them or pass head_dim",
     )
-    large = Shape(
-        layers,
-        width,
-        heads,
-        ffn,
-        kv_heads or heads // group,
-        head_dim or width // heads,
-        vocab or small.vocab,
+
+    large = Architecture(
+        layers=layers,
+        width=width,
+        heads=heads,
+        ffn=ffn,
+        kv_heads=kv_heads or heads // group,
+        head_dim=head_dim or width // heads,
+        vocab=vocab or small.vocab,
     )
-    for name in ("layers", "width", "heads", "ffn", "vocab"):
-        wanted, least = getattr(large, name), getattr(small, name)
-        demand(wanted >= least, f"{name} is {wanted}; the model needs at least {least}")
-    demand(
-        not large.head_dim % small.head_dim,
-        f"head_dim is {large.head_dim}, no multiple of the "
-        f"model's {small.head_dim}; change width or heads, or pass head_dim",
-    )
-    least = small.kv_heads * _copies(small, large)
-    demand(
-        large.kv_heads >= least,
-        f"kv_heads is {large.kv_heads}; with {heads} heads the model needs at least {least}",
-    )
-    demand(
-        rotary in ROTARY or large.head_dim == small.head_dim,
-        f"rope_type {rotary!r} turns "
-        f"with head_dim; keep head_dim at {small.head_dim} (it would be {large.head_dim})",
-    )
+    _check_room(small, large, config.rope_parameters["rope_type"])
     return large
 
 
-def _depths(small: Shape, large: Shape) -> list[int]:
-    """The place of each of the small model's layers."""
-    return [(i + 1) * large.layers // small.layers - 1 for i in range(small.layers)]
+def _check_room(small: Architecture, large: Architecture, rope_type: str) -> None:
+    """Raises SpeclibError if `small` doesn't fit into `large`."""
+    for name in ("layers", "width", "heads", "ffn", "vocab"):
+        size, least = getattr(large, name), getattr(small, name)
+        _demand(size >= least, f"{name} is {size}; the model needs at least {least}")
+
+    _demand(
+        large.head_dim % small.head_dim == 0,
+        f"head_dim is {large.head_dim}, no multiple of the model's {small.head_dim}; "
+        "change width or heads, or pass head_dim",
+    )
+    least_keys = small.kv_heads * _copies(small, large)
+    _demand(
+        large.kv_heads >= least_keys,
+        f"kv_heads is {large.kv_heads}; with {large.heads} heads the model needs "
+        f"at least {least_keys}",
+    )
+    _demand(
+        rope_type in ROTARY or large.head_dim == small.head_dim,
+        f"rope_type {rope_type!r} turns with head_dim; keep head_dim at "
+        f"{small.head_dim} (it would be {large.head_dim})",
+    )
 
 
-def _copies(small: Shape, large: Shape) -> int:
-    """How often each key is needed so that its queries find room."""
-    return ceil(small.heads // small.kv_heads / (large.heads // large.kv_heads))
+def _demand(holds: object, message: str) -> None:
+    if not holds:
+        raise SpeclibError(message)
 
 
-def _allocate(model, config, dtype, device):
-    """The large model, uninitialised: born on meta, since transformers' initialising is slow."""
+def _depths(small: Architecture, large: Architecture) -> list[int]:
+    """Where each of the small model's layers goes; 3 layers in 7: 1, 3, 6."""
+    depths = []
+    for layer in range(small.layers):
+        depths.append((layer + 1) * large.layers // small.layers - 1)
+    return depths
+
+
+def _copies(small: Architecture, large: Architecture) -> int:
+    """How often each key is needed so that all its queries find room."""
+    return ceil(small.queries_per_key / large.queries_per_key)
+
+
+def _head_ratio(small: PretrainedConfig, large: PretrainedConfig) -> int:
+    """r: how many channels of a large head there are to one of a small head."""
+    return Architecture.of(large).head_dim // Architecture.of(small).head_dim
+
+
+def _allocate(
+    model: PreTrainedModel,
+    config: PretrainedConfig,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> PreTrainedModel:
+    """The large model, its weights not yet set.
+
+    It is made on "meta" first, since transformers' way to initialise weights is slow.
+    """
+    attention = model.config._attn_implementation
     with torch.device("meta"):
         large = type(model)._from_config(
-            config, dtype=dtype, attn_implementation=model.config._attn_implementation
+            config, dtype=dtype, attn_implementation=attention
         )
     large.to_empty(device=device)
-    # rotary rates are computed, not stored, so to_empty lost them; they stay float32
+
+    # Rotary rates are computed, not stored: to_empty lost them. They stay in float32.
     large.model.rotary_emb = type(large.model.rotary_emb)(config).to(device)
     return large
 
 
-def _fill(large, ratio, seed):
-    """Noise in what reads the residual stream, zeros in what writes it, ones in the norms."""
-    spread = 0.02 * sqrt(3)  # uniform, with the standard deviation of a fresh model
-    coins = (
-        None
-        if large.device.type == "meta"
-        else torch.Generator(large.device).manual_seed(seed)
-    )
+def _fill(large: PreTrainedModel, ratio: int, seed: int) -> None:
+    """Fills what reads the stream with noise, what writes it with 0, norms with 1."""
+    bound = FRESH_DEVIATION * sqrt(3)  # uniform noise with this bound deviates as much
+    generator = None
+    if large.device.type != "meta":
+        generator = torch.Generator(large.device).manual_seed(seed)
+
     for name, weight in large.named_parameters():
         module = name.split(".")[-2]
-        if module in READS:
-            weight.uniform_(-spread, spread, generator=coins)
+        if module in READERS:
+            weight.uniform_(-bound, bound, generator=generator)
+        elif "norm" in module:
+            weight.fill_(1.0)
         else:
-            weight.fill_(1.0 if "norm" in module else 0.0)
+            weight.fill_(0.0)
+
+        # A query times a key must not see the channels between r*t and r*(t+1).
         if module in ("q_proj", "k_proj"):
-            weight.unflatten(0, (-1, ratio))[:, 1:] = (
-                0.0  # the channels between r*t and r*(t+1)
-            )
+            weight.unflatten(0, (-1, ratio))[:, 1:] = 0.0
     large.lm_head.weight[large.config.real_vocab :] = 0.0
 
 
-def _embed(large, model):
-    """Write every weight of the small model to its place, rounded once."""
-    shapes = Shape.of(model.config), Shape.of(large.config)
-    places, depths = (
-        _places(*shapes, model.config.model_type == "qwen3"),
-        _depths(*shapes),
-    )
-    for name, theirs in model.named_parameters(
-        remove_duplicate=False
-    ):  # lm_head, even if tied
-        path = name.split(".")
+def _embed(large: PreTrainedModel, model: PreTrainedModel) -> None:
+    """Writes every weight of the small model to its place, rounded once."""
+    small_sizes = Architecture.of(model.config)
+    large_sizes = Architecture.of(large.config)
+    depths = _depths(small_sizes, large_sizes)
+    normalises_queries = model.config.model_type == "qwen3"
+    places = _places(small_sizes, large_sizes, normalises_queries)
+
+    # With remove_duplicate=False lm_head is among them even if it is tied.
+    for name, source in model.named_parameters(remove_duplicate=False):
+        path = name.split(".")  # model.layers.<number>.self_attn.q_proj.weight
         if "layers" in path:
             path[2] = str(depths[int(path[2])])
-        mine, (rows, columns, scale) = (
-            large.get_parameter(".".join(path)),
-            places[path[-2]],
-        )
-        wide = torch.promote_types(theirs.dtype, mine.dtype)
-        mine[(rows, columns)[: mine.dim()]] = (
-            theirs.to(mine.device, wide).mul(scale).to(mine.dtype)
-        )
+        target = large.get_parameter(".".join(path))
+        place = places[path[-2]]
+
+        exact_dtype = torch.promote_types(source.dtype, target.dtype)
+        scaled = source.to(target.device, exact_dtype).mul(place.scale)
+        region = (place.rows, place.columns)[: target.dim()]  # a vector has rows only
+        target[region] = scaled.to(target.dtype)
 
 
-def _places(small: Shape, large: Shape, normed: bool) -> dict:
-    """module -> (rows, columns, scale) in the large model; a bias or norm has rows only."""
-    ratio, shrink = large.head_dim // small.head_dim, sqrt(small.width / large.width)
-    group, room = small.heads // small.kv_heads, large.heads // large.kv_heads
-    query, copies = torch.arange(small.heads), _copies(small, large)
-    query = (
-        query // group * copies + query % group // room
-    ) * room + query % group % room
-    key = (
-        torch.arange(small.kv_heads * copies).view(-1, copies).T
-    )  # one write fills all copies
+class Place(NamedTuple):
+    """Where a small weight is written in the large one, and what it is multiplied by.
+
+    rows, columns: the indices of the large weight that receive the small one's rows and
+        columns. A bias or a norm has rows only.
+    """
+
+    rows: torch.Tensor | slice
+    columns: torch.Tensor | slice | None
+    scale: float
+
+
+def _places(
+    small: Architecture, large: Architecture, normalises_queries: bool
+) -> dict[str, Place]:
+    """The place of each kind of weight, by the name of its module.
+
+    normalises_queries: the model has Qwen3's norms of q and k.
+    """
+    ratio = large.head_dim // small.head_dim
+    shrink = sqrt(small.width / large.width)  # undoes what RMSNorm gives too much
+    q_scale, k_scale = sqrt(ratio), 1.0
+    if normalises_queries:
+        q_scale = k_scale = sqrt(ratio) * shrink
+
+    # Attention heads, as rows of q, k and v and as columns of o.
+    query_heads = _query_heads(small, large)
+    key_heads = _key_heads(small, large)
     channels = torch.arange(small.head_dim) * ratio
-    queries, keys = (
-        (head[..., None] * large.head_dim + channels).flatten(-2)
-        for head in (query, key)
-    )
-    stream, words, ffn = slice(small.width), slice(small.vocab), slice(small.ffn)
-    norm, read, write = (stream, None, shrink), (ffn, stream, 1.0), (stream, ffn, 1.0)
+    queries = _rows_of_heads(query_heads, channels, large.head_dim)
+    keys = _rows_of_heads(key_heads, channels, large.head_dim)
+
+    # Everything else keeps its number.
+    stream = slice(small.width)
+    words = slice(small.vocab)
+    ffn = slice(small.ffn)
+    norm = Place(stream, None, shrink)
     return {
-        "embed_tokens": (words, stream, 1.0),
-        "lm_head": (words, stream, 1.0),
+        "embed_tokens": Place(words, stream, 1.0),
+        "lm_head": Place(words, stream, 1.0),
         "norm": norm,
         "input_layernorm": norm,
         "post_attention_layernorm": norm,
-        "q_proj": (queries, stream, sqrt(ratio) * (shrink if normed else 1.0)),
-        "k_proj": (keys, stream, sqrt(ratio) * shrink if normed else 1.0),
-        "v_proj": (keys, stream, 1.0),
-        "o_proj": (stream, queries, 1.0),
-        "q_norm": (channels, None, 1.0),
-        "k_norm": (channels, None, 1 / sqrt(ratio)),
-        "gate_proj": read,
-        "up_proj": read,
-        "down_proj": write,
+        "q_proj": Place(queries, stream, q_scale),
+        "k_proj": Place(keys, stream, k_scale),
+        "v_proj": Place(keys, stream, 1.0),
+        "o_proj": Place(stream, queries, 1.0),
+        "q_norm": Place(channels, None, 1.0),
+        "k_norm": Place(channels, None, 1 / sqrt(ratio)),
+        "gate_proj": Place(ffn, stream, 1.0),
+        "up_proj": Place(ffn, stream, 1.0),
+        "down_proj": Place(stream, ffn, 1.0),
     }
+
+
+def _query_heads(small: Architecture, large: Architecture) -> torch.Tensor:
+    """The large head that each small query becomes, [small.heads].
+
+    Two small keys with g = 2 queries each, in a large model with room for G = 4::
+
+        small query   0  1 | 2  3            small key   0 | 1
+        large query   0  1  .  . | 4  5  .  .      large key   0 | 1
+
+    The same four queries where a large key has room for one, G = 1: each key is
+    copied::
+
+        small query   0 | 1 | 2 | 3          small key   0 | 1
+        large query   0 | 1 | 2 | 3          large key   0 | 0 | 1 | 1
+    """
+    group, room = small.queries_per_key, large.queries_per_key
+    copies = _copies(small, large)
+
+    query = torch.arange(small.heads)
+    key = query // group
+    number_in_group = query % group
+    copy_of_key = number_in_group // room  # the first copies are filled first
+    slot = number_in_group % room
+    large_key = key * copies + copy_of_key
+    return large_key * room + slot
+
+
+def _key_heads(small: Architecture, large: Architecture) -> torch.Tensor:
+    """The large keys that are copies of each small key, [copies, small.kv_heads].
+
+    Row c holds the c-th copy of every key; one assignment writes all rows alike.
+    """
+    copies = _copies(small, large)
+    return torch.arange(small.kv_heads * copies).view(-1, copies).T
+
+
+def _rows_of_heads(
+    heads: torch.Tensor, channels: torch.Tensor, head_dim: int
+) -> torch.Tensor:
+    """The rows that the ``channels`` of ``heads`` take in a large projection.
+
+    heads: large heads, [..., n]; channels: places within a head, [h]; head_dim: H.
+    Returns [..., n * h]. Head 1 with H = 4 and channels 0, 2 takes rows 4 and 6::
+
+        row         0   1   2   3 | 4   5   6   7
+        head        0             | 1
+        channel     0   .   1   . | 0   .   1   .     r = 2, h = 2
+    """
+    return (heads[..., None] * head_dim + channels).flatten(-2)
+
+
+def _ban_added_words(large: PreTrainedModel) -> None:
+    """Has transformers' generate never sample a row that dilation has added."""
+    added = range(large.config.real_vocab, large.config.vocab_size)
+    if not added:
+        return
+    generation = large.generation_config
+    banned = set(generation.suppress_tokens or ())
+    generation.suppress_tokens = sorted(banned.union(added))

@@ -12,11 +12,9 @@ from functools import cache
 from speclib.data.pairs import ModelSpec, Pair, Role
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, training_text
-from speclib.errors import unknown_name
 
 from . import gpus
-
-DTYPES = ("auto", "float32", "float64", "bfloat16", "float16")
+from .dtypes import check_dtype
 
 
 def place(pair: Pair) -> Place:
@@ -42,9 +40,9 @@ def runtime(pair: Pair, role: Role) -> str:
         return "torch"
     if not spec.is_gguf:
         return f"llama.cpp {spec.quantization}"
-    from .llamacpp.gguf import described
+    from .llamacpp.gguf import describe
 
-    return f"llama.cpp {described(spec.model).quantization}"
+    return f"llama.cpp {describe(spec.model).quantization}"
 
 
 # -- models ----------------------------------------------------------------------------------
@@ -90,12 +88,6 @@ def build(
     from .parallel.tensor_parallel import load
 
     return load(spec, dtype, places, vocab(pair), packed, rank)
-
-
-def check_dtype(dtype: str) -> None:
-    """Raises SpeclibError for a ``dtype`` that no model is built in."""
-    if dtype not in DTYPES:
-        raise unknown_name(f"unknown dtype {dtype!r}", dtype, DTYPES)
 
 
 def _toy(spec: ModelSpec, role: Role):

@@ -5,7 +5,7 @@ from functools import cache
 
 @cache
 def count() -> int:
-    """0 where there is no torch, or one without CUDA."""
+    """Counts the GPUs: 0 where torch is not installed, or was built without CUDA."""
     try:
         import torch
     except ImportError:

@@ -1,14 +1,18 @@
-"""Transformers models with a prefix-matched KV cache.
+"""Transformers models whose KV cache keeps what two texts in a row have in common.
 
-``rows`` keeps the cached tokens a text shares with the last one, cuts the rest, and feeds only what
-is missing: after a rejection that is one or two tokens, and no method ever handles it.
+``rows`` keeps the cached tokens that a text begins with, cuts the others, and feeds
+only what is missing. After a rejection these are one or two tokens, and no method ever
+has to handle it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, DynamicCache
+from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
 from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, stem
@@ -17,104 +21,159 @@ from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
+from .dilate import dilate
+from .dtypes import TORCH_NAMES, check_dtype
 from .packed_linear import pack
 from .zoo import load_part
 
-DTYPES = {
-    "auto": torch.float32,
-    "float32": torch.float32,
-    "float64": torch.float64,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
+if TYPE_CHECKING:
+    from speclib.data.pairs import ModelSpec
+
+
+class TreeView(NamedTuple):
+    """What the tokens of a pass attend to, and where they stand, for transformers.
+
+    attention_mask: [1, 1, fed tokens, all tokens], 0 where the row's token sees the
+        column's, else the most negative number.
+    position_ids: [1, fed tokens], each token's place in its own path.
+    """
+
+    attention_mask: torch.Tensor
+    position_ids: torch.Tensor
 
 
 class HFModel:
-    """``network``: a causal language model of transformers; ``vocab``: rows that may be sampled.
+    """A causal language model of transformers, with its KV cache.
 
-    ``stopped()`` is asked before each of its layers; where it says yes, ``rows`` raises Stopped.
+    network: the model of transformers.
+    vocab: how many rows may be sampled; those of a wider head beyond them never are.
+
+    ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
     """
 
-    def __init__(self, network, vocab: int):
-        self.network, self.vocab = network.eval(), vocab
+    def __init__(self, network: PreTrainedModel, vocab: int):
+        self.network = network.eval()
+        self.vocab = vocab
         self.context = network.config.max_position_embeddings
-        self.stopped = bool  # False
-        for layer in _layers(network):
-            layer.register_forward_pre_hook(self._look_up)
+        self.stopped: Callable[[], bool] = bool  # bool() is False: never
+        for layer in decoder_layers(network):
+            layer.register_forward_pre_hook(self._stop_if_asked)
         self.reset()
 
-    def _look_up(self, *_) -> None:
+    def _stop_if_asked(self, *_) -> None:
         if self.stopped():
             raise Stopped
 
     def reset(self) -> None:
-        self.prefix, self.cache = Prefix(), DynamicCache(config=self.network.config)
+        """Empties the cache."""
+        self.prefix = Prefix()
+        self.cache = DynamicCache(config=self.network.config)
 
     def cut(self, length: int) -> None:
-        """Keeps the first ``length`` tokens of the cache, in every layer: a stopped pass leaves
-        layers of different length."""
+        """Keeps the first ``length`` tokens of the cache, in every layer.
+
+        A pass that was stopped leaves layers of different lengths.
+        """
         for layer in self.cache.layers:
-            more = layer.get_seq_length() - length
-            if more > 0:
-                layer.crop(-more)  # negative: so many tokens are removed
+            surplus = layer.get_seq_length() - length
+            if surplus > 0:
+                layer.crop(-surplus)  # negative: so many tokens are removed
         self.prefix.cut(length)
 
-    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
-        """Distributions [last + 1, V] (float32) after text[:-last] ... text."""
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         return self._pass(text, last, sampler)
 
-    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
-        """The rows [len(parents) + 1, V] of a Tree in one pass: a node attends to the text and to
-        the nodes on its path. Cached stay the text and the tree's stem."""
-        kept = self.prefix.keep(text, len(parents))
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> np.ndarray:
+        """Scores a tree in one pass: rows [len(parents) + 1, vocab].
+
+        text: the text, then the tokens of the tree's nodes.
+        parents: for each node the number of the node that it follows; -1: the text.
+
+        A node attends to the text and to the nodes on its path. Cached stay the text
+        and the tree's stem.
+        """
+        nodes = len(parents)
+        kept = self.prefix.keep(text, nodes)
         rows = self._pass(
-            text, len(parents), sampler, **self._sight(text, parents, kept)
+            text, nodes, sampler, kept, self._tree_view(text, parents, kept)
         )
-        self.cut(len(text) - len(parents) + stem(parents))
+        self.cut(len(text) - nodes + stem(parents))
         return rows
 
-    def level(self, text, parents, new: int, sampler: Sampler) -> np.ndarray:
-        """The rows [new, V] after the last ``new`` nodes of a tree in one pass that feeds those
-        alone: the text and the others were fed by the passes before. Greedy: at temperature 1.
-        Cached stay the text and the tree's stem; the next level finds the others behind them."""
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> np.ndarray:
+        """The rows [new, vocab] after the last ``new`` nodes of a tree that is drafted.
+
+        The pass feeds those nodes alone: the passes before it have fed the text and the
+        other nodes. With a greedy sampler the rows are those of temperature 1. Cached
+        stay the text and the tree's stem by name (``prefix``); the other nodes stay
+        behind them in the cache, where the next level finds them.
+        """
+        if sampler.greedy:
+            sampler = Sampler(1.0)
         kept = len(text) - new
         rows = self._pass(
-            text,
-            new - 1,
-            Sampler(1.0) if sampler.greedy else sampler,
-            kept=kept,
-            **self._sight(text, parents, kept),
+            text, new - 1, sampler, kept, self._tree_view(text, parents, kept)
         )
         self.prefix.fed[:] = text[: len(text) - len(parents) + stem(parents)]
         return rows
 
-    def _sight(self, text, parents, kept: int) -> dict:
-        """What the tokens after the first ``kept`` attend to, and where they stand."""
-        start, device = len(text) - len(parents), self.network.device
+    def _tree_view(
+        self, text: Sequence[int], parents: Sequence[int], kept: int
+    ) -> TreeView:
+        """What the tokens after the first ``kept`` attend to, and where they stand.
+
+        The text t0 t1 with nodes a b c of parents (-1, 0, -1), nothing kept::
+
+            t0 -- t1 -+- a -- b            t0 t1  a  b  c    position
+                      |               t0    x                   0
+                      +- c            t1    x  x                1
+                                      a     x  x  x             2
+                                      b     x  x  x  x          3
+                                      c     x  x        x       2
+
+        A token of the text sees what is before it, and itself. A node sees the whole
+        text and its own path, as if the rest of the tree were not there: c does not see
+        a and b, and stands where a stands. With ``kept`` = 3 the rows of t0, t1 and a
+        are left out.
+        """
+        start = len(text) - len(parents)  # of the nodes
+        device = self.network.device
+
+        # Everyone sees what is before it; then nodes see only their paths in the tree.
         sees = np.tri(len(text) - kept, len(text), kept, dtype=bool)
-        sees[max(0, start - kept) :, start:] = ancestry(parents)[max(0, kept - start) :]
+        first_node_row = max(0, start - kept)
+        first_node_fed = max(0, kept - start)
+        sees[first_node_row:, start:] = ancestry(parents)[first_node_fed:]
+
         mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
-        return {
-            "attention_mask": mask.to(device),
-            "position_ids": torch.tensor(sees.sum(1)[None] - 1, device=device),
-        }
+        positions = sees.sum(1)[None] - 1
+        return TreeView(mask.to(device), torch.tensor(positions, device=device))
 
     @torch.inference_mode()
     def _pass(
-        self, text, last: int, sampler: Sampler, kept: int | None = None, **how
+        self,
+        text: Sequence[int],
+        last: int,
+        sampler: Sampler,
+        kept: int | None = None,
+        view: TreeView | None = None,
     ) -> np.ndarray:
-        kept = self.prefix.keep(text, last) if kept is None else kept
+        """Feeds what the cache lacks of ``text``; its last rows, [last + 1, vocab].
+
+        kept: how many tokens of the cache serve; None: those that the text begins with.
+        view: what the tokens attend to; None: to everything before them.
+        """
+        if kept is None:
+            kept = self.prefix.keep(text, last)
         try:
             self.cut(kept)
-            fed = torch.tensor([text[kept:]], device=self.network.device)
-            logits = self.network(
-                input_ids=fed,
-                past_key_values=self.cache,
-                use_cache=True,
-                logits_to_keep=last + 1,
-                **how,
-            ).logits[0, :, : self.vocab]
+            logits = self._forward(text[kept:], last + 1, view)
         except Stopped:
             self.cut(kept)
             raise
@@ -122,82 +181,108 @@ class HFModel:
             self.reset()  # layers may differ in length now
             raise
         self.prefix.move(text, kept)
-        exact = logits if logits.dtype == torch.float64 else logits.float()
-        self.logits = self._finite(exact.cpu().numpy())
-        return sampler(self.logits)
+
+        if logits.dtype != torch.float64:
+            logits = logits.float()
+        row_logits = logits.cpu().numpy()
+        _check_numbers(row_logits)
+        self.logits = row_logits
+        return sampler(row_logits)
+
+    def _forward(
+        self, tokens: Sequence[int], wanted: int, view: TreeView | None
+    ) -> torch.Tensor:
+        """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
+        options = {} if view is None else view._asdict()
+        output = self.network(
+            input_ids=torch.tensor([tokens], device=self.network.device),
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=wanted,
+            **options,
+        )
+        return output.logits[0, :, : self.vocab]
 
     def chances(self) -> np.ndarray:
-        """The probabilities [V] of what follows the last text, at temperature 1."""
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return Sampler(1.0)(self.logits[-1:])[0]
 
-    @staticmethod
-    def _finite(logits: np.ndarray) -> np.ndarray:
-        if np.isnan(logits).any():
-            raise SpeclibError(
-                "the model's logits contain NaN: its weights or dtype are unsound; "
-                "try dtype='float32'"
-            )
-        return logits
+
+def _check_numbers(logits: np.ndarray) -> None:
+    """Raises SpeclibError for logits that are no numbers."""
+    if np.isnan(logits).any():
+        raise SpeclibError(
+            "the model's logits contain NaN: its weights or dtype are unsound; "
+            "try dtype='float32'"
+        )
 
 
-def _layers(network):
-    """The decoder's layers, whatever an architecture calls them."""
+def decoder_layers(network: torch.nn.Module) -> Sequence[torch.nn.Module]:
+    """The decoder's layers, whatever an architecture calls them; () if it has none."""
     count = network.config.get_text_config().num_hidden_layers
-    return next(
-        (
-            m
-            for m in network.modules()
-            if isinstance(m, torch.nn.ModuleList) and len(m) == count
-        ),
-        (),
-    )
+    for module in network.modules():
+        if isinstance(module, torch.nn.ModuleList) and len(module) == count:
+            return module
+    return ()
 
 
 def load(
-    spec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool = True
+    spec: ModelSpec,
+    dtype: str,
+    devices: tuple[str, ...],
+    vocab: int,
+    packed: bool = True,
 ) -> HFModel:
-    """Builds ``spec`` (a ModelSpec) on ``devices``: see ``network``."""
+    """Builds the model of ``spec``; arguments and errors as of ``network``."""
     return HFModel(network(spec, dtype, devices, packed), vocab)
 
 
-def network(spec, dtype: str, devices: tuple[str, ...], packed: bool = True):
-    """The network of ``spec`` on ``devices``: one place, or several GPUs by layers.
-    ``packed``: linear layers as in ``packed``, not as transformers leaves them."""
-    if dtype not in DTYPES:
-        raise SpeclibError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
+def network(
+    spec: ModelSpec, dtype: str, devices: tuple[str, ...], packed: bool = True
+) -> PreTrainedModel:
+    """Builds the network of ``spec`` on one place, or by layers on several GPUs.
+
+    dtype: one of ``dtypes``.
+    devices: places such as "core:0", "cpu" or "cuda:0". A dilated network takes the
+        first GPU alone.
+    packed: linear layers as ``packed_linear`` makes them, not as transformers leaves
+        them.
+
+    Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
+    or dilated.
+    """
+    check_dtype(dtype)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    gpus = [d for d in devices if d.startswith("cuda")]
-    if len(gpus) > 1 and spec.shape is None:
-        spread = {"device_map": "balanced", "max_memory": _only(gpus)}
-    else:
-        spread = {}
+    torch_dtype = getattr(torch, TORCH_NAMES[dtype])
+    gpus = [device for device in devices if device.startswith("cuda")]
+    place = gpus[0] if gpus else "cpu"
+
+    options = {}
+    is_spread = len(gpus) > 1 and spec.shape is None
+    if is_spread:
+        options = {"device_map": "balanced", "max_memory": _memory_of(gpus)}
     built = load_part(
         spec.model,
         AutoModelForCausalLM,
         "weights",
-        dtype=DTYPES[dtype],
+        dtype=torch_dtype,
         use_safetensors=True,
-        **spread,
+        **options,
     )
-    if spec.shape is not None:
-        from .dilate import dilate
 
-        built = dilate(
-            built,
-            tuple(spec.shape),
-            dtype=DTYPES[dtype],
-            device=gpus[0] if gpus else "cpu",
-        )
-    elif gpus and not spread:
-        built = built.to(gpus[0])
+    if spec.shape is not None:
+        built = dilate(built, tuple(spec.shape), dtype=torch_dtype, device=place)
+    elif gpus and not is_spread:
+        built = built.to(place)
     return pack(built) if packed else built
 
 
-def _only(gpus: list[str]) -> dict:
-    """accelerate's memory map that leaves every other GPU alone."""
-    chosen = {int(g.removeprefix("cuda:")) for g in gpus}
-    return {
-        i: (torch.cuda.mem_get_info(i)[0] if i in chosen else 0)
-        for i in range(torch.cuda.device_count())
-    }
+def _memory_of(gpus: list[str]) -> dict[int, int]:
+    """accelerate's memory map: what is free on ``gpus``, nothing on any other."""
+    chosen = {int(gpu.removeprefix("cuda:")) for gpu in gpus}
+    memory = dict.fromkeys(range(torch.cuda.device_count()), 0)
+    for number in chosen & memory.keys():
+        free, _total = torch.cuda.mem_get_info(number)
+        memory[number] = free
+    return memory

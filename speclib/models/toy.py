@@ -1,13 +1,15 @@
 """Toy models: exact acceptance rates and tiny vocabularies, without torch.
 
-``Toy`` follows a script: the target always wants the script's token; the draft agrees with it
-independently at each position, with probability exactly alpha (greedy), or has an overlap
-sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws an unrelated distribution for
-every text: for the enumerator and for statistical tests. Knows no clock.
+``Toy`` follows a script: the target always wants the script's token. A toy draft agrees
+with it independently at each position, with probability exactly alpha (greedy), or has
+an overlap sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws an
+unrelated distribution for every text, for the exact enumerator and for statistical
+tests. ``Scripted`` repeats an example that a paper prints. This module knows no clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -17,22 +19,30 @@ from speclib.errors import SpeclibError
 
 from .uncached import Uncached
 
-BOS = 0  # a toy prompt is this one token; no toy ever writes it
+BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
+PATTERNS = 64  # positions after which a sampling toy's distributions repeat
 
 
 class Toy(Uncached):
-    """A target (``alpha=None``) or draft of the script of ``seed``, or of ``words``.
+    """A target (``alpha=None``) or a draft that follows a script of random tokens.
 
-    Token ids are 1 .. vocab-1. With ``words``, position i of the text wants words[i - 1]
-    (repeating), so a timeline can show real text. Sampling: p spreads over the odd ids; the draft
-    puts alpha of its mass there in proportion to p and the rest on even ids, where p is zero.
+    alpha: the draft's acceptance rate, 0 .. 1; None for the target.
+    vocab: the number of token ids, of which 1 .. vocab - 1 are written.
+    seed: decides the script; target and draft of one pair have the same.
+    words: the script itself, in place of a random one: position i of the text wants
+        words[i - 1], repeating, so that a timeline can show real text.
+    context: the longest text, in tokens.
+    doubt: above 0, the draft knows how sure it may be. At each position its best token
+        has a chance s of its own, from a Beta distribution with mean alpha (the wider,
+        the more doubt); each further token has the share s of what is left. The
+        script's token is its i-th best as often as these chances say.
+    fuzzy: the share of its agreement with the target that a fuzzy pass keeps for every
+        further layer that shares an input. In groups of lp layers it agrees with
+        probability alpha * fuzzy ** (lp - 1).
 
-    ``doubt`` > 0 makes the draft know how sure it may be: at each position its best token has a
-    chance s of its own, Beta with mean alpha (the wider, the more doubt), every further one the
-    share s of what is left; and the script's token is its i-th best as often as these chances say.
-
-    ``fuzzy``: the share of its agreement with the target that a fuzzy pass keeps for every further
-    layer that shares an input; so in groups of lp it agrees with probability alpha * fuzzy**(lp-1).
+    When tokens are sampled, the target's p spreads over the odd ids. The draft puts
+    alpha of its mass there, in proportion to p, and the rest on even ids, where p is
+    zero.
     """
 
     def __init__(
@@ -45,146 +55,205 @@ class Toy(Uncached):
         doubt: float = 0.0,
         fuzzy: float = 1.0,
     ):
-        if alpha is not None and not 0 <= alpha <= 1:
-            raise SpeclibError(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
-        if not 0 <= fuzzy <= 1:
-            raise SpeclibError(
-                f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1"
-            )
-        if vocab < 3:
-            raise SpeclibError(f"a toy's vocab is {vocab}: give at least 3")
-        self.alpha, self.vocab, self.context, self.fuzzy = alpha, vocab, context, fuzzy
+        _check_settings(alpha, vocab, fuzzy)
+        self.alpha = alpha
+        self.vocab = vocab
+        self.context = context
+        self.fuzzy = fuzzy
+
+        # Arrays have one entry per position. Their order decides what a seed gives.
         random = np.random.default_rng(seed)
-        script = random.integers(1, vocab, context)
+        self._script = random.integers(1, vocab, context)
         if words:
-            script = np.resize(np.asarray(words), context)
-        agree = random.random(context)
-        self._wrong = (script - 1 + random.integers(1, vocab - 1, context)) % (
-            vocab - 1
-        ) + 1
-        self._says = (
-            script if alpha is None else np.where(agree < alpha, script, self._wrong)
-        )
-        self._script, self._sure = script, None
+            self._script = np.resize(np.asarray(words), context)
+        agreement = random.random(context)
+        offset = random.integers(1, vocab - 1, context)
+        # Never the script's token, and never BOS.
+        self._wrong = (self._script - 1 + offset) % (vocab - 1) + 1
+
+        # What this toy writes: the script, or with probability 1 - alpha a wrong token.
+        self._choice = self._script
+        if alpha is not None:
+            self._choice = np.where(agreement < alpha, self._script, self._wrong)
+
+        self._confidence: np.ndarray | None = None
         if doubt and alpha not in (None, 0, 1):
-            self._sure = random.beta(alpha / doubt, (1 - alpha) / doubt, context)
-            self._rank = np.minimum(
-                random.geometric(np.maximum(self._sure, 1e-9)), vocab - 1
-            )
-            self._says = np.where(self._rank == 1, script, self._wrong)
+            self._draw_confidence(random, alpha, doubt)
+
         self._blur = np.random.default_rng([seed, vocab, 1]).random(context)
-        self._weights = np.random.default_rng([seed, vocab]).random((64, vocab)) + 0.1
+        weights = np.random.default_rng([seed, vocab]).random((PATTERNS, vocab))
+        self._weights = weights + 0.1
         self.reset()
 
+    def _draw_confidence(
+        self, random: np.random.Generator, alpha: float, doubt: float
+    ) -> None:
+        """Draws how sure the draft is, and how high it ranks the script's token."""
+        context = len(self._script)
+        self._confidence = random.beta(alpha / doubt, (1 - alpha) / doubt, context)
+        rank = random.geometric(np.maximum(self._confidence, 1e-9))
+        self._script_rank = np.minimum(rank, self.vocab - 1)
+        self._choice = np.where(self._script_rank == 1, self._script, self._wrong)
+
     @property
-    def _clear(self) -> float:
-        """The share of its agreement that is left in this pass."""
+    def _agreement_left(self) -> float:
+        """The share of its agreement that this pass keeps: 1 in an exact pass."""
         return self.fuzzy ** (self.sharing - 1)
 
-    def _said(self, at) -> np.ndarray:
-        """What this pass says at the positions ``at``."""
+    def _chosen(self, positions: slice | int) -> np.ndarray:
+        """The tokens that this pass writes at ``positions``."""
+        choice = self._choice[positions]
         if self.sharing == 1:
-            return self._says[at]
-        return np.where(self._blur[at] < self._clear, self._says[at], self._wrong[at])
+            return choice
+        is_clear = self._blur[positions] < self._agreement_left
+        return np.where(is_clear, choice, self._wrong[positions])
 
     @cached_property
-    def _eye(self) -> np.ndarray:
-        return np.eye(self.vocab)  # only when asked for: its size is vocab squared
+    def _one_hot(self) -> np.ndarray:
+        """One-hot rows [vocab, vocab]; made only when they are asked for."""
+        return np.eye(self.vocab)
 
-    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
-        first = len(text) - last - 1
+        end = len(text)
+        start = end - last - 1
+
         if sampler.greedy:
-            return self._eye[self._said(slice(first, first + last + 1))]
+            return self._one_hot[self._chosen(slice(start, end))]
+        distributions = self._sampling_rows(np.arange(start, end))
         with np.errstate(divide="ignore"):
-            return sampler(np.log(self._mixed(np.arange(first, first + last + 1))))
+            return sampler(np.log(distributions))
 
     def chances(self) -> np.ndarray:
-        """A row of ranks with ``doubt``; without, the toy is sure of its word."""
-        at = len(self.prefix.fed) - 1
-        says, true = int(self._said(at)), int(self._script[at])
-        if self._sure is None:
-            return self._eye[says]
-        ranked, sure = (
-            [t for t in range(1, self.vocab) if t not in (says, true)],
-            self._sure[at],
-        )
-        ranked.insert(0, says)
-        if says != true:
-            ranked.insert(max(2, self._rank[at]) - 1, true)
-        row = np.zeros(self.vocab)
-        row[ranked] = sure * (1 - sure) ** np.arange(len(ranked))
-        return row
+        """The probabilities [vocab] of what follows the last text, at temperature 1.
 
-    def _mixed(self, positions: np.ndarray) -> np.ndarray:
-        rows = self._weights[positions % 64].copy()
-        alpha = self._clear * (1.0 if self.alpha is None else self.alpha)
-        for half, mass in ((slice(1, None, 2), alpha), (slice(2, None, 2), 1 - alpha)):
-            rows[:, half] *= mass / rows[:, half].sum(1, keepdims=True)
+        With ``doubt`` they fall geometrically from the best token to the worst;
+        without, the toy is sure of its token.
+        """
+        position = len(self.prefix.fed) - 1
+        chosen = int(self._chosen(position))
+        if self._confidence is None:
+            return self._one_hot[chosen]
+
+        ranking = self._ranking(position, chosen)
+        confidence = self._confidence[position]
+        ranks = np.arange(len(ranking))
+        probabilities = np.zeros(self.vocab)
+        probabilities[ranking] = confidence * (1 - confidence) ** ranks
+        return probabilities
+
+    def _ranking(self, position: int, chosen: int) -> list[int]:
+        """All tokens from the likeliest to the least likely at ``position``."""
+        wanted = int(self._script[position])
+        ranking = [t for t in range(1, self.vocab) if t not in (chosen, wanted)]
+        ranking.insert(0, chosen)
+        if chosen != wanted:
+            rank = max(2, self._script_rank[position])  # the first rank is taken
+            ranking.insert(rank - 1, wanted)
+        return ranking
+
+    def _sampling_rows(self, positions: np.ndarray) -> np.ndarray:
+        """Distributions [n, vocab]: alpha of the mass on odd ids, the rest on even."""
+        rows = self._weights[positions % PATTERNS].copy()
+        alpha = 1.0 if self.alpha is None else self.alpha
+        odd_mass = self._agreement_left * alpha
+
+        odd_ids = slice(1, None, 2)
+        even_ids = slice(2, None, 2)
+        for ids, mass in ((odd_ids, odd_mass), (even_ids, 1 - odd_mass)):
+            rows[:, ids] *= mass / rows[:, ids].sum(1, keepdims=True)
         rows[:, BOS] = 0
         return rows
 
 
-class Random(Uncached):
-    """An unrelated distribution for every text, cached; ``seed`` tells models apart.
+def _check_settings(alpha: float | None, vocab: int, fuzzy: float) -> None:
+    """Raises SpeclibError for settings that no toy can have."""
+    if alpha is not None and not 0 <= alpha <= 1:
+        raise SpeclibError(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
+    if not 0 <= fuzzy <= 1:
+        raise SpeclibError(
+            f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1"
+        )
+    if vocab < 3:
+        raise SpeclibError(f"a toy's vocab is {vocab}: give at least 3")
 
-    Texts of ``horizon`` tokens or more are followed by token 0, surely: an enumerator need not walk
-    the tokens that a method drafts beyond the end of the output. A fuzzy pass draws another one for
-    every text, number of layers that share an input, and number of exact tokens in the cache.
+
+class Random(Uncached):
+    """An unrelated distribution for every text; ``seed`` tells models apart.
+
+    A fuzzy pass draws another one for every text, number of layers that share an input,
+    and number of exact tokens in the cache.
+
+    horizon: texts of so many tokens or more are followed by token 0 for sure, so that
+        an enumerator need not follow the tokens that a method drafts beyond the end of
+        the output. None: no text is.
     """
 
     def __init__(self, vocab: int = 3, seed: int = 0, horizon: int | None = None):
-        self.vocab, self.seed, self.horizon, self._cache = vocab, seed, horizon, {}
+        self.vocab = vocab
+        self.seed = seed
+        self.horizon = horizon
+        self._known_rows: dict[tuple, np.ndarray] = {}
         self.reset()
 
-    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
         text = tuple(text)
-        return np.array(
-            [
-                self._row(text[:n], sampler)
-                for n in range(len(text) - last, len(text) + 1)
-            ]
-        )
+        ends = range(len(text) - last, len(text) + 1)
+        return np.array([self._row(text[:end], sampler) for end in ends])
 
     def chances(self) -> np.ndarray:
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return self._row(tuple(self.prefix.fed), Sampler(1.0))
 
-    def _row(self, text, sampler: Sampler) -> np.ndarray:
-        fuzzy = (self.sharing, self.exact) if self.sharing > 1 else ()
-        key = (text, sampler, fuzzy)
-        if key not in self._cache:
-            beyond = self.horizon is not None and len(text) >= self.horizon
-            random = np.random.default_rng(
-                [self.seed, *text, *fuzzy, *[self.vocab] * len(fuzzy)]
-            )
-            row = (
-                np.eye(self.vocab)[0]
-                if beyond
-                else random.dirichlet(np.ones(self.vocab))
-            )
+    def _row(self, text: tuple[int, ...], sampler: Sampler) -> np.ndarray:
+        """The distribution [vocab] after ``text``, drawn once and remembered."""
+        kind_of_pass = (self.sharing, self.exact) if self.sharing > 1 else ()
+        key = (text, sampler, kind_of_pass)
+        if key not in self._known_rows:
+            row = self._draw_row(text, kind_of_pass)
             with np.errstate(divide="ignore"):
-                self._cache[key] = sampler(np.log(row)[None])[0]
-        return self._cache[key]
+                self._known_rows[key] = sampler(np.log(row)[None])[0]
+        return self._known_rows[key]
+
+    def _draw_row(
+        self, text: tuple[int, ...], kind_of_pass: tuple[int, ...]
+    ) -> np.ndarray:
+        """Draws the distribution [vocab] after ``text``, before any sampler."""
+        if self.horizon is not None and len(text) >= self.horizon:
+            return np.eye(self.vocab)[0]
+        padding = [self.vocab] * len(kind_of_pass)  # or it could be the seed of a text
+        random = np.random.default_rng([self.seed, *text, *kind_of_pass, *padding])
+        return random.dirichlet(np.ones(self.vocab))
 
 
 class Scripted(Uncached):
-    """Says what a printed example says: ``lines`` maps a text (ids) to the id that follows it."""
+    """Writes what a printed example writes.
+
+    lines: a text (token ids) -> the id that follows it; after any other text, BOS.
+    """
 
     def __init__(self, lines: dict[tuple[int, ...], int], vocab: int):
-        self.lines, self.vocab = lines, vocab
+        self.lines = lines
+        self.vocab = vocab
         self.reset()
 
-    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """One-hot rows [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
-        text, rows = tuple(text), np.zeros((last + 1, self.vocab))
-        for row, n in zip(rows, range(len(text) - last, len(text) + 1), strict=True):
-            row[self.lines.get(text[:n], BOS)] = 1
+        text = tuple(text)
+        rows = np.zeros((last + 1, self.vocab))
+        ends = range(len(text) - last, len(text) + 1)
+        for row, end in zip(rows, ends, strict=True):
+            following = self.lines.get(text[:end], BOS)
+            row[following] = 1
         return rows
 
 
 class ToyTokenizer:
-    """Any text is the toy's one-token prompt; ids read as t1 t2 ..."""
+    """Any text is the toy's one-token prompt; token ids read as t1 t2 ..."""
 
     eos_token_id = None
     chat_template = None
@@ -193,7 +262,9 @@ class ToyTokenizer:
         self.vocab = vocab
 
     def encode(self, text: str) -> list[int]:
+        """The prompt: one token, or none for an empty text."""
         return [BOS] if text else []
 
-    def decode(self, tokens, skip_special_tokens: bool = False) -> str:
-        return "".join(f" t{t}" for t in tokens)
+    def decode(self, tokens: Sequence[int], skip_special_tokens: bool = False) -> str:
+        """The tokens as text, for example " t3 t7"."""
+        return "".join(f" t{token}" for token in tokens)

@@ -1,15 +1,17 @@
-"""transformers' own ``generate``, watched from outside: what it decoded, when, in how many passes.
+"""transformers' own ``generate``, watched from outside.
 
-Hooks on the networks count forward passes, a streamer times what is verified. Knows no method of
-ours; greedy only.
+It is measured what ``generate`` decoded, when, and in how many passes: hooks on the
+networks count forward passes, and a streamer times what is verified. This module knows
+no method of speclib's, and decodes greedily only.
 """
 
 from __future__ import annotations
 
 import time
+from typing import Any, NamedTuple
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.streamers import BaseStreamer
 
 from speclib.trace.metrics import Stats
@@ -17,94 +19,131 @@ from speclib.trace.metrics import Stats
 from .hf import HFModel
 
 
-class Watch(BaseStreamer):
-    """One request: the draft's passes, the candidates of each of the target's, and the tokens that
-    followed, with their time. ``prompt``: its length."""
+class Commit(NamedTuple):
+    """Tokens that ``generate`` committed together, ``seconds`` after the request."""
 
-    def __init__(self, prompt: int):
-        self.drafts, self.cached, self.candidates, self.commits = 0, prompt - 1, [], []
+    seconds: float
+    tokens: list[int]
+
+
+class Generated(NamedTuple):
+    """What one request gave: its new tokens, and counts as of speclib's own traces."""
+
+    tokens: tuple[int, ...]
+    stats: Stats
+
+
+class Watch(BaseStreamer):
+    """Watches one request whose prompt has ``prompt_length`` tokens.
+
+    draft_passes: how many forward passes the draft made.
+    candidates: for each of the target's passes, the drafted tokens that it tested.
+    commits: the tokens that each of these passes added, with their time. transformers
+        hands over the prompt as the first of them.
+    """
+
+    def __init__(self, prompt_length: int):
+        self.prompt_length = prompt_length
+        self.draft_passes = 0
+        self.candidates: list[torch.Tensor] = []
+        self.commits: list[Commit] = []
         self.start = time.perf_counter()
 
-    def draft_pass(self, *_) -> None:
-        self.drafts += 1
+    def count_draft_pass(self, *_) -> None:
+        """Hook before each pass of the draft."""
+        self.draft_passes += 1
 
-    def target_pass(self, network, args, inputs) -> None:
-        """Fed: the text's tokens that are not cached (all but one later on), then candidates."""
+    def keep_candidates(
+        self, network: PreTrainedModel, args: tuple, inputs: dict[str, Any]
+    ) -> None:
+        """Hook before each pass of the target, which tells what the pass is fed.
+
+        That is the text's tokens that are not cached, then the candidates. The first
+        pass is fed the whole prompt, every later one only the last token.
+        """
         fed = inputs["input_ids"][0]
-        self.candidates.append(fed[1 + (self.cached if not self.candidates else 0) :])
+        text_tokens = 1 if self.candidates else self.prompt_length
+        self.candidates.append(fed[text_tokens:])
 
-    def put(self, value) -> None:
-        self.commits.append(
-            (time.perf_counter() - self.start, value.flatten().tolist())
-        )
+    def put(self, value: torch.Tensor) -> None:
+        """Called by ``generate`` with each batch of committed tokens."""
+        seconds = time.perf_counter() - self.start
+        self.commits.append(Commit(seconds, value.flatten().tolist()))
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        """Called by ``generate`` at its end."""
 
     def stats(self) -> Stats:
-        """As of our own traces: a candidate is tested where a token was committed."""
-        (ttft, first), *_ = commits = self.commits[1:]  # the prompt is put first
-        candidates = [c.tolist() for c in self.candidates]
-        tested = [
-            x == y
-            for c, (_, said) in zip(candidates, commits, strict=True)
-            for x, y in zip(c, said, strict=False)
-        ]
+        """The counts of the request, once ``generate`` has returned.
+
+        A candidate counts as tested where a token was committed in its place.
+        """
+        commits = self.commits[1:]  # without the prompt
+        drafted = accepted = rejected = committed = 0
+        for tensor, commit in zip(self.candidates, commits, strict=True):
+            candidates = tensor.tolist()
+            drafted += len(candidates)
+            committed += len(commit.tokens)
+            for candidate, token in zip(candidates, commit.tokens, strict=False):
+                if candidate == token:
+                    accepted += 1
+                else:
+                    rejected += 1
+
         return Stats(
             requests=1,
-            tokens=sum(len(said) for _, said in commits),
-            first_tokens=len(first),
-            seconds=commits[-1][0],
-            ttft=ttft,
+            tokens=committed,
+            first_tokens=len(commits[0].tokens),
+            seconds=commits[-1].seconds,
+            ttft=commits[0].seconds,
             rounds=len(commits),
-            drafted=sum(map(len, candidates)),
-            accepted=tested.count(True),
-            rejected=tested.count(False),
-            draft_runs=self.drafts,
-            target_runs=len(candidates),
+            drafted=drafted,
+            accepted=accepted,
+            rejected=rejected,
+            draft_runs=self.draft_passes,
+            target_runs=len(self.candidates),
         )
 
 
 class Transformers:
-    """``generate`` with ``target``; with ``draft`` it is assisted generation. ``settings``: of the
-    drafting, by their names in GenerationConfig. ``vocab``: rows that may be sampled."""
+    """``generate`` with a target; with a draft it is assisted generation.
+
+    eos: ids that end a text.
+    settings: those of the drafting, by their names in GenerationConfig.
+    """
 
     def __init__(
         self,
         target: HFModel,
         draft: HFModel | None,
         eos: frozenset[int],
-        settings: dict,
+        settings: dict[str, Any],
     ):
-        self.target, self.draft = target.network, draft and draft.network
-        networks = [n for n in (self.target, self.draft) if n is not None]
+        self.target = target.network
+        self.draft = None if draft is None else draft.network
+
+        networks = [self.target]
+        if self.draft is not None:
+            networks.append(self.draft)
         widest = max(n.get_output_embeddings().out_features for n in networks)
-        end = sorted(eos)
+        beyond_vocab = list(range(target.vocab, widest))
         for network in networks:
-            network.config.vocab_size = (
-                target.vocab
-            )  # or two widths pass for two tokenizers
-            network.generation_config = (
-                GenerationConfig(  # of the checkpoint's own: nothing
-                    do_sample=False,
-                    eos_token_id=end or None,
-                    pad_token_id=end[0] if end else 0,
-                    suppress_tokens=list(range(target.vocab, widest)) or None,
-                    **(settings if network is networks[-1] else {}),
-                )
+            # One width for both, or transformers takes them for two tokenizers.
+            network.config.vocab_size = target.vocab
+            drafts = network is networks[-1]
+            network.generation_config = _greedy_config(
+                eos, beyond_vocab, settings if drafts else {}
             )
 
-    def __call__(
-        self, request: tuple[tuple[int, ...], int]
-    ) -> tuple[tuple[int, ...], Stats]:
-        """(prompt's ids, limit) -> the new tokens, cut as plain decoding cuts, and counts."""
+    def __call__(self, request: tuple[tuple[int, ...], int]) -> Generated:
+        """Decodes one request: the prompt's ids, and the most tokens that are wanted.
+
+        The new tokens are cut where plain decoding cuts them.
+        """
         prompt, limit = request
         ids = torch.tensor([prompt], device=self.target.device)
         watch = Watch(len(prompt))
-        hooks = [
-            self.target.register_forward_pre_hook(watch.target_pass, with_kwargs=True)
-        ]
-        if self.draft is not None:
-            hooks.append(self.draft.register_forward_pre_hook(watch.draft_pass))
+        hooks = self._attach(watch)
         try:
             text = self.target.generate(
                 ids,
@@ -116,4 +155,30 @@ class Transformers:
         finally:
             for hook in hooks:
                 hook.remove()
-        return tuple(text[0, len(prompt) :].tolist()), watch.stats()
+        new_tokens = text[0, len(prompt) :].tolist()
+        return Generated(tuple(new_tokens), watch.stats())
+
+    def _attach(self, watch: Watch) -> list[torch.utils.hooks.RemovableHandle]:
+        """Has ``watch`` see the passes of both networks until its hooks are removed."""
+        hooks = [
+            self.target.register_forward_pre_hook(
+                watch.keep_candidates, with_kwargs=True
+            )
+        ]
+        if self.draft is not None:
+            hooks.append(self.draft.register_forward_pre_hook(watch.count_draft_pass))
+        return hooks
+
+
+def _greedy_config(
+    eos: frozenset[int], banned: list[int], settings: dict[str, Any]
+) -> GenerationConfig:
+    """Greedy decoding with ``settings``, and nothing of the checkpoint's own."""
+    end = sorted(eos)
+    return GenerationConfig(
+        do_sample=False,
+        eos_token_id=end or None,
+        pad_token_id=end[0] if end else 0,
+        suppress_tokens=banned or None,
+        **settings,
+    )

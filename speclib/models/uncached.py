@@ -1,7 +1,11 @@
-"""What toys share: a prefix counted as if there were a KV cache behind it. Knows no clock."""
+"""What toy models share: a prefix, counted as if there were a KV cache behind it.
+
+This module knows no clock.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,37 +19,56 @@ from speclib.operations.operation import Stopped
 
 
 class Uncached:
-    """A model but for its ``rows`` and ``chances``, which begin with ``_feed``. ``stopped()`` is
-    asked before each pass; where it says yes, ``rows`` raises Stopped.
+    """A model without weights: everything but its ``rows`` and ``chances``.
 
-    ``sharing``: how many layers share an input in the pass under way, 1 in an exact one; ``exact``:
-    how many cached tokens, from the first on, come from exact passes.
+    A subclass sets ``vocab``, calls ``reset`` when it is made, and begins its ``rows``
+    with ``_feed``. ``stopped()`` is asked before each pass; when it says yes, the pass
+    raises Stopped.
+
+    sharing: how many layers share an input in the pass under way; 1 in an exact pass.
+    exact: how many cached tokens, from the first on, come from exact passes.
     """
 
+    vocab: int
     context = 1 << 14
-    stopped = staticmethod(bool)  # False
-    sharing, _lp, _calibrates = 1, 1, False
+    stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
+    sharing = 1
+    _lp = 1  # layers that share an input while it drafts
+    _next_is_exact = False  # the next pass calibrates
 
     def reset(self) -> None:
-        self.prefix, self.exact = Prefix(), 0
+        """Empties the cache."""
+        self.prefix = Prefix()
+        self.exact = 0
 
     def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the cache."""
         self.prefix.cut(length)
         self.exact = min(self.exact, length)
 
     @contextmanager
-    def drafting(self, lp: int, calibrate: bool):
-        """As of Layered: in here passes are fuzzy; but the first, if they ``calibrate``, and one of
-        whose text nothing is cached."""
-        self._lp, self._calibrates = lp, calibrate
+    def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
+        """Passes in here are fuzzy, as those of ``Layered.drafting``.
+
+        Exact are the first one, with ``calibrate``, and one of whose text nothing is
+        cached.
+        """
+        self._lp = lp
+        self._next_is_exact = calibrate
         try:
             yield
         finally:
-            self._lp, self._calibrates = 1, False
+            self._lp = 1
+            self._next_is_exact = False
             if calibrate:
                 self.cut(self.exact)
 
-    def _feed(self, text, last: int) -> None:
+    def _feed(self, text: Sequence[int], last: int) -> None:
+        """Counts a pass over ``text`` whose last ``last`` + 1 rows are wanted.
+
+        Raises SpeclibError for a text that is longer than the context, Stopped when the
+        pass is wanted no more.
+        """
         if len(text) > self.context:
             raise SpeclibError(
                 f"a text of {len(text)} tokens does not fit this toy's context of "
@@ -53,40 +76,58 @@ class Uncached:
             )
         self._pass(text, last)
 
-    def _pass(self, text, last: int) -> None:
+    def _pass(self, text: Sequence[int], last: int) -> None:
         kept = self.prefix.keep(text, last)
         if self.stopped():
             self.cut(kept)
             raise Stopped
-        self.sharing = self._lp if kept and not self._calibrates else 1
-        self.exact, self._calibrates = (
-            len(text) if self.sharing == 1 else self.exact,
-            False,
-        )
+
+        is_fuzzy = kept > 0 and not self._next_is_exact
+        self.sharing = self._lp if is_fuzzy else 1
+        self._next_is_exact = False
+        if self.sharing == 1:
+            self.exact = len(text)
         self.prefix.move(text, kept)
 
-    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
-        """The rows of a Tree, as if of one pass; cached stay the text and the tree's stem."""
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> np.ndarray:
+        """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
+
+        Cached stay the text and the tree's stem.
+        """
         self._pass(text, len(parents))
         self.cut(len(text) - len(parents) + stem(parents))
-        with self._aside():
-            return np.concatenate(
-                [self.rows(t, 0, sampler) for t in paths(text, parents)]
-            )
+        with self._uncounted():
+            rows = [self.rows(path, 0, sampler) for path in paths(text, parents)]
+        return np.concatenate(rows)
 
-    def level(self, text, parents, new: int, sampler: Sampler) -> np.ndarray:
-        """As of HFModel, as if of one pass; greedy rows are ``chances``."""
-        with self._aside():
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> np.ndarray:
+        """The rows [new, vocab] of a tree's last level, counted as one pass.
+
+        As of ``HFModel.level``: greedy rows are ``chances``, and cached stay the text
+        and the tree's stem.
+        """
+        with self._uncounted():
             rows = one_by_one(self, text, parents, new, sampler)
-        self.prefix.fed[:] = text[: len(text) - len(parents) + stem(parents)]
+        kept = len(text) - len(parents) + stem(parents)
+        self.prefix.fed[:] = text[:kept]
         self.prefix.count += new
-        self.exact = len(self.prefix.fed) if self.sharing == 1 else self.exact
+        if self.sharing == 1:
+            self.exact = len(self.prefix.fed)
         return rows
 
     @contextmanager
-    def _aside(self):
-        """What is fed in here does not count; something stays cached where something is."""
-        cached, exact, self.prefix = self.prefix, self.exact, Prefix()
+    def _uncounted(self) -> Iterator[None]:
+        """What is fed in here does not count.
+
+        Where something was cached, one token stays cached, so that passes are fuzzy in
+        here if they are fuzzy outside.
+        """
+        cached, exact = self.prefix, self.exact
+        self.prefix = Prefix()
         self.prefix.fed[:] = cached.fed[:1]
         try:
             yield

@@ -1,23 +1,43 @@
-"""Where checkpoints are: the embedded zoo, folders, hub ids; checked before they are loaded."""
+"""Where checkpoints are: the embedded zoo, folders, hub ids.
+
+Embedded checkpoints are compared with their checksums before anything of them is
+loaded. Importing this module imports neither torch nor transformers.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speclib.errors import SpeclibError
 from speclib.paths import DATA
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 ZOO = DATA / "models"
+WEIGHTS = "model.safetensors"
+
+
+class Limits(NamedTuple):
+    """What a model's configuration allows: rows of its vocabulary, tokens of a text."""
+
+    vocab: int
+    context: int
 
 
 def locate(model: str) -> str:
-    """``zoo/<name>`` -> its folder, verified against SHA256SUMS; anything else as it is."""
+    """Where a model is: the folder of ``zoo/<name>``; any other name stays as it is.
+
+    Raises SpeclibError for an embedded model that is missing, or whose files do not
+    match SHA256SUMS.
+    """
     if not model.startswith("zoo/"):
         return model
     folder = ZOO / model.removeprefix("zoo/")
-    if not (folder / "model.safetensors").exists():
+    if not (folder / WEIGHTS).exists():
         raise SpeclibError(
             f"embedded model {model!r} is missing in {folder}: restore it from the "
             "repository, or train it with `make models`"
@@ -29,14 +49,19 @@ def locate(model: str) -> str:
 @cache
 def _check(folder: Path) -> None:
     """Compares a folder's files with their committed checksums, once per process."""
-    sums = dict(
-        reversed(line.split(maxsplit=1))
-        for line in (ZOO / "SHA256SUMS").read_text().splitlines()
-        if line.strip()
-    )
+    checksums = _checksums()
     for path in sorted(folder.iterdir()):
-        name = str(path.relative_to(ZOO))
-        if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
+        expected = checksums.get(path.relative_to(ZOO).as_posix())
+        if expected is None and path.name == WEIGHTS:
+            raise SpeclibError(
+                f"embedded model file {path} has no line in {ZOO / 'SHA256SUMS'}: "
+                "restore it from the repository, or run "
+                "`python -m speclib.training checksums`, which writes the checksums"
+            )
+        if expected is None:
+            continue  # a file of the system's, or the user's
+        actual = hashlib.sha256(path.read_bytes()).hexdigest()
+        if actual != expected:
             raise SpeclibError(
                 f"embedded model file {path} does not match data/models/SHA256SUMS: "
                 "it is corrupt or changed; restore it from the repository, or run "
@@ -44,11 +69,45 @@ def _check(folder: Path) -> None:
             )
 
 
-def load_part(model: str, loader, what: str, **options):
-    """Loads a part of a checkpoint with transformers; a failure names the model and the step."""
+def _checksums() -> dict[str, str]:
+    """Each file's path within the zoo -> its SHA-256, as SHA256SUMS states them."""
+    path = ZOO / "SHA256SUMS"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpeclibError(
+            f"the checksums of the embedded models, {path}, cannot be read: {error}. "
+            "Restore the file from the repository"
+        ) from error
+
+    checksums = {}
+    for line in lines:
+        if not line.strip():
+            continue
+        fields = line.split(maxsplit=1)
+        if len(fields) != 2:
+            raise SpeclibError(
+                f"{path} has the line {line!r}, which is no checksum and file: "
+                "restore the file from the repository"
+            )
+        checksum, name = fields
+        checksums[name] = checksum
+    return checksums
+
+
+def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
+    """Loads a part of a checkpoint with transformers.
+
+    loader: a class of transformers with ``from_pretrained``.
+    what: the part's name, for the error.
+
+    Raises SpeclibError with the model and the part, if it cannot be loaded.
+    """
     try:
         return loader.from_pretrained(locate(model), trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError) as error:
+    except SpeclibError:
+        raise
+    except Exception as error:  # a damaged file makes its reader raise anything
         raise SpeclibError(
             f"cannot load the {what} of model {model!r}: {error}. Give zoo/<name>, "
             "a folder of a transformers checkpoint, or a hub id that this machine "
@@ -57,21 +116,28 @@ def load_part(model: str, loader, what: str, **options):
 
 
 @cache
-def limits(model: str) -> tuple[int, int]:
-    """(vocabulary rows, longest text) of a model, from its configuration alone."""
+def limits(model: str) -> Limits:
+    """A model's vocabulary rows and longest text, from its configuration alone."""
     if model.endswith(".gguf"):
-        from speclib.models.llamacpp.gguf import described
+        from .llamacpp.gguf import describe
 
-        card = described(model)
-        return len(card.tokens), card.context
+        card = describe(model)
+        return Limits(len(card.tokens), card.context)
     from transformers import AutoConfig
 
     config = load_part(model, AutoConfig, "configuration")
-    return config.vocab_size, config.max_position_embeddings
+    try:
+        return Limits(config.vocab_size, config.max_position_embeddings)
+    except AttributeError as error:
+        raise SpeclibError(
+            f"the configuration of model {model!r} does not say its vocabulary or its "
+            f"longest text ({error}): give a decoder of text, such as a Llama or Qwen"
+        ) from error
 
 
 @cache
-def tokenizer(model: str):
+def tokenizer(model: str) -> PreTrainedTokenizerBase:
+    """A checkpoint's tokenizer; raises SpeclibError for a .gguf, which has none."""
     if model.endswith(".gguf"):
         raise SpeclibError(
             f"{model} has no tokenizer for transformers: let the target be a "
@@ -79,7 +145,7 @@ def tokenizer(model: str):
         )
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    # AutoTokenizer gives whatever is a Qwen2 the original's way of cutting words, not its file's
+    # For any Qwen2 AutoTokenizer cuts words as the original does, not as its file does.
     loader = PreTrainedTokenizerFast if model.startswith("zoo/") else AutoTokenizer
     return load_part(model, loader, "tokenizer")
 
@@ -87,22 +153,27 @@ def tokenizer(model: str):
 def words(model: str) -> dict[int, str]:
     """The tokens of a model by their id, as its tokenizer spells them."""
     if model.endswith(".gguf"):
-        from speclib.models.llamacpp.gguf import described
+        from .llamacpp.gguf import describe
 
-        return dict(enumerate(described(model).tokens))
-    return {i: word for word, i in tokenizer(model).get_vocab().items()}
+        return dict(enumerate(describe(model).tokens))
+    vocabulary = tokenizer(model).get_vocab()
+    return {token_id: word for word, token_id in vocabulary.items()}
 
 
-def shared_tokenizer(target: str, draft: str):
-    """The target's tokenizer; an error if the draft's gives any shared id another meaning."""
-    ours, theirs = words(target), words(draft)
-    size = min(len(ours), len(theirs))
-    strip = [{i: t for i, t in vocab.items() if i < size} for vocab in (ours, theirs)]
-    if strip[0] != strip[1]:
-        odd = next(i for i in range(size) if strip[0].get(i) != strip[1].get(i))
-        raise SpeclibError(
-            f"target {target!r} and draft {draft!r} have different tokenizers: id "
-            f"{odd} is {strip[0].get(odd)!r} and {strip[1].get(odd)!r}. Speculative "
-            "decoding needs one vocabulary: choose models of one family"
-        )
+def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
+    """The target's tokenizer.
+
+    Raises SpeclibError if the draft's gives another meaning to any id that both have.
+    """
+    target_words, draft_words = words(target), words(draft)
+    size = min(len(target_words), len(draft_words))
+    for token_id in range(size):
+        target_word = target_words.get(token_id)
+        draft_word = draft_words.get(token_id)
+        if target_word != draft_word:
+            raise SpeclibError(
+                f"target {target!r} and draft {draft!r} have different tokenizers: id "
+                f"{token_id} is {target_word!r} and {draft_word!r}. Speculative "
+                "decoding needs one vocabulary: choose models of one family"
+            )
     return tokenizer(target)

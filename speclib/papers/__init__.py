@@ -1,1 +1,7 @@
-"""Papers as data, and their tables filled: a number per cell and kind, claims judged."""
+"""Papers as data, and their tables filled: a number per cell and kind, claims judged.
+
+``load`` reads a paper (``load_paper``) as the values of ``schema`` (``Paper``,
+``Table``), ``fill`` runs and judges its tables (``fill``, ``fill_all``),
+``table_result`` is what comes of one (``TableResult``), and ``ledger`` writes and reads
+all of it as CSV.
+"""

@@ -1,6 +1,7 @@
-"""One printed quantity per pair, from which virtual runs take their acceptance rate.
+"""Acceptance rates of virtual runs, each solved from one printed number.
 
-Everything else that a virtual table shows is prediction. The inverses are ``theory``'s.
+Everything else that a virtual table shows is prediction. The formulas that are inverted
+here are those of ``speclib.theory``.
 """
 
 from __future__ import annotations
@@ -8,17 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from speclib.data.latency import load_latency
-from speclib.errors import SpeclibError
-from speclib.theory import closed_forms as theory
+from speclib.errors import BadValue
+from speclib.theory import closed_forms
 
-Cell = tuple[str, str, str]
+Cell = tuple[str, str, str]  # item, row and column
+Lookup = Callable[
+    [str, str, str], float | None
+]  # a cell's printed number, if it has one
 
 
 class Calibration(BaseModel):
-    """Which printed cell an acceptance rate is solved from, and how (``calibration.toml``)."""
+    """Which printed cell an acceptance rate is solved from, and how.
+
+    ``solve`` names the printed quantity, ``gamma`` the draft length behind it and
+    ``latency`` the clock. A quantity that is the quotient of two printed cells is
+    ``cell`` over ``over``.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     solve: Literal["mat", "run-ratio", "speedup", "one-sequence", "accepted-share"]
@@ -27,38 +36,55 @@ class Calibration(BaseModel):
     latency: str
     over: Cell | None = None
 
-    def alpha(
-        self, printed: Callable[[str, str, str], float | None], where: str
-    ) -> float:
-        """The acceptance rate at which ``cell`` comes out; ``printed`` looks a cell up."""
-        value, latency = (
-            self._print(self.cell, printed, where),
-            load_latency(self.latency),
-        )
-        if self.solve == "mat":
-            return theory.alpha_from_accepted(value, self.gamma)
-        if self.solve == "accepted-share":
-            return theory.alpha_from_accepted(value * self.gamma, self.gamma)
-        if self.solve == "run-ratio":
-            over = self._print(self.over, printed, where)
-            return theory.alpha_from_run_ratio(value / over, self.gamma)
-        costs = latency.draft(1), latency.target(1)
-        if self.solve == "one-sequence":
-            return theory.alpha_from_duodecoding(value, self.gamma, *costs)
-        return theory.alpha_from_speedup(value, self.gamma, *costs)
+    @model_validator(mode="after")
+    def _fits(self) -> Calibration:
+        if self.gamma == "best" and self.solve != "speedup":
+            raise ValueError(f"gamma is 'best': give a number to solve {self.solve!r}")
+        if self.over is None and self.solve == "run-ratio":
+            raise ValueError("'run-ratio' is a quotient: give the cell below as `over`")
+        return self
 
-    def _print(self, cell: Cell | None, printed, where: str) -> float:
-        value = printed(*cell) if cell else None
-        if value is None:
-            raise SpeclibError(f"{where}: the cell {list(cell or ())} is not printed")
-        return value
+    def alpha(self, printed: Lookup, where: str) -> float:
+        """The acceptance rate at which ``cell`` comes out as it is printed.
+
+        ``printed`` looks up a cell's number; ``where`` names the entry in errors.
+        Raises SpeclibError if a cell is not printed or no rate gives its number.
+        """
+        value = _look_up(self.cell, printed, where)
+        if self.solve == "speedup":
+            latency = load_latency(self.latency)
+            return closed_forms.alpha_from_speedup(
+                value, self.gamma, latency.draft(1), latency.target(1)
+            )
+
+        gamma = int(self.gamma)
+        if self.solve == "mat":
+            return closed_forms.alpha_from_accepted(value, gamma)
+        if self.solve == "accepted-share":
+            return closed_forms.alpha_from_accepted(value * gamma, gamma)
+        if self.solve == "run-ratio":
+            below = _look_up(self.over, printed, where)
+            return closed_forms.alpha_from_run_ratio(value / below, gamma)
+
+        latency = load_latency(self.latency)
+        return closed_forms.alpha_from_duodecoding(
+            value, gamma, latency.draft(1), latency.target(1)
+        )
 
     def role(self, item: str, row: str, column: str) -> str:
-        """ "calibration" if a printed cell set this rate, so that no virtual number predicts it."""
+        """What a printed cell has to do with this rate, for its note; empty if nothing.
+
+        A virtual number of such a cell predicts nothing: the rate was set by the print.
+        """
         if (item, row, column) not in (self.cell, self.over):
             return ""
-        return (
-            "calibration"
-            if self.over is None
-            else "calibration (of the two cells' ratio only)"
-        )
+        if self.over is None:
+            return "calibration"
+        return "calibration (of the two cells' ratio only)"
+
+
+def _look_up(cell: Cell | None, printed: Lookup, where: str) -> float:
+    value = printed(*cell) if cell else None
+    if value is None:
+        raise BadValue(f"{where}: the cell {list(cell or ())} is not printed")
+    return value

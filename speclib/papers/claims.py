@@ -1,149 +1,147 @@
-"""Claims judged: does an ordering, a maximum, a ratio, a range, an equality hold among numbers?
+"""Claims judged: whether what a paper says of its numbers holds among others.
 
-One judge for every kind of number; what a number is, and where it comes from, is not its business.
-The fields of a claim are those of ``printed.Claim``. Where it has ``by``, quotients are compared;
-differences in ratios and ranges where ``by`` starts with "minus".
+A claim is about an order, a maximum, a ratio, a range or an equality. There is one
+judge for every kind of number. What a number is, and where it comes from, is not its
+business.
 """
 
 from __future__ import annotations
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
-from . import comparisons
-from .comparisons import MINUS, Numbers, Verdict, once, reasons
+from .claim_numbers import Numbers
+from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
 from .ledger import ClaimRow
+from .orders import judge_argmax, judge_order
 from .schema import Claim, Table
+from .verdict import Verdict
 
-SURE = 0.975  # of resamples must agree before an order counts as settled
+JUDGES = {
+    "order": judge_order,
+    "argmax": judge_argmax,
+    "ratio": judge_ratio,
+    "range": judge_range,
+    "equal": judge_equal,
+}
 
 
 def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
-    """The verdict on ``claim`` of ``table`` for one kind of number."""
-    _check(claim)
-    if numbers.kind not in claim.kinds:
-        verdict = Verdict(None, "", "", "a claim about the print")
+    """The verdict on a claim of ``table`` for one kind of number.
+
+    Raises SpeclibError naming the claim, if its fields do not fit its kind.
+    """
+    check_claim(claim)
+    if numbers.kind in claim.kinds:
+        verdict = JUDGES[claim.kind](claim, table, numbers)
     else:
-        divided = claim.by and claim.kind in ("order", "argmax")
-        verdict = _JUDGES[claim.kind](
-            claim, table, comparisons.relative(claim, numbers) if divided else numbers
-        )
-    holds = {True: "yes", False: "no", None: "n/a"}[verdict.holds]
+        verdict = Verdict(None, "", "", "a claim about the print")
+
     return ClaimRow(
-        table.paper.key, table.item, claim.id, numbers.kind, holds, *verdict[1:]
+        paper=table.paper.key,
+        item=table.item,
+        claim=claim.id,
+        kind=numbers.kind,
+        holds={True: "yes", False: "no", None: "n/a"}[verdict.holds],
+        value=verdict.value,
+        expected=verdict.expected,
+        note=verdict.note,
     )
 
 
-def _check(claim: Claim) -> None:
-    """Fails where ``by`` has "minus" and is not ["minus", what is taken from ``of``]."""
-    if isinstance(claim.by, tuple) and MINUS in claim.by:
-        lengths = (2,) if claim.over else (3, 4)
-        if (
-            claim.kind not in ("ratio", "range")
-            or claim.by[0] != MINUS
-            or claim.by.count(MINUS) > 1
-            or len(claim.by) not in lengths
-        ):
-            raise SpeclibError(
-                f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
-                'ratio or range it is ["minus", label] with over, else ["minus", '
-                "row, column]; it is a difference or a quotient, not both"
-            )
+# -- do a claim's fields fit its kind? -------------------------------------------------
+def check_claim(claim: Claim) -> None:
+    """Raises SpeclibError naming the claim and the field that does not fit its kind."""
+    if _has_minus(claim):
+        _check_difference(claim)
+    if claim.kind in ("order", "argmax"):
+        _check_labels(claim)
+    else:
+        _check_references(claim)
+        _check_expected(claim)
 
 
-# -- over labels: order, argmax ------------------------------------------------------------------
-def _lines(claim: Claim, table: Table, numbers: Numbers):
-    """(line, {label: value}) for each column (over = "row") or row (over = "column") judged."""
-    rows, columns = table.row_labels, table.column_labels
-    across, chosen = (
-        (columns, claim.column) if claim.over == "row" else (rows, claim.row)
+def _has_minus(claim: Claim) -> bool:
+    return isinstance(claim.by, tuple) and MINUS in claim.by
+
+
+def _check_difference(claim: Claim) -> None:
+    """``by`` must be ["minus", what is taken from ``of``]."""
+    lengths = (2,) if claim.over else (3, 4)
+    is_difference = (
+        claim.kind in ("ratio", "range")
+        and claim.by[0] == MINUS
+        and claim.by.count(MINUS) == 1
+        and len(claim.by) in lengths
     )
-    labels = rows if claim.over == "row" else columns
-    for line in across if chosen in (None, "*") else _tuple(chosen):
-
-        def at(label, line=line):
-            return (label, line) if claim.over == "row" else (line, label)
-
-        found = {x: numbers.cell(table.item, *at(x)) for x in labels}
-        yield line, at, {x: v for x, v in found.items() if v is not None}
-
-
-def _order(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    fails, close, judged = [], [], 0
-    for line, at, found in _lines(claim, table, numbers):
-        if not all(label in found for label in claim.order):
-            continue
-        judged += 1
-        for high, low in zip(claim.order, claim.order[1:], strict=False):
-            if not found[high] > found[low]:
-                fails.append(
-                    f"{line}: {high} {found[high]:.4g}, {low} {found[low]:.4g}"
-                )
-            elif not _settled(numbers, table.item, at(high), at(low)):
-                close.append(f"{line}: {high} and {low}")
-    return _summary(judged, fails, " > ".join(claim.order), close)
-
-
-def _argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    winners, wanted, fails, close = [], [], [], []
-    for line, at, found in _lines(claim, table, numbers):
-        target = _expected_label(claim, line, numbers, at)
-        if len(found) < 2 or target is None:
-            continue
-        winner = max(found, key=found.get)
-        winners.append(winner)
-        wanted.append(target)
-        if winner != target:
-            value = f" {found[target]:.4g}" if target in found else ": no value"
-            fails.append(f"{line}: {winner} {found[winner]:.4g}, {target}{value}")
-        close += [
-            f"{line}: {winner} and {x}"
-            for x in found
-            if x != winner and not _settled(numbers, table.item, at(winner), at(x))
-        ]
-    verdict = _summary(len(winners), fails, ", ".join(once(wanted)), close)
-    return verdict._replace(value=", ".join(once(winners)))
-
-
-def _expected_label(claim: Claim, line: str, numbers: Numbers, at) -> str | None:
-    expected = (
-        claim.expected[line] if isinstance(claim.expected, dict) else claim.expected
-    )
-    if expected != "round(c)":
-        return expected
-    c = numbers.c(*at("*"))
-    return None if c is None else str(round(c))
-
-
-def _settled(numbers: Numbers, item: str, high: tuple, low: tuple) -> bool:
-    """Whether ``high`` exceeds ``low`` in 97.5 % of joint resamples, or has none."""
-    one, two = numbers.samples(item, *high), numbers.samples(item, *low)
-    if one is None or two is None or len(one) != len(two):
-        return True
-    return float((one > two).mean()) >= SURE
-
-
-def _summary(judged: int, fails: list[str], expected: str, close: list[str]) -> Verdict:
-    if not judged:
-        return Verdict(None, "", expected, "no numbers")
-    note = reasons(fails)
-    if close:
-        note += (
-            ("; " if note else "")
-            + "not settled by these requests: "
-            + reasons(close, ", ")
+    if not is_difference:
+        raise BadValue(
+            f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
+            'ratio or range it is ["minus", label] with over, else ["minus", '
+            "row, column]; it is a difference or a quotient, not both"
         )
-    broken = len({f.split(":")[0] for f in fails})
-    return Verdict(not fails, f"{judged - broken} of {judged}", expected, note)
 
 
-def _tuple(value) -> tuple:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _check_labels(claim: Claim) -> None:
+    if claim.over not in ("row", "column"):
+        _refuse(claim, "over", 'give "row" or "column"')
+    if claim.by is not None and not isinstance(claim.by, str):
+        _refuse(claim, "by", "give one label")
+    if claim.kind == "order" and len(claim.order) < 2:
+        _refuse(claim, "order", "give two labels or more, highest first")
+    if claim.kind == "argmax" and not isinstance(claim.expected, str | dict):
+        _refuse(claim, "expected", "give a label, or a table of them by line")
 
 
-_JUDGES = {
-    "order": _order,
-    "argmax": _argmax,
-    "ratio": comparisons.ratio,
-    "range": comparisons.inside,
-    "equal": comparisons.equal,
-}
+def _check_references(claim: Claim) -> None:
+    """A reference must be a label with ``over``, and without it name its cells."""
+    if claim.over in ("row", "column"):
+        _refuse(claim, "over", 'give "rows" or "columns", or leave it out')
+    if claim.over and claim.kind == "equal":
+        _refuse(claim, "over", "leave it out: `of` names the cells that are compared")
+
+    if claim.of is None or not _is_reference(claim.of, claim.over):
+        _refuse(claim, "of", _reference_form(claim))
+    if claim.by is None or _has_minus(claim):
+        return
+    if not _is_reference(claim.by, claim.over):
+        _refuse(claim, "by", _reference_form(claim))
+
+
+def _is_reference(reference: str | tuple[str, ...], over: str | None) -> bool:
+    if over:
+        return isinstance(reference, str)
+    return isinstance(reference, tuple) and len(reference) in (2, 3)
+
+
+def _reference_form(claim: Claim) -> str:
+    if claim.over:
+        return f"with over = {claim.over!r} give one label"
+    return "give [row, column] or [item, row, column]"
+
+
+def _check_expected(claim: Claim) -> None:
+    if claim.kind == "range":
+        if claim.low is None:
+            _refuse(claim, "low", "give a number")
+        if claim.high is None or isinstance(claim.high, str) and claim.high != "c":
+            _refuse(claim, "high", 'give a number or "c"')
+        return
+    if claim.kind == "equal" and claim.by:
+        return
+
+    numbers = [claim.expected]
+    if claim.kind == "ratio" and isinstance(claim.expected, dict):
+        numbers = list(claim.expected.values())
+    if claim.kind == "equal" and isinstance(claim.expected, list | tuple):
+        numbers = list(claim.expected)
+    for number in numbers:
+        if not isinstance(number, int | float):
+            _refuse(claim, "expected", "give a number")
+
+
+def _refuse(claim: Claim, field: str, help: str) -> None:
+    value = getattr(claim, field)
+    shown = list(value) if isinstance(value, tuple) else value
+    raise BadValue(
+        f"claim {claim.id!r} of kind {claim.kind!r}: {field} is {shown!r}; {help}"
+    )

@@ -1,43 +1,65 @@
-"""The DSI paper's heatmaps and its accounting, as items: rules of charge beside the method's code.
+"""The DSI paper's heatmaps and accounting: rules of charge beside the method's code.
 
-The rules are ``heatmaps`` and ``accounting``; a number that they give says so in its note. The code
-runs on the virtual clock, over a coarser grid. Draws nothing: ``filled.figure`` is what a view
-needs.
+The rules are those of ``theory.dsi_heatmaps`` and ``theory.dsi_accounting``; a number
+that they give says so in its note. The code runs on the virtual clock, over a coarser
+grid. Renders nothing: ``result.figure`` is what a view needs.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from speclib.data.latency import load_latency
+from speclib.errors import unknown_name
 from speclib.experiment import cache, cache_keys
 from speclib.experiment.cells.grid_row import GridRow
-from speclib.experiment.engines.latency_acceptance_grid import mean_times
+from speclib.experiment.engines.latency_acceptance_grid import GridTimes, mean_times
 from speclib.theory.dsi_accounting import (
     LISTING,
     SIMULATOR,
+    Accounting,
     dsi_bound,
     dsi_time,
     servers_needed,
     speedup,
     switched,
 )
-from speclib.theory.dsi_heatmaps import ALPHAS, LOOKAHEADS, SHARES, Heatmaps, heatmaps
+from speclib.theory.dsi_heatmaps import (
+    ALPHAS,
+    LOOKAHEADS,
+    SHARES,
+    Heatmaps,
+    heatmaps,
+)
 
-# 21 x 21, the method's real code: at 0.01 it has 100 servers, and that row costs ten grids' time
+from .table_result import TableResult
+
+# The grid of the method's real code, 21 x 21. A share of 0.01 would take 100 servers,
+# and its row as much time as ten grids.
 CODE_SHARES = np.array([0.03, *np.arange(1, 21) / 20])
 CODE_ALPHAS = np.arange(21) / 20
+
 SHORT = 50  # tokens of a run of the code, and of Table 1
-PER_REQUEST = 5_120  # virtual tokens of the profile behind each request of a cell
-MAP = "(c) DSI vs. non-SI"
+TOKENS_PER_REQUEST = (
+    5_120  # virtual tokens of the profile behind each request of a cell
+)
+CODE_PANEL = "(c) DSI vs. non-SI"  # the row that the code's numbers stand in
+
+# By the name that a column's ``books`` gives them: the rules, and those that a ``rule``
+# of them may be taken from.
+BOOKS = {"listing": (LISTING, SIMULATOR), "simulator": (SIMULATOR, LISTING)}
 
 
 @dataclass(frozen=True)
-class Maps:
-    """A figure's panels by the rules; the code's speed-up over plain decoding on its coarser grid,
-    and by how much its time is off the rules' there (relative): ``against`` says which rules."""
+class HeatmapFigure:
+    """A figure's panels by the rules, and the method's code over its coarser grid.
+
+    ``code`` is the code's speed-up over plain decoding and ``difference`` by how much
+    its time is off that of the rules, relatively; both are [shares, alphas].
+    ``against`` says which rules.
+    """
 
     rules: Heatmaps
     shares: np.ndarray
@@ -47,144 +69,183 @@ class Maps:
     against: str
 
 
-def draw(filled) -> None:
-    """Adds heatmaps to a table whose script they are, and every column that names its books."""
-    if filled.table.settings.get("script") == "heatmaps":
-        _heatmaps(filled)
-    _accounting(filled)
+# -- heatmaps --------------------------------------------------------------------------
+def add_heatmaps(result: TableResult) -> None:
+    """Adds the figure, and the extremes of its panels by the rules and by the code.
+
+    The rules are charged in expectation for the table's ``tokens`` and for 50, and for
+    50 with SI sampled as the paper has it.
+    """
+    settings = result.table.settings
+    lookahead = int(settings.get("lookahead", 1))
+    si_lookaheads = tuple(LOOKAHEADS)
+    if "lookahead" in settings:
+        si_lookaheads = (lookahead,)
+
+    tokens = settings["tokens"]
+    rules = _rules(si_lookaheads, lookahead, tokens)
+    _add_extremes(result, rules, "", f"{tokens} tokens, SI in expectation")
+
+    short = _rules(si_lookaheads, lookahead, SHORT)
+    note = f"{SHORT} tokens, SI in expectation"
+    _add_extremes(result, short, ", 50 tokens", note)
+
+    sampled = _rules(si_lookaheads, lookahead, SHORT, repeats=5)
+    note = f"{SHORT} tokens, SI the mean of 5 runs"
+    _add_extremes(result, sampled, ", 50 tokens, SI sampled", note)
+
+    result.figure = _add_code(result, rules, lookahead)
 
 
-def _heatmaps(filled) -> None:
-    """Rows of a heatmap: extremes of each panel, in expectation and as printed; of the code."""
-    s = filled.table.settings
-    ahead = int(s.get("lookahead", 1))
-    given = {
-        "lookaheads": (ahead,) if "lookahead" in s else tuple(LOOKAHEADS),
-        "dsi_lookahead": ahead,
+def _rules(
+    si_lookaheads: tuple[int, ...],
+    dsi_lookahead: int,
+    tokens: int,
+    repeats: int | None = None,
+) -> Heatmaps:
+    """``heatmaps`` of these arguments, computed once and kept."""
+
+    def times() -> list[list[list[float]]]:
+        computed = heatmaps(si_lookaheads, tokens, repeats, dsi_lookahead)
+        return [computed.si.tolist(), computed.dsi.tolist()]
+
+    arguments = {
+        "lookaheads": si_lookaheads,
+        "dsi_lookahead": dsi_lookahead,
+        "tokens": tokens,
+        "repeats": repeats,
     }
-    rules = _kept(repeats=None, tokens=s["tokens"], **given)
-    _extremes(filled, rules, "", f"{s['tokens']} tokens, SI in expectation")
-    for repeats, suffix, note in (
-        (None, ", 50 tokens", "SI in expectation"),
-        (5, ", 50 tokens, SI sampled", "SI the mean of 5 runs"),
-    ):
-        short = _kept(repeats=repeats, tokens=SHORT, **given)
-        _extremes(filled, short, suffix, f"{SHORT} tokens, {note}")
-    filled.figure = _code(filled, rules, ahead)
+    code = cache_keys.hash_of_code(("speclib.theory.dsi_heatmaps",))
+    key = cache_keys.digest(sorted(arguments.items()), code)
+    si, dsi = cache.load_or_compute(key, times)
+    return Heatmaps(SHARES, ALPHAS, np.array(si), np.array(dsi), float(tokens))
 
 
-def _kept(**given) -> Heatmaps:
-    """``heatmaps``, once."""
-    key = cache_keys.digest(
-        sorted(given.items()), cache_keys.hash_of_code(("speclib.theory.dsi_heatmaps",))
-    )
-    si, dsi = cache.load_or_compute(
-        key, lambda: [times.tolist() for times in astuple(heatmaps(**given))[2:4]]
-    )
-    return Heatmaps(SHARES, ALPHAS, np.array(si), np.array(dsi), float(given["tokens"]))
-
-
-def _extremes(filled, maps: Heatmaps, suffix: str, note: str) -> None:
+def _add_extremes(result: TableResult, maps: Heatmaps, suffix: str, note: str) -> None:
+    """Adds the numbers of ``maps`` that the table has a row and a column for."""
+    table = result.table
     for (panel, column), value in maps.cells().items():
-        if (
-            panel in filled.table.row_labels
-            and column + suffix in filled.table.column_labels
-        ):
-            _add(
-                filled, panel, column + suffix, value, "100 x 101", f"by rules: {note}"
-            )
+        column += suffix
+        if panel in table.row_labels and column in table.column_labels:
+            _add(result, panel, column, value, "100 x 101", f"by rules: {note}")
 
 
-def _code(filled, rules: Heatmaps, ahead: int) -> Maps:
-    """The method's code, and its rows."""
-    requests = max(2, filled.profile.virtual_tokens // PER_REQUEST)
-    times, drafts = mean_times(
-        [
-            GridRow(
-                "dsi",
-                float(share),
-                tuple(map(float, CODE_ALPHAS)),
-                (("lookahead", ahead), ("servers", int(servers_needed(share, ahead)))),
-                SHORT,
-                requests,
-            )
-            for share in CODE_SHARES
-        ]
-    )
-    share = CODE_SHARES[:, None]
-    expected = (
-        dsi_bound(share, CODE_ALPHAS, SHORT)
-        if ahead == 1
-        else dsi_time(share, CODE_ALPHAS, ahead, SHORT)
-    )
-    found = {
+def _add_code(result: TableResult, rules: Heatmaps, lookahead: int) -> HeatmapFigure:
+    """Runs the method's code over its grid and adds the numbers that it gives."""
+    requests = max(2, result.profile.virtual_tokens // TOKENS_PER_REQUEST)
+    times, same_drafts = _code_times(lookahead, requests)
+    expected = _expected_times(lookahead)
+
+    numbers = {
         "smallest, code": (SHORT / times).min(),
         "largest, code": (SHORT / times).max(),
         "code over rules, mean": (times / expected).mean(),
         "code over rules, most": (times / expected).max(),
-        "code over the same drafts' rules, most": (times / drafts).max(),
+        "code over the same drafts' rules, most": (times / same_drafts).max(),
     }
-    for column, value in found.items():
-        if column in filled.table.column_labels:
-            _add(
-                filled,
-                MAP,
-                column,
-                float(value),
-                "21 x 21",
-                f"{requests} runs of {SHORT} tokens "
-                "per setting by the method's code, enough servers, cancel immediate",
-            )
-    against = "the rules' for the same drafts" if ahead == 1 else "the rules', sampled"
-    return Maps(
-        rules,
-        CODE_SHARES,
-        CODE_ALPHAS,
-        SHORT / times,
-        times / (drafts if ahead == 1 else expected) - 1,
-        against,
+    note = (
+        f"{requests} runs of {SHORT} tokens per setting by the method's code, "
+        "enough servers, cancel immediate"
+    )
+    for column, value in numbers.items():
+        if column in result.table.column_labels:
+            _add(result, CODE_PANEL, column, float(value), "21 x 21", note)
+
+    # With lookahead 1 the rules' time is known for the very drafts that the code met.
+    if lookahead == 1:
+        difference = times / same_drafts - 1
+        against = "the rules' for the same drafts"
+    else:
+        difference = times / expected - 1
+        against = "the rules', sampled"
+    return HeatmapFigure(
+        rules=rules,
+        shares=CODE_SHARES,
+        alphas=CODE_ALPHAS,
+        code=SHORT / times,
+        difference=difference,
+        against=against,
     )
 
 
-def _add(filled, row: str, column: str, value: float, setup: str, note: str) -> None:
-    s = filled.table.setting(row, column)
-    filled.add(
-        row,
-        column,
-        s["metric"],
-        s["unit"],
-        "virtual",
-        setup,
-        round(value, 9),
+def _code_times(lookahead: int, requests: int) -> GridTimes:
+    """Times of the code, and the rules' for the same drafts, [shares, alphas] each."""
+    rows = []
+    for share in CODE_SHARES:
+        servers = int(servers_needed(share, lookahead))
+        row = GridRow(
+            method="dsi",
+            share=float(share),
+            alphas=tuple(float(alpha) for alpha in CODE_ALPHAS),
+            settings=(("lookahead", lookahead), ("servers", servers)),
+            tokens=SHORT,
+            requests=requests,
+        )
+        rows.append(row)
+    return mean_times(rows)
+
+
+def _expected_times(lookahead: int) -> np.ndarray:
+    """The rules' expected times over the code's grid, [shares, alphas]."""
+    shares = CODE_SHARES[:, None]
+    if lookahead == 1:
+        return dsi_bound(shares, CODE_ALPHAS, SHORT)
+    return dsi_time(shares, CODE_ALPHAS, lookahead, SHORT)
+
+
+def _add(
+    result: TableResult, row: str, column: str, value: float, setup: str, note: str
+) -> None:
+    settings = result.table.setting(row, column)
+    result.add(
+        row=row,
+        column=column,
+        metric=settings["metric"],
+        unit=settings["unit"],
+        kind="virtual",
+        setup=setup,
+        value=round(value, 9),
         source="speclib/heatmaps.py",
         note=note,
     )
 
 
-# -- the accounting ------------------------------------------------------------------------------
-def _accounting(filled) -> None:
-    """DSI over SI by rules of charge: a column names its ``books``, and a ``rule`` that is as in
-    the other's."""
-    table = filled.table
+# -- the accounting --------------------------------------------------------------------
+def add_accounting(result: TableResult) -> None:
+    """Adds DSI over SI by rules of charge, for every column that names its ``books``.
+
+    With a ``rule``, that one rule of them is as in the other books.
+    """
+    table = result.table
     for row in table.row_labels:
         for column in table.column_labels:
-            s = table.setting(row, column)
-            if "books" not in s:
+            settings = table.setting(row, column)
+            if "books" not in settings:
                 continue
-            latency, (start, to) = load_latency(s["latency"]), _BOOKS[s["books"]]
-            books = switched(start, to)[s["rule"]] if "rule" in s else start
-            value = speedup(1 / latency.c, s["alpha"], SHORT, books)
-            filled.add(
-                row,
-                column,
-                s["metric"],
-                s["unit"],
-                "virtual",
-                s["latency"],
-                float(value),
-                source=f"data/latency/{s['latency']}.toml",
-                note=f"by rules, in expectation: {s['about_rule']}",
+            latency = load_latency(settings["latency"])
+            rules = _named_rules(settings["books"], settings.get("rule"))
+            value = speedup(1 / latency.c, settings["alpha"], SHORT, rules)
+            result.add(
+                row=row,
+                column=column,
+                metric=settings["metric"],
+                unit=settings["unit"],
+                kind="virtual",
+                setup=settings["latency"],
+                value=float(value),
+                source=f"data/latency/{settings['latency']}.toml",
+                note=f"by rules, in expectation: {settings['about_rule']}",
             )
 
 
-_BOOKS = {"listing": (LISTING, SIMULATOR), "simulator": (SIMULATOR, LISTING)}
+def _named_rules(books: str, rule: str | None) -> Accounting:
+    if books not in BOOKS:
+        raise unknown_name(f"unknown books {books!r}", books, BOOKS)
+    rules, others = BOOKS[books]
+    if rule is None:
+        return rules
+    with_one_rule = switched(rules, others)
+    if rule not in with_one_rule:
+        problem = f"unknown rule {rule!r} of books {books!r}"
+        raise unknown_name(problem, rule, with_one_rule)
+    return with_one_rule[rule]

@@ -1,102 +1,109 @@
-"""EasySpec's items about the inside of a draft: which layers share an input, how near fuzzy states
-are to exact ones. Adds their rows to a filled table; knows no network.
+"""EasySpec's tables about the inside of a draft model.
+
+They say which layers share an input, and how near fuzzy states are to exact ones: those
+of a pass in which layers share inputs to those of a pass in which none do. Knows no
+network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
-from speclib.experiment.engines import similarity as states
+from speclib.experiment.engines import similarity
 from speclib.theory.layer_groups import grouped
 
-from .statistics import RESAMPLES, interval
+from .bootstrap import draw_resamples, interval
+from .table_result import TableResult
+
+NEEDED_SETTINGS = {"pair", "state", "lp"}  # of a cell that has a similarity
 
 
-def draw(filled, kinds: Iterable[str]) -> None:
-    """Adds what a table of groups or similarities asks for; to others nothing."""
-    table = filled.table
-    fills = {
-        kind for kind in ("virtual", "measured") if table.paper.fills(table.item, kind)
-    }
-    if table.metric == "group_size" and "virtual" in fills:
-        _groups(filled)
-    if table.metric == "cosine_similarity" and "measured" in fills & {*kinds}:
-        _similarities(filled)
-
-
-def _groups(filled) -> None:
-    """A row per draft and LP size, a column per group."""
-    table = filled.table
+def add_layer_groups(result: TableResult) -> None:
+    """Adds the sizes of the groups: a row per draft and LP size, a column per group."""
+    table = result.table
     for row in table.row_labels:
-        s = table.setting(row, "")
-        for place, group in enumerate(grouped(s["layers"], s["lp"]), 1):
-            filled.add(
-                row,
-                str(place),
-                table.metric,
-                table.unit,
-                "virtual",
-                f"{s['layers']} layers",
-                float(len(group)),
+        settings = table.setting(row, "")
+        groups = grouped(settings["layers"], settings["lp"])
+        for number, group in enumerate(groups, 1):
+            result.add(
+                row=row,
+                column=str(number),
+                metric=table.metric,
+                unit=table.unit,
+                kind="virtual",
+                setup=f"{settings['layers']} layers",
+                value=float(len(group)),
                 n=1,
                 source="speclib/models/grouping.py",
                 note="the rule that drafting uses",
             )
 
 
-def _similarities(filled) -> None:
-    """A row per LP size, a column per state of a draft; the mean over layers and texts."""
-    table = filled.table
-    n = max(1, round(filled.profile.prompts * table.settings.get("share", 1)))
+def add_layer_similarities(result: TableResult) -> None:
+    """Adds similarities, means over layers and texts, by LP size and state.
+
+    A cell that fails leaves the rest standing and is named in ``result.errors``.
+    """
+    table = result.table
     for row in table.row_labels:
         for column in table.column_labels:
-            s = table.setting(row, column, "measured")
-            if not {"pair", "state", "lp"} <= s.keys():
+            settings = table.setting(row, column, "measured")
+            if not NEEDED_SETTINGS <= settings.keys():
                 continue
             try:
-                found = states.similar(s["pair"], s["task"], s["length"], n, s["lp"])
+                _add_similarity(result, row, column, settings)
             except (SpeclibError, ImportError) as error:
-                filled.errors[f"{table.item}, {row}, {column}"] = str(error)
-                continue
-            layers = np.array([text[s["state"]] for text in found])  # [texts, layers]
-            low, high = interval(_resampled(layers.mean(1)))
-            filled.add(
-                row,
-                column,
-                s["metric"],
-                s["unit"],
-                "measured",
-                f"{s['pair']}@{machine.name()}/float32/1",
-                float(layers.mean()),
-                low,
-                high,
-                n,
-                "measured",
-                _note(s, layers.mean(0)),
-            )
+                result.errors[f"{table.item}, {row}, {column}"] = str(error)
 
 
-def _resampled(values: np.ndarray) -> np.ndarray | None:
-    """Means of resamples of ``values`` [n]; None of one."""
-    n = len(values)
-    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    return drawn @ values / n if n > 1 else None
-
-
-def _note(s: dict, layers: np.ndarray) -> str:
-    shared = [
-        i
-        for group in grouped(len(layers), s["lp"])
-        if len(group) > 1
-        for i in group[1:]
-    ]
-    return (
-        f"mean over {len(layers)} layers, as trained, and texts of {s['length']} tokens; "
-        f"lowest {layers.min():.3f} in layer {layers.argmin()}; of the layers that are given "
-        f"another's input {fmean(layers[shared]):.3f}"
+def _add_similarity(
+    result: TableResult, row: str, column: str, settings: dict[str, Any]
+) -> None:
+    share = result.table.settings.get("share", 1)
+    n = max(1, round(result.profile.prompts * share))
+    by_text = similarity.draft_similarities(
+        settings["pair"], settings["task"], settings["length"], n, settings["lp"]
     )
+    states = np.array([text[settings["state"]] for text in by_text])  # [texts, layers]
+    result.add(
+        row=row,
+        column=column,
+        metric=settings["metric"],
+        unit=settings["unit"],
+        kind="measured",
+        setup=f"{settings['pair']}@{machine.name()}/float32/1",
+        value=float(states.mean()),
+        interval=interval(_resample_mean(states.mean(1))),
+        n=n,
+        source="measured",
+        note=_note(settings, states.mean(0)),
+    )
+
+
+def _resample_mean(values: np.ndarray) -> np.ndarray | None:
+    """The mean of ``values`` [n] in each resample; None of a single value."""
+    n = len(values)
+    if n < 2:
+        return None
+    return draw_resamples(n) @ values / n
+
+
+def _note(settings: dict[str, Any], by_layer: np.ndarray) -> str:
+    """What the mean over ``by_layer`` hides: its minimum, and layers that share."""
+    note = (
+        f"mean over {len(by_layer)} layers, as trained, and texts of "
+        f"{settings['length']} tokens; lowest {by_layer.min():.3f} in layer "
+        f"{by_layer.argmin()}"
+    )
+    given_another_input: list[int] = []
+    for group in grouped(len(by_layer), settings["lp"]):
+        given_another_input += group[1:]
+    if given_another_input:
+        mean = fmean(by_layer[given_another_input])
+        note += f"; of the layers that are given another's input {mean:.3f}"
+    return note

@@ -1,6 +1,7 @@
-"""The ledger: every number of every table with its kind, unit and setup, as one CSV.
+"""The ledger: every number of every table with kind, unit and setup, as one CSV file.
 
-The columns are a contract with readers outside this repository; up to ``setup`` they are the key.
+The verdicts on claims are a second one. The columns of both are a contract with readers
+outside this repository.
 """
 
 from __future__ import annotations
@@ -8,19 +9,32 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
+from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.experiment.atomic_files import write_atomically
 
-KEY = 8  # the first so many columns tell rows apart
+KEY = 8  # the first so many columns of the ledger tell rows apart
+
+# What to do about a file that is damaged.
+RESTORE = "restore it, for instance with `git checkout`, or remove it and run again"
 
 
 class LedgerRow(NamedTuple):
-    """One number. ``setup``: "" for paper, the latency file for virtual, ``<latency>@<machine>``
-    for emulated, else ``<pair>@<machine>/<dtype>/<threads>``, the dtype with what computes the
-    draft where that is not torch. ``low``, ``high``: 95 % over ``n`` requests."""
+    """One number.
+
+    ``setup`` says where it comes from:
+
+    - "" for paper;
+    - the latency file for virtual;
+    - ``<latency>@<machine>`` for emulated;
+    - ``<pair>@<machine>/<dtype>/<threads>`` for measured, the dtype with what computes
+      the draft where that is not torch.
+
+    ``low`` and ``high`` are the 95 % interval over ``n`` requests.
+    """
 
     paper: str
     item: str
@@ -39,7 +53,7 @@ class LedgerRow(NamedTuple):
 
 
 class ClaimRow(NamedTuple):
-    """A claim's verdict for one kind of number; ``holds``: yes, no, n/a."""
+    """A claim's verdict for one kind of number; ``holds`` is yes, no or n/a."""
 
     paper: str
     item: str
@@ -51,67 +65,142 @@ class ClaimRow(NamedTuple):
     note: str = ""
 
 
-def to_csv(rows: Iterable[NamedTuple], columns: tuple[str, ...]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_text(v) for v in row] for row in rows)
-    return out.getvalue()
-
-
+# -- writing ---------------------------------------------------------------------------
 def write_ledger(path: Path, rows: Iterable[LedgerRow]) -> None:
-    """Writes ledger.csv, whole or not at all. Raises SpeclibError if two rows share a key."""
-    rows, seen = list(rows), set()
+    """Writes ledger.csv, whole or not at all.
+
+    Raises BadValue if two rows share a key.
+    """
+    rows = list(rows)
+    seen = set()
     for row in rows:
-        if row[:KEY] in seen:
-            raise SpeclibError(
-                f"two ledger rows share the key {row[:KEY]}: give them setups or "
+        key = row[:KEY]
+        if key in seen:
+            raise BadValue(
+                f"two ledger rows share the key {key}: give them setups or "
                 "metrics that differ"
             )
-        seen.add(row[:KEY])
+        seen.add(key)
     write_atomically(path, to_csv(rows, LedgerRow._fields))
 
 
 def write_claims(path: Path, rows: Iterable[ClaimRow]) -> None:
+    """Writes claims.csv, whole or not at all."""
     write_atomically(path, to_csv(rows, ClaimRow._fields))
 
 
+def to_csv(rows: Iterable[Iterable[object]], columns: Iterable[str]) -> str:
+    """Rows as CSV with a header, the same on every system."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_to_text(value) for value in row])
+    return out.getvalue()
+
+
+def _to_text(value: object) -> str:
+    """Numbers with the digits that matter, so that the file is the same everywhere."""
+    is_nan = value != value
+    if value is None or is_nan:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+# -- reading ---------------------------------------------------------------------------
 def read_ledger(path: Path) -> list[LedgerRow]:
-    """Raises SpeclibError naming the file, and the line where one does not fit the columns."""
-    with open(path, newline="", encoding="utf-8") as file:
-        header, *lines = list(csv.reader(file)) or [[]]
-    if tuple(header) != LedgerRow._fields:
-        raise SpeclibError(
-            f"{path} is no ledger: its columns are {', '.join(header)}; expected "
-            f"{', '.join(LedgerRow._fields)}"
-        )
+    """The rows of a ledger.
+
+    Raises BadValue naming the file, and the line where one does not fit the columns.
+    """
     rows = []
-    for number, line in enumerate(lines, 2):
+    for number, texts in _read_csv(path, LedgerRow._fields, "ledger"):
+        values: dict[str, Any] = dict(texts)
         try:
-            texts = dict(zip(header, line, strict=True))
-            numbers = {
-                name: type_(texts[name]) if texts[name] else None
-                for name, type_ in (
-                    ("value", float),
-                    ("low", float),
-                    ("high", float),
-                    ("n", int),
-                )
-            }
-            rows.append(LedgerRow(**texts | numbers))
+            for name in ("value", "low", "high"):
+                values[name] = _read_number(texts[name])
+            values["n"] = int(texts["n"]) if texts["n"] else None
         except ValueError as error:
-            raise SpeclibError(f"{path}, line {number}: {error}") from error
+            raise BadValue(f"{path}, line {number}: {error}; {RESTORE}") from error
+        rows.append(LedgerRow(**values))
     return rows
 
 
+def read_claims(path: Path) -> list[ClaimRow]:
+    """The verdicts of a claims file; none if there is no such file.
+
+    Raises BadValue naming the file, and the line where one does not fit the columns.
+    """
+    if not path.exists():
+        return []
+    rows = _read_csv(path, ClaimRow._fields, "list of claims")
+    return [ClaimRow(**texts) for _, texts in rows]
+
+
+def _read_number(text: str) -> float | None:
+    if not text:
+        return None
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text!r} is no finite number")
+    return number
+
+
+def _read_csv(
+    path: Path, columns: tuple[str, ...], what: str
+) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a CSV file: the line that each ends in, and its texts by column.
+
+    ``what`` says in errors what the file should be.
+    """
+    rows = []
+    number = 0
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if tuple(header) != columns:
+                raise BadValue(
+                    f"{path} is no {what}: its columns are {_shorten(header)}; "
+                    f"expected {', '.join(columns)}"
+                )
+            number = reader.line_num
+            for texts in reader:
+                number = reader.line_num
+                if len(texts) != len(columns):
+                    raise BadValue(
+                        f"{path}, line {number}: {len(texts)} values, expected "
+                        f"{len(columns)}; {RESTORE}"
+                    )
+                rows.append((number, dict(zip(columns, texts, strict=True))))
+    except csv.Error as error:
+        raise BadValue(
+            f"{path}, after line {number}: {error}: a quote is not closed, or a field "
+            f"is too long; {RESTORE}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadValue(
+            f"{path}, after line {number}: not UTF-8 ({error.reason}); {RESTORE}"
+        ) from error
+    except OSError as error:
+        raise BadValue(f"cannot read {path}: {error.strerror}") from error
+    return rows
+
+
+def _shorten(names: list[str]) -> str:
+    """Names of columns as one text, which a damaged file may have made very long."""
+    text = ", ".join(names)
+    return text if len(text) <= 200 else f"{text[:200]} ..."
+
+
+# -- merging ---------------------------------------------------------------------------
 def merge(ours: Iterable[LedgerRow], theirs: Iterable[LedgerRow]) -> list[LedgerRow]:
-    """Both ledgers' rows; where a key is in both, ours. Another machine's has another setup."""
-    rows = {row[:KEY]: row for row in theirs} | {row[:KEY]: row for row in ours}
+    """Both ledgers' rows; where a key is in both, ours.
+
+    Another machine's rows have another setup, so they stay beside ours.
+    """
+    rows = {row[:KEY]: row for row in theirs}
+    rows |= {row[:KEY]: row for row in ours}
     return list(rows.values())
-
-
-def _text(value) -> str:
-    """Numbers with the digits that matter, so that the file is the same everywhere."""
-    if value is None or value != value:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,8 @@
-"""Papers as data: their folders read and checked."""
+"""Papers as data: their folders read and checked.
+
+Whatever is wrong in a file becomes one SpeclibError that names the file, the value and
+what would be right.
+"""
 
 from __future__ import annotations
 
@@ -6,124 +10,188 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.paths import DATA
 
 from .calibration import Calibration
-from .fill import RUN
-from .schema import SETTINGS, Paper, Table
+from .claims import check_claim
+from .schema import ENGINE_KINDS, SETTINGS, Paper, Table
+from .scripts import SCRIPTS
 
-BESIDE = ("paper", "calibration", "audit")  # files of a folder that are no tables
+NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables
 
+# What every paper says of itself; all else in paper.toml is among its ``facts``.
+PAPER_KEYS = ("key", "title", "authors", "year", "url", "arxiv", "about")
 
-FACTS = ("key", "title", "authors", "year", "url", "arxiv", "about")
+# Items in the order in which a paper prints them; others, such as our own "extra",
+# follow.
+ITEM_ORDER = ("figure", "table", "theorem", "blog-figure")
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @cache
 def load_paper(key: str, folder: Path | None = None) -> Paper:
-    """Reads ``data/papers/<key>``. Raises SpeclibError naming the file and what is wrong in it."""
+    """Reads ``data/papers/<key>``, or another ``folder`` of the same form.
+
+    Raises SpeclibError naming the file and what is wrong in it; for an unknown paper it
+    lists the known ones.
+    """
     folder = folder or DATA / "papers" / key
     if not (folder / "paper.toml").exists():
-        known = sorted(p.parent.name for p in (DATA / "papers").glob("*/paper.toml"))
-        raise SpeclibError(
-            f"no paper {key!r} under {folder.parent}; known: {', '.join(known)}"
-        )
-    raw = _read(folder / "paper.toml")
-    facts = {k: v for k, v in raw.items() if k not in FACTS}
-    calibration = {
-        name: _parse(Calibration, entry, folder / "calibration.toml", name)
-        for name, entry in _read(folder / "calibration.toml", {}).items()
-    }
-    tables = [_table(path) for path in folder.glob("*.toml") if path.stem not in BESIDE]
-    paper = _parse(
-        Paper,
-        {k: v for k, v in raw.items() if k in FACTS}
-        | {
-            "facts": facts,
-            "calibration": calibration,
-            "tables": {t.item: t for t in sorted(tables, key=_place)},
-        },
-        folder / "paper.toml",
-    )
+        known = sorted(path.parent.name for path in DATA.glob("papers/*/paper.toml"))
+        raise unknown_name(f"no paper {key!r} under {folder.parent}", key, known)
+
+    raw = _read_toml(folder / "paper.toml")
+    paper_fields = {name: raw.pop(name) for name in PAPER_KEYS if name in raw}
+    paper_fields["facts"] = raw
+    paper_fields["calibration"] = _load_calibrations(folder / "calibration.toml")
+    paper_fields["tables"] = _load_tables(folder)
+
+    paper = _parse(Paper, paper_fields, folder / "paper.toml")
+    _check_fill(paper, folder / "paper.toml")
     for table in paper.tables.values():
-        table._paper = paper
+        table.join(paper)
     return paper
 
 
-def _table(path: Path) -> Table:
-    raw = _read(path)
+# -- parts of a paper ------------------------------------------------------------------
+def _load_calibrations(path: Path) -> dict[str, Calibration]:
+    if not path.exists():
+        return {}
+    calibrations = {}
+    for name, entry in _read_toml(path).items():
+        calibrations[name] = _parse(Calibration, entry, path, name)
+    return calibrations
+
+
+def _load_tables(folder: Path) -> dict[str, Table]:
+    tables = []
+    for path in folder.glob("*.toml"):
+        if path.stem not in NOT_TABLES:
+            tables.append(_load_table(path))
+    return {table.item: table for table in sorted(tables, key=_print_order)}
+
+
+def _load_table(path: Path) -> Table:
+    raw = _read_toml(path)
     table = _parse(Table, raw, path)
     if table.item != path.stem:
-        raise SpeclibError(
+        raise BadValue(
             f"{path}: item is {table.item!r}; the file's name says {path.stem!r}"
         )
-    _check_settings(path, raw)
+    if not re.fullmatch(r".*-\w+", table.item):
+        raise BadValue(
+            f"{path}: item is {table.item!r}: give a word, '-' and a number, as in "
+            "'table-5' or 'figure-2a'"
+        )
+    _check_settings(table, path)
+    for claim in table.claims:
+        try:
+            check_claim(claim)
+        except SpeclibError as error:
+            raise BadValue(f"{path}: {error}") from error
     return table
 
 
-def _check_settings(path: Path, raw: dict) -> None:
-    """Every setting is one the engine knows, or one that another refers to as "{name}"."""
-    groups = {"[settings]": raw.get("settings", {})}
-    for axis in ("row", "column"):
-        groups |= {f'[{axis}."{label}"]': s for label, s in raw.get(axis, {}).items()}
-    groups |= {
-        f"{where}.{kind}": own[kind]
-        for where, own in groups.items()
-        for kind in RUN
-        if kind in own
-    }
-    texts = " ".join(str(v) for s in groups.values() for v in s.values())
-    known = SETTINGS | {*RUN} | set(re.findall(r"\{(\w+)\}", texts))
+def _print_order(table: Table) -> tuple[int, int, str, str]:
+    """What tables are sorted by: place of the item's word, number, letter, word."""
+    word, _, number = table.item.rpartition("-")
+    place = ITEM_ORDER.index(word) if word in ITEM_ORDER else len(ITEM_ORDER)
+    digits = re.match(r"\d+", number)
+    return place, int(digits[0]) if digits else 0, number, word
+
+
+# -- checks ----------------------------------------------------------------------------
+def _check_settings(table: Table, path: Path) -> None:
+    """Every setting must be one that the engine knows, or one that another refers to.
+
+    A setting refers to another one as "{name}".
+    """
+    groups = _settings_groups(table)
+    known = {*SETTINGS, *ENGINE_KINDS}
+    for settings in groups.values():
+        for value in settings.values():
+            known.update(re.findall(r"\{(\w+)\}", str(value)))
+
     for where, settings in groups.items():
         for name in settings:
             if name not in known:
-                raise SpeclibError(
-                    f"{path}: {where} has the unknown setting {name!r}; known: "
-                    f"{', '.join(sorted(known))}"
+                problem = f"{path}: {where} has the unknown setting {name!r}"
+                raise unknown_name(problem, name, sorted(known))
+
+    script = table.settings.get("script")
+    if script is not None and script not in SCRIPTS:
+        problem = f"{path}: [settings] has the unknown script {script!r}"
+        raise unknown_name(problem, script, SCRIPTS)
+
+
+def _settings_groups(table: Table) -> dict[str, dict[str, Any]]:
+    """All settings of a file, by the heading that they stand under."""
+    groups: dict[str, dict[str, Any]] = {"[settings]": dict(table.settings)}
+    for label, settings in table.row.items():
+        groups[f'[row."{label}"]'] = dict(settings)
+    for label, settings in table.column.items():
+        groups[f'[column."{label}"]'] = dict(settings)
+
+    of_kinds = {}
+    for where, settings in groups.items():
+        for kind in ENGINE_KINDS:
+            if isinstance(settings.get(kind), dict):
+                of_kinds[f"{where}.{kind}"] = settings[kind]
+    return groups | of_kinds
+
+
+def _check_fill(paper: Paper, path: Path) -> None:
+    """[fill] of paper.toml must name kinds of number, and for each a list of items."""
+    fill = paper.facts.get("fill", {})
+    if not isinstance(fill, dict):
+        raise BadValue(f"{path}: fill is {fill!r}: give [fill], items by kind")
+    for kind, items in fill.items():
+        if kind not in ENGINE_KINDS:
+            problem = f"{path}: [fill] has the unknown kind {kind!r}"
+            raise unknown_name(problem, kind, ENGINE_KINDS)
+        if not isinstance(items, list):
+            raise BadValue(f"{path}: [fill] {kind} is {items!r}: give a list")
+        for item in items:
+            if item not in paper.tables:
+                raise BadValue(
+                    f"{path}: [fill] {kind} names {item!r}, and there is no "
+                    f"{item}.toml beside it"
                 )
 
 
-def _read(path: Path, default: dict | None = None) -> dict:
-    if default is not None and not path.exists():
-        return default
+# -- files -----------------------------------------------------------------------------
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise SpeclibError(f"{path}: not valid TOML: {error}") from error
+        raise BadValue(f"{path}: not valid TOML: {error}") from error
+    except UnicodeDecodeError as error:
+        where = f"{error.reason} at byte {error.start}"
+        raise BadValue(f"{path}: not UTF-8 ({where}): save it as UTF-8") from error
+    except OSError as error:
+        raise SpeclibError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _parse(model, raw: dict, path: Path, entry: str | None = None):
+def _parse(model: type[Model], raw: Any, path: Path, entry: str | None = None) -> Model:
+    """``raw`` as a ``model``; errors name the file, its ``entry`` and wrong keys."""
     try:
-        return model(**raw)
+        return model.model_validate(raw)
     except ValidationError as error:
-        lines = [
-            f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors()
-        ]
-        known = (
-            f" (known keys: {', '.join(model.model_fields)})"
-            if any(
-                e["type"] == "extra_forbidden" and len(e["loc"]) == 1
-                for e in error.errors()
-            )
-            else ""
-        )
+        problems = []
+        unknown_key = False
+        for problem in error.errors():
+            key = ".".join(str(part) for part in problem["loc"])
+            problems.append(f"{key}: {problem['msg']}" if key else problem["msg"])
+            if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
+                unknown_key = True
+
         where = f"{path}, entry {entry!r}" if entry else str(path)
-        raise SpeclibError(f"{where}: {'; '.join(lines)}{known}") from error
-
-
-def _place(table: Table) -> tuple:
-    """Figures, tables, theorems, by number; then those of a blog, then our own ("extra")."""
-    word, number = re.fullmatch(
-        r"(.*?)-(\w+)", table.item.replace("blog-figure", "z")
-    ).groups()
-    digits = re.match(r"\d+", number)
-    return (
-        ("figure", "table", "theorem", "z").index(word)
-        if word in ("figure", "table", "theorem", "z")
-        else 9,
-        int(digits[0]) if digits else 0,
-        number,
-    )
+        known = ", ".join(model.model_fields)
+        hint = f" (known keys: {known})" if unknown_key else ""
+        raise BadValue(f"{where}: {'; '.join(problems)}{hint}") from error

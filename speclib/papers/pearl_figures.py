@@ -1,6 +1,8 @@
-"""Items that are drawn, not tabulated: printed steps replayed, the best draft length per iteration.
+"""PEARL's figures that no table of cells can show.
 
-Each runs the method's real code on the virtual clock, between models that say what the paper says
+These are printed steps that the method's own code takes again, the best draft length at
+each iteration, and the time of a drafting phase over that of a verification. Each runs
+the method's real code on the virtual clock, between models that say what the paper says
 they said, or that agree with a stated probability.
 """
 
@@ -14,8 +16,8 @@ import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
-from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.cells.outputs import find_agreements
+from speclib.experiment.cells.virtual import ToyCell, open_world
 from speclib.experiment.engines.virtual import example_trace, run_cell
 from speclib.experiment.spec import Spec
 from speclib.methods import METHODS
@@ -23,258 +25,334 @@ from speclib.models.toy import BOS, Scripted
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
-from . import dsi_heatmaps as maps
 from .schema import Step, Table
+from .table_result import TableResult
 
-LENGTHS = "best_draft_length"  # a curve: a row per iteration
-DRAWN = (LENGTHS, "draft_over_verify")  # on the virtual clock, from one trace
-SHOWN = 60  # iterations of a series
+BEST_LENGTH = "best_draft_length"  # a curve: a row per iteration
+DRAFT_OVER_VERIFY = "draft_over_verify"
+
+# On the virtual clock these are read from one trace instead of a cell's requests.
+FROM_ONE_TRACE = (BEST_LENGTH, DRAFT_OVER_VERIFY)
+
+MOST_ITERATIONS = 60  # of a curve
+TOKENS = 1024  # per request of the runs behind curves and phases
 
 
 @dataclass(frozen=True)
-class Replay:
-    """A printed run, done again: its trace, the text of every id, what each step committed."""
+class ReplayedSteps:
+    """A printed run, done again by the method's code.
+
+    ``pieces`` is the text of every token id. Of each step, ``committed`` are the
+    tokens, ``accepted`` the number of accepted drafts, and ``starts`` when it began, in
+    draft passes.
+    """
 
     trace: Trace
     pieces: dict[int, str]
     committed: tuple[tuple[str, ...], ...]
     accepted: tuple[int, ...]
-    starts: tuple[float, ...]  # in draft passes
+    starts: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Series:
-    """A number per decoding iteration, and the window that was used throughout. The first
-    ``whole`` values were not cut short by the end of the output."""
+class DraftLengths:
+    """The best draft length at each iteration of a run, and the one that was used.
+
+    The first ``complete`` values were not cut short by the end of the output.
+    """
 
     values: tuple[int, ...]
     gamma: int
-    whole: int
+    complete: int
 
 
-def draw(filled) -> None:
-    """Adds the virtual numbers and the figure of a drawn table to ``filled``; others: nothing."""
-    table = filled.table
-    maps.draw(filled)
-    if table.settings.get("script") == "steps":
-        _draw_steps(filled, replay(table))
+def add_from_one_trace(result: TableResult) -> None:
+    """Adds the virtual numbers of rows whose ``stat`` is read from one trace."""
+    table = result.table
     for row in table.row_labels or ("",):
         stat = table.row.get(row, {}).get("stat", table.settings.get("stat"))
-        if stat in DRAWN:
-            (_draw_lengths if stat == LENGTHS else _draw_phases)(filled, row)
+        if stat == BEST_LENGTH:
+            _add_virtual_lengths(result)
+        elif stat == DRAFT_OVER_VERIFY:
+            _add_phases(result, row)
 
 
-# -- printed steps -------------------------------------------------------------------------------
-def replay(table: Table) -> Replay:
-    """Runs the table's method on a draft that proposes the printed drafts and a target that
-    answers as printed; gamma and costs are the table's settings."""
-    vocabulary = [
-        "",
-        *dict.fromkeys(
-            t for s in table.steps for t in (*s.block, *s.draft, *s.committed)
-        ),
-    ]
+# -- printed steps ---------------------------------------------------------------------
+def replay_steps(table: Table) -> ReplayedSteps:
+    """Runs the table's method on models that draft and answer what its steps print.
+
+    The draft length and the costs are the table's settings.
+    """
+    vocabulary = _vocabulary(table.steps)
     ids = {token: i for i, token in enumerate(vocabulary)}
-    gamma, latency = table.settings["gamma"], _latency(table)
-    draft, target = _lines(table.steps, ids, gamma)
-    world = Virtual(
-        {"draft": Scripted(draft, len(ids)), "target": Scripted(target, len(ids))},
-        latency,
+    gamma = table.settings["gamma"]
+    latency = _latency(table)
+    lines = _printed_lines(table.steps, ids, gamma)
+    models = {
+        "draft": Scripted(lines.draft, len(ids)),
+        "target": Scripted(lines.target, len(ids)),
+    }
+
+    method = table.settings["method"]
+    limit = sum(len(step.committed) for step in table.steps)
+    world = Virtual(models, latency)
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=limit)
+    METHODS[method](world, gamma=gamma)
+    trace = world.end(method=method, gamma=gamma, prompt=[BOS])
+
+    committed = []
+    for commit in trace.commits:
+        committed.append(tuple(vocabulary[token] for token in commit.tokens))
+    return ReplayedSteps(
+        trace=trace,
+        pieces=dict(enumerate(vocabulary)),
+        committed=tuple(committed),
+        accepted=_accepted_per_commit(trace),
+        starts=_step_starts(trace, latency),
     )
-    world.begin(
-        (BOS,),
-        sampler=Sampler(),
-        coins=Coins(),
-        limit=sum(len(s.committed) for s in table.steps),
-    )
-    METHODS[table.settings["method"]](world, gamma=gamma)
-    trace = world.end(method=table.settings["method"], gamma=gamma, prompt=[BOS])
-    commits = [e.tokens for e in trace.commits]
-    return Replay(
-        trace,
-        dict(enumerate(vocabulary)),
-        tuple(tuple(vocabulary[t] for t in tokens) for tokens in commits),
-        _accepted(trace),
-        _starts(trace, latency),
-    )
+
+
+def _vocabulary(steps: Sequence[Step]) -> list[str]:
+    """The printed tokens by id; id 0 is the empty token, which is also the prompt."""
+    tokens: list[str] = []
+    for step in steps:
+        tokens += [*step.block, *step.draft, *step.committed]
+    return ["", *dict.fromkeys(tokens)]
 
 
 def _latency(table: Table) -> Latency:
-    """The table's latency file; without one, a draft pass takes 1 and a target pass c."""
+    """The table's latency file; without one a draft pass takes 1, a target pass c."""
     if "latency" in table.settings:
         return load_latency(table.settings["latency"])
     return Latency.ratio(table.settings["c"], target=table.settings["c"])
 
 
-def _lines(steps: tuple[Step, ...], ids: dict[str, int], gamma: int):
-    """What draft and target say after each text: text (ids) -> id. Printed drafts shorter than
-    gamma go on with the empty token; it is never tested."""
-    draft, target, text = {}, {}, (BOS,)
+@dataclass(frozen=True)
+class _PrintedLines:
+    """What draft and target say next: text (ids) -> id."""
+
+    draft: dict[tuple[int, ...], int]
+    target: dict[tuple[int, ...], int]
+
+
+def _printed_lines(
+    steps: Sequence[Step], ids: dict[str, int], gamma: int
+) -> _PrintedLines:
+    """What the steps print of both models.
+
+    A step verifies the block of the step before, whose first token is committed
+    already, and drafts what follows the block::
+
+        text    a b c
+        block       c d e
+        draft             f g h
+
+    Printed drafts shorter than gamma go on with the empty token, which is never tested.
+    """
+    lines = _PrintedLines({}, {})
+    text: tuple[int, ...] = (BOS,)
     for step in steps:
-        drafted = [ids[t] for t in step.draft]
-        block = [ids[t] for t in step.block]
-        block += [BOS] * (gamma - len(block)) if block else []
-        base = (
-            *text[: len(text) - (1 if block else 0)],
-            *block,
-        )  # its first token is committed
-        draft |= {(*base, *drafted[:i]): token for i, token in enumerate(drafted)}
+        before_draft = text
+        if step.block:
+            block = [ids[token] for token in step.block]
+            block += [BOS] * (gamma - len(block))
+            before_draft = (*text[:-1], *block)
+
+        for token in step.draft:
+            lines.draft[before_draft] = ids[token]
+            before_draft = (*before_draft, ids[token])
         for token in step.committed:
-            target[text] = ids[token]
-            text += (ids[token],)
-    return draft, target
+            lines.target[text] = ids[token]
+            text = (*text, ids[token])
+    return lines
 
 
-def _accepted(trace: Trace) -> tuple[int, ...]:
-    """Drafts accepted per commit: tested drafts and committed tokens pair off one to one."""
-    tested = [
-        o
-        for e in trace.operations
-        if e.op == "propose"
-        for o in e.outcome
-        if o != "wasted"
-    ]
-    counts, at = [], 0
+def _accepted_per_commit(trace: Trace) -> tuple[int, ...]:
+    """Accepted drafts per commit; tested drafts and committed tokens pair off."""
+    tested = []
+    for event in trace.operations:
+        if event.op == "propose":
+            tested += [outcome for outcome in event.outcome if outcome != "wasted"]
+
+    counts = []
+    first = 0
     for commit in trace.commits:
-        counts.append(tested[at : at + len(commit.tokens)].count("accepted"))
-        at += len(commit.tokens)
+        last = first + len(commit.tokens)
+        counts.append(tested[first:last].count("accepted"))
+        first = last
     return tuple(counts)
 
 
-def _starts(trace: Trace, latency: Latency) -> tuple[float, ...]:
+def _step_starts(trace: Trace, latency: Latency) -> tuple[float, ...]:
     """When each step began, in draft passes."""
-    first = {}
+    first_start: dict[int, float] = {}
     for event in trace.operations:
-        first[event.round] = min(first.get(event.round, event.ts), event.ts)
-    return tuple(round(ts / latency.draft(1), 6) for _, ts in sorted(first.items()))
+        earlier = first_start.get(event.round, event.ts)
+        first_start[event.round] = min(earlier, event.ts)
+
+    starts = []
+    for _, start in sorted(first_start.items()):
+        starts.append(round(start / latency.draft(1), 6))
+    return tuple(starts)
 
 
-def _draw_steps(filled, replayed: Replay) -> None:
-    """Rows by the engine's own step numbers or start times: a step elsewhere meets no print."""
-    table, filled.figure = filled.table, replayed
+def add_steps(result: TableResult) -> None:
+    """Adds a row per replayed step, by the engine's own step number or start time.
+
+    So a step that the engine takes elsewhere than the paper meets no printed number.
+    """
+    table = result.table
+    replayed = result.figure = replay_steps(table)
     for i, committed in enumerate(replayed.committed):
-        start = replayed.starts[i]
-        row = f"T={start:g}{'t' if start else ''}" if table.rows == "start" else str(i)
+        row = str(i)
+        if table.rows == "start":
+            start = replayed.starts[i]
+            row = f"T={start:g}t" if start else f"T={start:g}"
+        _add_step(result, row, "accepted", replayed.accepted[i])
         note = "committed: " + " ".join(committed)
-        for column, value in (
-            ("accepted", replayed.accepted[i]),
-            ("committed", len(committed)),
-        ):
-            filled.add(
-                row,
-                column,
-                table.metric,
-                table.unit,
-                "virtual",
-                table.settings.get("latency", f"c={table.settings.get('c')}"),
-                float(value),
-                n=1,
-                source="printed drafts and answers, replayed",
-                note=note if column == "committed" else "",
-            )
+        _add_step(result, row, "committed", len(committed), note)
 
 
-# -- best draft length ---------------------------------------------------------------------------
+def _add_step(
+    result: TableResult, row: str, column: str, count: int, note: str = ""
+) -> None:
+    table = result.table
+    result.add(
+        row=row,
+        column=column,
+        metric=table.metric,
+        unit=table.unit,
+        kind="virtual",
+        setup=table.settings.get("latency", f"c={table.settings.get('c')}"),
+        value=float(count),
+        n=1,
+        source="printed drafts and answers, replayed",
+        note=note,
+    )
+
+
+# -- best draft length -----------------------------------------------------------------
 def best_lengths(
     agrees: Sequence[bool], commits: Sequence[Event], gamma: int
-) -> Series:
-    """At each iteration of a run: how many drafts from there on the target would accept.
+) -> DraftLengths:
+    """How many drafts the target would accept from each iteration of a run on.
 
-    ``agrees`` says where draft and target choose the same token along the committed text; the
-    best length of an iteration is the run of agreements that begins at its first position."""
-    ends = np.append(np.flatnonzero(~np.asarray(agrees)), len(agrees))
-    starts = np.cumsum([0] + [len(e.tokens) for e in commits])[:-1]
-    at = np.searchsorted(ends, starts)[:SHOWN]
-    return Series(
-        tuple(int(ends[i] - s) for i, s in zip(at, starts, strict=False)),
-        gamma,
-        int((at < len(ends) - 1).sum()),
-    )
+    ``agrees`` says where draft and target choose the same token along the committed
+    text. The best length of an iteration is the run of agreements that begins at its
+    first position::
 
+        agrees       y y n y y y y y
+        iterations   1 2   3   4        by commits of 1, 2, 2 and 3 tokens
+        best length  2 1   5   3        the last two end with the output
+    """
+    disagreements = np.flatnonzero(~np.asarray(agrees))
+    ends = np.append(disagreements, len(agrees))
+    lengths = [len(commit.tokens) for commit in commits]
+    starts = np.cumsum([0, *lengths])[:-1][:MOST_ITERATIONS]
 
-def virtual_lengths(spec: Spec) -> Series:
-    """``best_lengths`` of a virtual run."""
-    gamma, tokens = run_cell(spec).gamma, spec.tokens
-    cell = virtual_cells.ToyCell(
-        METHODS[spec.method], load_latency(spec.latency), spec.alpha, tokens
-    )
-    world = virtual_cells.open_world(cell)
-    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=tokens)
-    METHODS[spec.method](world, gamma=gamma)
-    committed, commits = world.text[1:], world.end().commits
-    return best_lengths(find_agreements(world, (BOS,), committed), commits, gamma)
+    next_end = np.searchsorted(ends, starts)
+    values = tuple(int(value) for value in ends[next_end] - starts)
+    complete = int((next_end < len(ends) - 1).sum())
+    return DraftLengths(values, gamma, complete)
 
 
-def _draw_lengths(filled, _row: str) -> None:
-    for column in filled.table.column_labels:
-        spec = _spec(filled, "", column)
+def virtual_lengths(spec: Spec) -> DraftLengths:
+    """``best_lengths`` of the first request of a virtual cell."""
+    gamma = run_cell(spec).gamma
+    method = METHODS[spec.method]
+    latency = load_latency(spec.latency)
+    world = open_world(ToyCell(method, latency, spec.alpha, spec.tokens))
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=spec.tokens)
+    method(world, gamma=gamma)
+
+    output = world.text[1:]
+    commits = world.end().commits
+    agrees = find_agreements(world, (BOS,), output)
+    return best_lengths(agrees, commits, gamma)
+
+
+def _add_virtual_lengths(result: TableResult) -> None:
+    for column in result.table.column_labels:
+        spec = _spec(result, "", column)
         add_lengths(
-            filled,
+            result,
             column,
-            "virtual",
-            spec.latency,
             virtual_lengths(spec),
-            f"data/latency/{spec.latency}.toml",
-            f"alpha {spec.alpha:g}",
+            kind="virtual",
+            setup=str(spec.latency),
+            source=f"data/latency/{spec.latency}.toml",
+            note=f"alpha {spec.alpha:g}",
         )
 
 
 def add_lengths(
-    filled, column: str, kind: str, setup: str, series: Series, source: str, note: str
+    result: TableResult,
+    column: str,
+    lengths: DraftLengths,
+    *,
+    kind: str,
+    setup: str,
+    source: str,
+    note: str,
 ) -> None:
-    """A row per iteration."""
-    table, filled.figure = filled.table, series
-    for i, length in enumerate(series.values, 1):
-        cut = "" if i <= series.whole else "; at least, since the output ends there"
-        filled.add(
-            str(i),
-            column,
-            table.metric,
-            table.unit,
-            kind,
-            setup,
-            float(length),
+    """Adds a curve of best draft lengths: a row per iteration."""
+    table = result.table
+    result.figure = lengths
+    for iteration, length in enumerate(lengths.values, 1):
+        full_note = f"{note}; the run's window is {lengths.gamma}"
+        if iteration > lengths.complete:
+            full_note += "; at least, since the output ends there"
+        result.add(
+            row=str(iteration),
+            column=column,
+            metric=table.metric,
+            unit=table.unit,
+            kind=kind,
+            setup=setup,
+            value=float(length),
             n=1,
             source=source,
-            note=f"{note}; the run's window is {series.gamma}{cut}",
+            note=full_note,
         )
 
 
-# -- time per phase ------------------------------------------------------------------------------
-def _draw_phases(filled, row: str) -> None:
-    """Median time of a drafting phase over that of a verification."""
-    table = filled.table
-    for column in (
-        c for c in table.column_labels if "latency" in table.setting(row, c)
-    ):
-        spec = _spec(filled, row, column)
-        trace = filled.figure = example_trace(spec)
-        phase = {
-            op: median(e.dur for e in trace.operations if e.op == op)
-            for op in ("propose", "score")
-        }
-        filled.add(
-            row,
-            column,
-            table.metric,
-            table.unit,
-            "virtual",
-            spec.latency,
-            phase["propose"] / phase["score"],
+# -- time per phase --------------------------------------------------------------------
+def _add_phases(result: TableResult, row: str) -> None:
+    """Adds the median time of a drafting phase over that of a verification."""
+    table = result.table
+    for column in table.column_labels:
+        if "latency" not in table.setting(row, column):
+            continue
+        spec = _spec(result, row, column)
+        trace = result.figure = example_trace(spec)
+        ratio = _median_seconds(trace, "propose") / _median_seconds(trace, "score")
+        result.add(
+            row=row,
+            column=column,
+            metric=table.metric,
+            unit=table.unit,
+            kind="virtual",
+            setup=str(spec.latency),
+            value=ratio,
             n=1,
-            note=f"gamma {spec.gamma}",
             source=f"data/latency/{spec.latency}.toml",
+            note=f"gamma {spec.gamma}",
         )
 
 
-def _spec(filled, row: str, column: str) -> Spec:
-    s, tokens = filled.table.setting(row, column), 1024
+def _median_seconds(trace: Trace, op: str) -> float:
+    return median(event.dur for event in trace.operations if event.op == op)
+
+
+def _spec(result: TableResult, row: str, column: str) -> Spec:
+    """The virtual run behind a cell that is read from one trace."""
+    settings = result.table.setting(row, column)
     return Spec(
         kind="virtual",
-        method=s["method"],
-        gamma=s["gamma"],
-        latency=s["latency"],
-        alpha=filled.table.paper.alpha(s["alpha"]),
-        tokens=tokens,
-        requests=max(1, filled.profile.virtual_tokens // tokens),
+        method=settings["method"],
+        gamma=settings["gamma"],
+        latency=settings["latency"],
+        alpha=result.table.paper.alpha(settings["alpha"]),
+        tokens=TOKENS,
+        requests=max(1, result.profile.virtual_tokens // TOKENS),
     )

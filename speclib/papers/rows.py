@@ -1,317 +1,298 @@
-"""Ledger rows and verdicts of one table, from its print and its runs. Runs nothing that is slow."""
+"""Ledger rows and verdicts of one table, from its print and its cells' results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from speclib.data.latency import load_latency
-from speclib.data.pairs import load_pair
 from speclib.experiment.run_cells import example_trace
 from speclib.experiment.spec import CellResult, Spec
-from speclib.models import factory
 
-from . import claims
-from . import easyspec_layers as inside
-from . import pearl_figures as items
-from . import statistics as quantities
-from .schema import Table
+from . import statistics
+from .bootstrap import interval
+from .claim_numbers import TableNumbers
+from .claims import judge
+from .notes import note_of, setup_of
+from .pearl_figures import BEST_LENGTH, add_lengths, best_lengths
+from .schema import Table, matches_any
+from .scripts import add_scripted_numbers
+from .table_cells import TableCell
+from .table_result import TableResult
 
-DTYPES = {"auto": "float32"}
-OVERRUNS = 0.01  # of an emulated cell's operations may outlast their latency
+# An emulated cell in which more operations than this share outlast their latency is not
+# reported.
+MOST_OVERRUNS = 0.01
 
 
-def assemble(
-    filled,
-    cells,
-    runs: dict[Spec, CellResult],
+def add_rows_and_verdicts(
+    result: TableResult,
+    cells: Sequence[TableCell],
+    cell_results: dict[Spec, CellResult],
     errors: dict[Spec, Exception],
     kinds: Iterable[str],
 ) -> None:
-    """Completes ``filled``: printed rows, one row per cell run, drawn items, means, verdicts."""
-    table = filled.table
-    _paper(filled)
+    """Completes ``result``.
+
+    It gets the printed rows, a row per cell that was run or failed, the numbers that
+    need no cell, means over columns, and the verdicts on its claims.
+    """
+    _add_printed_rows(result)
     for cell in cells:
-        if cell.spec in runs:
-            (_lengths if cell.stat == items.LENGTHS else _cell)(
-                filled, cell, runs[cell.spec]
-            )
+        if cell.spec in cell_results:
+            _add_cell(result, cell, cell_results[cell.spec])
         elif cell.spec in errors:
-            filled.errors[
-                f"{table.item}, {cell.row}, {cell.column}: {cell.spec.name}"
-            ] = str(errors[cell.spec])
-            filled.add(
-                cell.row,
-                cell.column,
-                cell.metric,
-                cell.unit,
-                cell.kind,
-                _setup(cell.spec, None),
-                None,
-                note=f"failed: {errors[cell.spec]}",
-            )
-    if table.paper.fills(table.item, "virtual"):
-        items.draw(filled)
-    inside.draw(filled, kinds)
-    _means(filled)
-    _verdicts(filled)
+            _add_failed_cell(result, cell, errors[cell.spec])
+    add_scripted_numbers(result, kinds)
+    _add_means(result)
+    _add_verdicts(result)
 
 
-# -- paper ---------------------------------------------------------------------------------------
-def _paper(filled) -> None:
-    table = filled.table
-    source = (
-        f"arXiv:{table.paper.arxiv}"
-        if not table.item.startswith(("blog", "theorem"))
-        else table.paper.facts.get("blog", "the authors' project page")
-    )
+# -- the print -------------------------------------------------------------------------
+def _add_printed_rows(result: TableResult) -> None:
+    table = result.table
+    source = _source_of_print(table)
     for row, column, value in table.cells:
-        s = table.setting(row, column)
-        note = _errata(table, row, column, False)
+        settings = table.setting(row, column)
+        notes = _errata_notes(table, row, column, beside=False)
         if table.from_formula:
-            note = "; ".join(filter(None, [f"from the formula {table.formula}", note]))
-        filled.add(
-            row,
-            column,
-            s["metric"],
-            s["unit"],
-            "paper",
-            "",
-            float(value),
+            notes.insert(0, f"from the formula {table.formula}")
+        result.add(
+            row=row,
+            column=column,
+            metric=settings["metric"],
+            unit=settings["unit"],
+            kind="paper",
+            setup="",
+            value=float(value),
+            source=source,
+            note="; ".join(notes),
+        )
+    _add_numbers_in_brackets(result, source)
+    _add_missing_rows(result, source, table.lost, "lost")
+    _add_missing_rows(result, source, table.absent, "not printed")
+
+
+def _source_of_print(table: Table) -> str:
+    """Where an item is printed: in the paper, or on a page of its authors."""
+    if table.item.startswith(("blog", "theorem")):
+        return table.paper.facts.get("blog", "the authors' project page")
+    return f"arXiv:{table.paper.arxiv}"
+
+
+def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
+    beside = result.table.beside
+    if beside is None:
+        return
+    for row, column, value in beside.cells:
+        notes = _errata_notes(result.table, row, column, beside=True)
+        result.add(
+            row=row,
+            column=column,
+            metric=beside.metric,
+            unit=beside.unit,
+            kind="paper",
+            setup="",
+            value=float(value),
+            source=source,
+            note="; ".join(notes),
+            show=False,
+        )
+
+
+def _add_missing_rows(
+    result: TableResult, source: str, places: Sequence[tuple[str, str]], note: str
+) -> None:
+    """Adds a row without a value per cell that the print lacks; labels may be "*"."""
+    table = result.table
+    for row, column in places:
+        settings = table.column.get(column, {}) | table.row.get(row, {})
+        result.add(
+            row=row,
+            column=column,
+            metric=settings.get("metric", table.metric),
+            unit=settings.get("unit", table.unit),
+            kind="paper",
+            setup="",
+            value=None,
             source=source,
             note=note,
         )
-    for row, column, value in table.beside.cells if table.beside else ():
-        filled.add(
-            row,
-            column,
-            table.beside.metric,
-            table.beside.unit,
-            "paper",
-            "",
-            float(value),
-            source=source,
-            note=_errata(table, row, column, True),
-            show=False,
-        )
-    for what, cells in (("lost", table.lost), ("not printed", table.absent)):
-        for row, column in cells:
-            s = table.column.get(column, {}) | table.row.get(
-                row, {}
-            )  # a label may be "*"
-            filled.add(
-                row,
-                column,
-                s.get("metric", table.metric),
-                s.get("unit", table.unit),
-                "paper",
-                "",
-                None,
-                source=source,
-                note=what,
-            )
 
 
-def _errata(table: Table, row: str, column: str, beside: bool) -> str:
-    return "; ".join(
-        f"{e.kind}: {' '.join(e.note.split())}"
-        for e in table.errata
-        if e.beside == beside
-        and any(r in (row, "*") and c in (column, "*") for r, c in e.cells)
+def _errata_notes(table: Table, row: str, column: str, beside: bool) -> list[str]:
+    """The errata of a cell, or of the number ``beside`` it in brackets."""
+    notes = []
+    for erratum in table.errata:
+        if erratum.beside == beside and matches_any(erratum.cells, row, column):
+            on_one_line = " ".join(erratum.note.split())
+            notes.append(f"{erratum.kind}: {on_one_line}")
+    return notes
+
+
+# -- cells that were run ---------------------------------------------------------------
+def _add_cell(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
+    if cell.stat == BEST_LENGTH:
+        _add_curve(result, cell, cell_result)
+    elif cell.kind == "emulated" and cell_result.facts["overruns"] > MOST_OVERRUNS:
+        _add_unreported_cell(result, cell, cell_result)
+    else:
+        _add_number(result, cell, cell_result)
+
+
+def _add_curve(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
+    """A figure's curve, of the cell's first request."""
+    commits = example_trace(cell_result).commits
+    lengths = best_lengths(cell_result.facts["agree"], commits, cell_result.gamma)
+    add_lengths(
+        result,
+        cell.column,
+        lengths,
+        kind=cell.kind,
+        setup=setup_of(cell.spec, cell_result),
+        source=f"{cell.kind} {cell_result.created}",
+        note=note_of(cell, cell_result),
     )
 
 
-# -- runs ----------------------------------------------------------------------------------------
-def _cell(filled, cell, run: CellResult) -> None:
-    value = quantities.value(cell.stat, run, cell.tokens)
-    printed = filled.table.printed(cell.row, cell.column)
+def _add_unreported_cell(
+    result: TableResult, cell: TableCell, cell_result: CellResult
+) -> None:
+    note = note_of(cell, cell_result)
+    result.add(
+        row=cell.row,
+        column=cell.column,
+        metric=cell.metric,
+        unit=cell.unit,
+        kind=cell.kind,
+        setup=setup_of(cell.spec, cell_result),
+        value=None,
+        note="not reported: the machine is too slow or busy to emulate these latencies "
+        f"(at most {MOST_OVERRUNS:.0%} overruns); {note}",
+    )
+
+
+def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
+    """The cell's statistic with its interval; a virtual one is compared with print."""
+    value = statistics.compute(cell.stat, cell_result, cell.scaled_tokens)
+    samples = statistics.resample(cell.stat, cell_result, cell.scaled_tokens)
     place = cell.row, cell.column, cell.kind
-    note = _note(cell, run)
-    if cell.kind == "emulated" and run.facts["overruns"] > OVERRUNS:
-        filled.add(
-            cell.row,
-            cell.column,
-            cell.metric,
-            cell.unit,
-            cell.kind,
-            _setup(cell.spec, run),
-            None,
-            note="not reported: the machine is too slow or "
-            f"busy to emulate these latencies (at most {OVERRUNS:.0%} overruns); {note}",
-        )
-        return
-    filled.samples[place] = quantities.samples(cell.stat, run, cell.tokens)
-    low, high = quantities.interval(filled.samples[place])
-    if cell.kind == "virtual" and printed:
-        note += f"; {100 * (value / printed - 1):+.1f} % against print"
-    filled.runs[place] = run
-    common = {
-        "kind": cell.kind,
-        "setup": _setup(cell.spec, run),
-        "n": len(run.stats),
-        "source": f"data/latency/{cell.spec.latency}.toml"
-        if cell.kind == "virtual"
-        else f"{cell.kind} {run.created}",
-    }
-    filled.add(
-        cell.row,
-        cell.column,
-        cell.metric,
-        cell.unit,
+    result.cell_results[place] = cell_result
+    result.samples[place] = samples
+
+    note = note_of(cell, cell_result)
+    source = f"{cell.kind} {cell_result.created}"
+    if cell.kind == "virtual":
+        source = f"data/latency/{cell.spec.latency}.toml"
+        printed = result.table.printed(cell.row, cell.column)
+        if printed:
+            note += f"; {100 * (value / printed - 1):+.1f} % against print"
+
+    result.add(
+        row=cell.row,
+        column=cell.column,
+        metric=cell.metric,
+        unit=cell.unit,
+        kind=cell.kind,
+        setup=setup_of(cell.spec, cell_result),
         value=value,
-        low=low,
-        high=high,
+        interval=interval(samples),
+        n=len(cell_result.stats),
+        source=source,
         note=note,
-        **common,
     )
     if cell.kind == "measured" and cell.stat == "speedup":
-        e2e = quantities.interval(quantities.samples("speedup_e2e", run))
-        filled.add(
-            cell.row,
-            cell.column,
-            "speedup_e2e",
-            cell.unit,
-            low=e2e[0],
-            high=e2e[1],
-            value=quantities.value("speedup_e2e", run),
-            note="prefill included",
-            show=False,
-            **common,
-        )
+        _add_speedup_with_prefill(result, cell, cell_result, source)
 
 
-def _lengths(filled, cell, run: CellResult) -> None:
-    """A figure's curve, of the run's first request."""
-    items.add_lengths(
-        filled,
-        cell.column,
-        cell.kind,
-        _setup(cell.spec, run),
-        items.best_lengths(run.facts["agree"], example_trace(run).commits, run.gamma),
-        f"{cell.kind} {run.created}",
-        _note(cell, run),
+def _add_speedup_with_prefill(
+    result: TableResult, cell: TableCell, cell_result: CellResult, source: str
+) -> None:
+    result.add(
+        row=cell.row,
+        column=cell.column,
+        metric="speedup_e2e",
+        unit=cell.unit,
+        kind=cell.kind,
+        setup=setup_of(cell.spec, cell_result),
+        value=statistics.compute("speedup_e2e", cell_result),
+        interval=interval(statistics.resample("speedup_e2e", cell_result)),
+        n=len(cell_result.stats),
+        source=source,
+        note="prefill included",
+        show=False,
     )
 
 
-def _note(cell, run: CellResult) -> str:
-    parts = [cell.calibrates] if cell.calibrates else []
-    if cell.kind != "measured" and cell.spec.method != "autoregressive":
-        parts.append(f"alpha {cell.spec.alpha:g}")
-    parts += quantities.told(cell.spec, run)
-    if run.gamma is not None:
-        tried = run.facts.get("searched")
-        parts.append(
-            f"gamma {run.gamma}"
-            + (
-                f", best of {min(map(int, tried))}..{max(map(int, tried))}"
-                if tried
-                else ""
-            )
-            + (" on the virtual clock" if tried and cell.kind == "emulated" else "")
-        )
-    if cell.tokens and cell.stat.endswith("_runs"):
-        parts.append(f"scaled to {cell.tokens} tokens")
-    if cell.stat == "mat":
-        parts.append("accepted drafts per target pass, no bonus")
-    if cell.stat in ("run_length", "run_tokens"):
-        parts.append("per run between rejections, over several passes")
-    if cell.kind == "emulated":
-        parts += [
-            f"virtual clock x{run.facts['over_virtual']:.3f}",
-            f"overruns {run.facts['overruns']:.1%}",
-        ]
-    if cell.kind == "measured":
-        slower = ", ".join(
-            f"{k} x{v:.2f}" for k, v in sorted(run.facts["contention"].items())
-        )
-        dilated = load_pair(cell.spec.pair).target.shape
-        parts += [
-            *(["dilated"] if dilated else []),
-            f"draft in {run.facts['draft']}",
-            f"c {run.c:.2f}",
-            quantities.departures(run),
-            f"both busy over alone: {slower}",
-            f"load {run.facts['load']:g}",
-        ]
-    return "; ".join(parts)
+def _add_failed_cell(result: TableResult, cell: TableCell, error: Exception) -> None:
+    name = f"{result.table.item}, {cell.row}, {cell.column}: {cell.spec.name}"
+    result.errors[name] = str(error)
+    result.add(
+        row=cell.row,
+        column=cell.column,
+        metric=cell.metric,
+        unit=cell.unit,
+        kind=cell.kind,
+        setup=setup_of(cell.spec, None),
+        value=None,
+        note=f"failed: {error}",
+    )
 
 
-def _setup(spec: Spec, run: CellResult | None) -> str:
-    if spec.kind == "virtual":
-        return spec.latency
-    from speclib.experiment import machine
-
-    here = run.machine if run else machine.name()
-    if spec.kind == "emulated":
-        return f"{spec.latency}@{here}"
-    pair, dtype = load_pair(spec.pair), DTYPES.get(spec.dtype, spec.dtype)
-    draft = run.facts["draft"] if run else factory.runtime(pair, "draft")
-    runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
-    return f"{spec.pair}@{here}/{dtype}{runtime}/{pair.place.threads}"
-
-
-def _means(filled) -> None:
+# -- means -----------------------------------------------------------------------------
+def _add_means(result: TableResult) -> None:
     """Columns that are the mean of the others, for every kind but paper."""
-    table = filled.table
-    columns = [c for c in table.column_labels if table.column.get(c, {}).get("mean_of")]
-    for kind in [k for k in filled.values if k != "paper"]:
+    table = result.table
+    columns = []
+    for column in table.column_labels:
+        if table.column.get(column, {}).get("mean_of"):
+            columns.append(column)
+
+    kinds = [kind for kind in result.values if kind != "paper"]
+    for kind in kinds:
         for row in table.row_labels:
-            others = [
-                filled.values[kind][row, c]
-                for c in table.column_labels
-                if (row, c) in filled.values[kind]
-            ]
-            setups = {r.setup for r in filled.rows if (r.row, r.kind) == (row, kind)}
-            for column in columns if others else ():
-                s = table.setting(row, column)
-                filled.add(
-                    row,
-                    column,
-                    s["metric"],
-                    s["unit"],
-                    kind,
-                    setups.pop(),
-                    fmean(others),
-                    n=len(others),
-                    note="mean of the other columns",
-                )
+            _add_means_of_row(result, row, kind, columns)
 
 
-# -- verdicts ------------------------------------------------------------------------------------
-def _verdicts(filled) -> None:
-    for kind in filled.kinds:
-        numbers = _numbers(filled, kind)
-        filled.claims += [
-            claims.judge(claim, filled.table, numbers)
-            for claim in filled.table.claims
-            if kind in claim.kinds
-        ]
+def _add_means_of_row(
+    result: TableResult, row: str, kind: str, mean_columns: Sequence[str]
+) -> None:
+    table = result.table
+    values = result.values[kind]
+    others = []
+    for column in table.column_labels:
+        if (row, column) in values:
+            others.append(values[row, column])
+    if not others:
+        return
+
+    setup = _setup_of_row(result, row, kind)
+    for column in mean_columns:
+        settings = table.setting(row, column)
+        result.add(
+            row=row,
+            column=column,
+            metric=settings["metric"],
+            unit=settings["unit"],
+            kind=kind,
+            setup=setup,
+            value=fmean(others),
+            n=len(others),
+            note="mean of the other columns",
+        )
 
 
-def _numbers(filled, kind: str) -> claims.Numbers:
-    table, values = filled.table, filled.values.get(kind, {})
+def _setup_of_row(result: TableResult, row: str, kind: str) -> str:
+    """The setup that the numbers of a row share."""
+    for ledger_row in result.rows:
+        if (ledger_row.row, ledger_row.kind) == (row, kind):
+            return ledger_row.setup
+    return ""
 
-    def cell(item, row, column):
-        if item != table.item:
-            return table.paper.printed(item, row, column) if kind == "paper" else None
-        return values.get((row, column))
 
-    def c(row, column):
-        if kind == "measured":
-            return next(
-                (
-                    run.c
-                    for (r, col, k), run in filled.runs.items()
-                    if k == kind and row in (r, "*") and column in (col, "*")
-                ),
-                None,
-            )
-        s = table.setting(row, column)
-        if kind == "paper" and "printed_c" in s:
-            return s["printed_c"]
-        return load_latency(s["latency"]).c if "latency" in s else s.get("c")
-
-    def samples(item, row, column):
-        return filled.samples.get((row, column, kind)) if item == table.item else None
-
-    return claims.Numbers(kind, cell, c, samples)
+# -- verdicts --------------------------------------------------------------------------
+def _add_verdicts(result: TableResult) -> None:
+    for kind in result.kinds:
+        numbers = TableNumbers(result, kind)
+        for claim in result.table.claims:
+            if kind in claim.kinds:
+                result.claims.append(judge(claim, result.table, numbers))

@@ -1,35 +1,50 @@
-"""What a paper prints, as values: tables with units, errata, claims, and the settings of each cell.
+"""What a paper prints, as values: tables with units, errata, claims and settings.
 
-The format of the files under ``data/papers`` is described at the end of each ``paper.toml``.
-Reading them is ``papers.load_paper``. Knows no run and no clock.
+The format of the files under ``data/papers`` is described at the top of
+``data/papers/pearl/table-1.toml``. ``load.load_paper`` reads them. Knows no run and no
+clock.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PrivateAttr
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS, parameters
 
 from .calibration import Calibration
 
-SETTINGS = {
-    *(
-        "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
-        "printed_c prompts script c tokens dtype share over cancel per_token books rule "
-        "about_rule sample accounting doubt ignore_eos length temperature layers "
-        "state"
-    ).split(),
-    *(name for method in METHODS for name in parameters(method)),
-}
-MethodSetting = (
-    bool | str | int | float | tuple[str | int | float, ...]
-)  # a tuple: the fastest of
-Settings = dict[
-    str, MethodSetting | dict[str, MethodSetting]
-]  # a dict: those of one kind
+ENGINE_KINDS = ("virtual", "emulated", "measured")
+KINDS = ("paper", *ENGINE_KINDS)  # a cell has one number per kind, never a blend
+
+# Everything that a table, a row or a column may set, besides what its method can be
+# told.
+TABLE_SETTINGS = (
+    "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
+    "printed_c prompts script c tokens dtype share over cancel per_token books rule "
+    "about_rule sample accounting doubt ignore_eos length temperature layers state"
+)
+
+
+def _known_settings() -> frozenset[str]:
+    names = set(TABLE_SETTINGS.split())
+    for method in METHODS:
+        names.update(parameters(method))
+    return frozenset(names)
+
+
+SETTINGS = _known_settings()
+
+# A tuple is a choice: the cell is run with each, and the fastest one counts.
+SettingValue = bool | str | int | float | tuple[str | int | float, ...]
+
+# A dict holds the settings of one kind of number, by the name of the kind.
+Settings = dict[str, SettingValue | dict[str, SettingValue]]
+
+Place = tuple[str, str]  # row and column, as printed
+PrintedCell = tuple[str, str, FiniteFloat]  # row, column and value
 
 
 class _Strict(BaseModel):
@@ -37,13 +52,18 @@ class _Strict(BaseModel):
 
 
 class Claim(_Strict):
-    """A sentence that numbers can hold or break; the fields by ``kind`` are in paper.toml."""
+    """A sentence that numbers can hold or break.
+
+    ``kinds`` are the kinds of number it is judged on, ``printed`` says whether the
+    print bears it out. The other fields depend on ``kind``: see
+    ``data/papers/pearl/table-1.toml``.
+    """
 
     id: str
     kind: Literal["order", "argmax", "ratio", "range", "equal"]
     text: str
     source: str
-    kinds: tuple[str, ...] = ("paper", "virtual", "emulated", "measured")
+    kinds: tuple[str, ...] = KINDS
     printed: Literal["yes", "no", "n/a"] = "n/a"
     over: Literal["row", "column", "rows", "columns"] | None = None
     row: str | tuple[str, ...] | None = None
@@ -53,24 +73,34 @@ class Claim(_Strict):
     by: str | tuple[str, ...] | None = None
     reduce: Literal["max", "min"] | None = None
     expected: Any = None
-    within: float = 0.0
-    low: float | None = None
-    high: float | str | None = None
+    within: FiniteFloat = 0.0
+    low: FiniteFloat | None = None
+    high: FiniteFloat | str | None = None
     decimals: int | None = None
 
 
 class Erratum(_Strict):
-    cells: tuple[tuple[str, str], ...]
+    """What is wrong with printed ``cells`` and, if it can be computed, what is right.
+
+    ``beside`` says that the number in brackets is meant, not the cell's own.
+    """
+
+    cells: tuple[Place, ...]
     kind: Literal["text", "arithmetic", "conflict", "ceiling", "prose"]
     note: str
-    computed: float | None = None
+    computed: FiniteFloat | None = None
     of: tuple[str, str, str] | None = None
     by: tuple[str, str, str] | None = None
     beside: bool = False
 
 
 class Step(_Strict):
-    """One step of a printed run, as tokens; ``start`` in draft passes."""
+    """One step of a printed run, as the texts of its tokens.
+
+    ``start`` is in draft passes. ``block`` is what the round before drafted and left to
+    be verified, ``draft`` what this step drafts. ``instead`` is the target's token in
+    place of the ``rejected`` one.
+    """
 
     step: int
     mode: str
@@ -80,16 +110,16 @@ class Step(_Strict):
     committed: tuple[str, ...]
     rejected: str | None = None
     instead: str | None = None
-    start: float | None = None
+    start: FiniteFloat | None = None
 
 
 class Beside(_Strict):
-    """Second numbers that cells print, in brackets."""
+    """The second numbers that cells print in brackets, of a metric of their own."""
 
     metric: str
     unit: str
     decimals: int
-    cells: tuple[tuple[str, str, float], ...]
+    cells: tuple[PrintedCell, ...]
 
 
 class Table(_Strict):
@@ -104,12 +134,12 @@ class Table(_Strict):
     rows: str
     columns_are: str
     chart: str | None = None  # a name in views.charts.choose.CHARTS; None: no figure
-    cells: tuple[tuple[str, str, float], ...]
+    cells: tuple[PrintedCell, ...]
     printed_unit: str | None = None
     beside: Beside | None = None
-    lost: tuple[tuple[str, str], ...] = ()
-    absent: tuple[tuple[str, str], ...] = ()
-    clock_from: tuple[tuple[str, str], ...] = ()
+    lost: tuple[Place, ...] = ()
+    absent: tuple[Place, ...] = ()
+    clock_from: tuple[Place, ...] = ()
     settings: Settings = {}
     row: dict[str, Settings] = {}
     column: dict[str, Settings] = {}
@@ -124,43 +154,102 @@ class Table(_Strict):
 
     @property
     def paper(self) -> Paper:
+        """The paper that this table belongs to."""
         return self._paper
+
+    def join(self, paper: Paper) -> None:
+        """Makes this a table of ``paper``, to which claims and settings may refer."""
+        self._paper = paper
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """In the order of [row...] where that names all; else as printed, then the engine's own."""
-        return _ordered([r for r, _, _ in self.cells], self.row)
+        """The rows in the order of [row...] where that names all of them.
+
+        Otherwise they come as printed, then those that only the engine fills.
+        """
+        return _order_labels([row for row, _, _ in self.cells], self.row)
 
     @property
     def column_labels(self) -> tuple[str, ...]:
-        return _ordered([c for _, c, _ in self.cells], self.column)
+        """The columns, in the order that ``row_labels`` describes for rows."""
+        return _order_labels([column for _, column, _ in self.cells], self.column)
 
     def printed(self, row: str, column: str) -> float | None:
-        return next((v for r, c, v in self.cells if (r, c) == (row, column)), None)
+        """The printed number of a cell; None where the paper prints none."""
+        for printed_row, printed_column, value in self.cells:
+            if (printed_row, printed_column) == (row, column):
+                return value
+        return None
 
-    def setting(
-        self, row: str, column: str, kind: str = ""
-    ) -> dict[str, MethodSetting]:
-        """All settings of a cell: the table's, its column's, its row's, in each of them those of
-        its ``kind`` last; "{name}" filled in."""
-        merged = {"metric": self.metric, "unit": self.unit, "decimals": self.decimals}
-        for own in (self.settings, self.column.get(column, {}), self.row.get(row, {})):
-            merged |= {
-                k: v for k, v in own.items() if not isinstance(v, dict)
-            } | own.get(kind, {})
-        return {k: _substitute(v, merged) for k, v in merged.items()}
+    def setting(self, row: str, column: str, kind: str = "") -> dict[str, Any]:
+        """All settings of a cell, by name, with every "{name}" filled in.
+
+        The settings of the table come first, then those of the column and of the row,
+        later ones winning. In each of them, those of ``kind`` alone win over the
+        others.
+        """
+        merged: dict[str, Any] = {
+            "metric": self.metric,
+            "unit": self.unit,
+            "decimals": self.decimals,
+        }
+        row_settings = self.row.get(row, {})
+        column_settings = self.column.get(column, {})
+        for settings in (self.settings, column_settings, row_settings):
+            for name, value in settings.items():
+                if not isinstance(value, dict):
+                    merged[name] = value
+            of_this_kind = settings.get(kind, {})
+            if isinstance(of_this_kind, dict):
+                merged |= of_this_kind
+        return {name: _fill_in(value, merged) for name, value in merged.items()}
 
     def makes_clock(self, row: str, column: str) -> bool:
         """Whether a latency file was made from this printed cell."""
-        return any(r in (row, "*") and c in (column, "*") for r, c in self.clock_from)
+        return matches_any(self.clock_from, row, column)
 
 
-def _ordered(printed: list[str], own: dict) -> tuple[str, ...]:
-    return tuple(own if set(printed) <= set(own) else dict.fromkeys([*printed, *own]))
+def matches_any(places: tuple[Place, ...], row: str, column: str) -> bool:
+    """Whether one of ``places`` is this cell; "*" stands for every row or column."""
+    for place_row, place_column in places:
+        if place_row in (row, "*") and place_column in (column, "*"):
+            return True
+    return False
+
+
+def _order_labels(
+    printed: list[str], with_settings: dict[str, Settings]
+) -> tuple[str, ...]:
+    if set(printed) <= set(with_settings):
+        return tuple(with_settings)
+    return tuple(dict.fromkeys([*printed, *with_settings]))
+
+
+def _fill_in(value: Any, settings: dict[str, Any]) -> Any:
+    """The value with every "{name}" replaced by the setting of that name.
+
+    "{name}" alone is the setting itself, a number if it is one. Inside a longer string
+    it is the setting's text.
+    """
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    inner_name = value[1:-1]
+    if inner_name in settings:
+        return settings[inner_name]
+    try:
+        return value.format(**settings)
+    except (LookupError, ValueError, AttributeError) as error:
+        raise BadValue(
+            f"a setting refers to {value!r}, and there is no setting {error}: give "
+            "it to the cell's row, column or table"
+        ) from error
 
 
 class Paper(_Strict):
-    """A paper's data: ``tables`` by item in the order of the print, calibrations by name."""
+    """A paper's data: its tables in the order of the print, its calibrations by name.
+
+    ``facts`` is everything else that ``paper.toml`` says, by key.
+    """
 
     key: str
     title: str
@@ -174,13 +263,14 @@ class Paper(_Strict):
     tables: dict[str, Table] = {}
 
     def table(self, item: str) -> Table:
+        """The table of that name; raises UnknownName listing all, if there is none."""
         if item not in self.tables:
-            raise SpeclibError(
-                f"paper {self.key!r} has no {item!r}; it has: {', '.join(self.tables)}"
-            )
+            problem = f"paper {self.key!r} has no {item!r}"
+            raise unknown_name(problem, item, self.tables)
         return self.tables[item]
 
     def printed(self, item: str, row: str, column: str) -> float | None:
+        """The printed number of a cell of an item; None where the paper prints none."""
         return self.table(item).printed(row, column)
 
     def fills(self, item: str, kind: str) -> bool:
@@ -188,26 +278,15 @@ class Paper(_Strict):
         return item in self.facts.get("fill", {}).get(kind, ())
 
     def alpha(self, name: str | float) -> float:
-        """The acceptance rate of a calibration entry, solved from its printed cell (six digits)."""
+        """The acceptance rate of a calibration entry, solved from its printed cell.
+
+        It has six digits. A number stands for itself. Raises SpeclibError naming the
+        file and the entry, if there is no such entry or no rate gives the printed
+        number.
+        """
         if not isinstance(name, str):
             return float(name)
         file = f"data/papers/{self.key}/calibration.toml"
         if name not in self.calibration:
-            raise SpeclibError(
-                f"{file} has no entry {name!r}; it has: {', '.join(self.calibration)}"
-            )
+            raise unknown_name(f"{file} has no entry {name!r}", name, self.calibration)
         return self.calibration[name].alpha(self.printed, f"{file}, entry {name!r}")
-
-
-def _substitute(value, settings: dict):
-    """ "{name}" alone is the setting itself; inside a longer string it is its text."""
-    if not isinstance(value, str) or "{" not in value:
-        return value
-    inner = value[1:-1]
-    try:
-        return settings[inner] if inner in settings else value.format(**settings)
-    except KeyError as error:
-        raise SpeclibError(
-            f"a setting refers to {value!r}, and there is no setting {error}: give "
-            "it to the cell's row, column or table"
-        ) from error

@@ -1,199 +1,374 @@
-"""What a table's cell asks of a run: named statistics, and their 95 % intervals.
+"""What a table's cell asks of a run: named statistics, and their resamples.
 
-A statistic is a function of the summed counts of the requests, of plain decoding's for the same
-requests, and of the run (its window, its cost ratio).
+Every function marked ``@statistic`` is one that a table's ``stat`` or ``metric`` may
+name. It reads the summed counts of a cell's requests, those of plain decoding on the
+same requests, and the draft length and cost ratio of the run. The counts are
+``speclib.trace.metrics``'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, unknown_name
+from speclib.experiment.spec import CellResult
 from speclib.trace.metrics import Stats, astuple, total
 
-from .duodecoding_branches import SHARES, counts
+from .bootstrap import draw_resamples
+from .duodecoding_sequences import SHARES, count_draftings
 
-RESAMPLES = 1000
 
+@dataclass(frozen=True)
+class Totals:
+    """What a statistic is computed from.
 
-class Context(NamedTuple):
-    """What a statistic may need besides counts: the window, c, and tokens in all to scale to."""
+    ``counts`` are those of the cell's requests, ``plain`` those of plain decoding on
+    the same requests. ``gamma`` is the draft length, ``c`` the cost ratio.
+    ``scaled_tokens`` is the number of tokens that runs of a model are scaled to.
+    """
 
+    counts: Stats
+    plain: Stats
     gamma: int | None
     c: float
-    tokens: int = 0
+    scaled_tokens: int = 0
 
 
-QUANTITIES: dict[str, Callable[[Stats, Stats, Context], float]] = {
-    "speedup": lambda s, plain, _: s.decode_speed / plain.decode_speed,
-    "speedup_e2e": lambda s, plain, _: s.decode_speed_e2e / plain.decode_speed_e2e,
-    "decode_speed": lambda s, *_: s.decode_speed,
-    # seconds per request, in passes of the target
-    "passes": lambda s, plain, _: (
-        s.seconds / s.requests / (plain.seconds / plain.tokens)
-    ),
-    "mat": lambda s, *_: s.mat,
-    "run_length": lambda s, *_: s.run_length,
-    # a run's tokens: the accepted drafts and the token that replaces the rejected one
-    "run_tokens": lambda s, *_: (
-        (s.accepted + s.rejected) / s.rejected if s.rejected else float("nan")
-    ),
-    "acceptance_rate": lambda s, *_: s.acceptance_rate,
-    "draft_runs": lambda s, _, x: s.draft_runs / s.tokens * x.tokens,
-    "target_runs": lambda s, _, x: s.target_runs / s.tokens * x.tokens,
-    # seconds per step, after the first; speculative decoding's is one phase of each model
-    "communication_per_step": lambda s, *_: s.communication,
-    "verify_per_step": lambda s, *_: s.per_step(s.step_verify),
-    "draft_per_step": lambda s, *_: s.per_step(s.step_draft),
-    "target_per_step": lambda s, *_: s.per_step(s.step_target),
-    "draft_over_verify": lambda s, *_: (
-        s.step_draft / s.step_target if s.step_target else float("nan")
-    ),
-    "seconds_per_step": lambda s, *_: s.per_step(s.step_seconds),
-    # seconds per 100 tokens, after the first commit
-    "seconds": lambda s, *_: s.per_100(s.step_seconds),
-    "draft_seconds": lambda s, *_: s.per_100(s.step_draft),
-    "verify_seconds": lambda s, *_: s.per_100(s.step_target + s.step_verify),
-    "passes_per_second": lambda s, *_: s.draft_runs / s.draft_seconds,
-    # shares of that time: some device busy; the target; all but an exact draft pass per step
-    "busy_share": lambda s, *_: s.step_busy / s.step_seconds,
-    "target_share": lambda s, *_: s.step_target / s.step_seconds,
-    "lent_share": lambda s, _, x: (s.step_busy - s.step_target / x.c) / s.step_seconds,
-    # of the gamma levels of a tree or line of drafts: how deep the target follows
-    "accepted_share": lambda s, _, x: s.accepted / (s.rounds * x.gamma),
-    "drafted_per_round": lambda s, *_: s.drafted_per_round,
-    "ttft": lambda s, *_: s.ttft / s.requests,
-    "ttft_over_plain": lambda s, plain, _: (
-        s.ttft / s.requests / (plain.ttft / plain.requests)
-    ),
-    # as published code counts: prefill, unverified drafts; plain decoding has none
-    "published_speed": lambda s, *_: s.published_speed,
-    "published_speedup": lambda s, plain, _: s.published_speed / plain.published_speed,
-    "inflation": lambda s, *_: s.inflation,
-    "gamma": lambda s, _, x: x.gamma,
-    "c": lambda s, _, x: x.c,
-}
+Statistic = Callable[[Totals], float]
+STATISTICS: dict[str, Statistic] = {}
 
-# Of the requests' own speeds [n], each counted ``times`` [n].
+
+def statistic(function: Statistic) -> Statistic:
+    """Lets tables ask for ``function`` by its name."""
+    STATISTICS[function.__name__] = function
+    return function
+
+
+# -- speeds ----------------------------------------------------------------------------
+@statistic
+def speedup(run: Totals) -> float:
+    """Tokens per second after the first commit, over plain decoding's."""
+    return run.counts.decode_speed / run.plain.decode_speed
+
+
+@statistic
+def speedup_e2e(run: Totals) -> float:
+    """Tokens per second with the prefill included, over plain decoding's."""
+    return run.counts.decode_speed_e2e / run.plain.decode_speed_e2e
+
+
+@statistic
+def decode_speed(run: Totals) -> float:
+    """Tokens per second after the first commit."""
+    return run.counts.decode_speed
+
+
+@statistic
+def passes_per_second(run: Totals) -> float:
+    """Passes of the draft model per second that it works."""
+    return run.counts.draft_runs / run.counts.draft_seconds
+
+
+@statistic
+def published_speed(run: Totals) -> float:
+    """Tokens per second as published code counts: with prefill and untested drafts."""
+    return run.counts.published_speed
+
+
+@statistic
+def published_speedup(run: Totals) -> float:
+    """``published_speed`` over plain decoding's, which has no unverified drafts."""
+    return run.counts.published_speed / run.plain.published_speed
+
+
+@statistic
+def inflation(run: Totals) -> float:
+    """``published_speed`` over committed tokens per second: what that counting adds."""
+    return run.counts.inflation
+
+
+# -- times -----------------------------------------------------------------------------
+@statistic
+def passes(run: Totals) -> float:
+    """Seconds per request, in passes of the target."""
+    counts, plain = run.counts, run.plain
+    return counts.seconds / counts.requests / (plain.seconds / plain.tokens)
+
+
+@statistic
+def ttft(run: Totals) -> float:
+    """Seconds to the first token, per request."""
+    return run.counts.ttft / run.counts.requests
+
+
+@statistic
+def ttft_over_plain(run: Totals) -> float:
+    """``ttft`` over plain decoding's."""
+    counts, plain = run.counts, run.plain
+    return counts.ttft / counts.requests / (plain.ttft / plain.requests)
+
+
+@statistic
+def seconds(run: Totals) -> float:
+    """Seconds per 100 tokens, after the first commit."""
+    return run.counts.per_100(run.counts.step_seconds)
+
+
+@statistic
+def draft_seconds(run: Totals) -> float:
+    """Of ``seconds``, those in which the draft model works."""
+    return run.counts.per_100(run.counts.step_draft)
+
+
+@statistic
+def verify_seconds(run: Totals) -> float:
+    """Of ``seconds``, those in which the target works or drafts are compared."""
+    return run.counts.per_100(run.counts.step_target + run.counts.step_verify)
+
+
+# -- times per step, after the first; a step of speculative decoding is one phase of
+# each model
+@statistic
+def seconds_per_step(run: Totals) -> float:
+    """Seconds per step."""
+    return run.counts.per_step(run.counts.step_seconds)
+
+
+@statistic
+def draft_per_step(run: Totals) -> float:
+    """Seconds per step in which the draft model works."""
+    return run.counts.per_step(run.counts.step_draft)
+
+
+@statistic
+def target_per_step(run: Totals) -> float:
+    """Seconds per step in which the target works."""
+    return run.counts.per_step(run.counts.step_target)
+
+
+@statistic
+def verify_per_step(run: Totals) -> float:
+    """Seconds per step in which drafts are compared."""
+    return run.counts.per_step(run.counts.step_verify)
+
+
+@statistic
+def communication_per_step(run: Totals) -> float:
+    """Seconds per step in which nothing is computed or compared."""
+    return run.counts.communication
+
+
+@statistic
+def draft_over_verify(run: Totals) -> float:
+    """Time of the draft model over time of the target."""
+    if not run.counts.step_target:
+        return float("nan")
+    return run.counts.step_draft / run.counts.step_target
+
+
+# -- shares of the time after the first commit -----------------------------------------
+@statistic
+def busy_share(run: Totals) -> float:
+    """The share in which some device works."""
+    return run.counts.step_busy / run.counts.step_seconds
+
+
+@statistic
+def target_share(run: Totals) -> float:
+    """The share in which the target works."""
+    return run.counts.step_target / run.counts.step_seconds
+
+
+@statistic
+def lent_share(run: Totals) -> float:
+    """The share in which some device works, but for an exact draft pass per step."""
+    counts = run.counts
+    return (counts.step_busy - counts.step_target / run.c) / counts.step_seconds
+
+
+# -- drafts ----------------------------------------------------------------------------
+@statistic
+def mat(run: Totals) -> float:
+    """Mean accepted tokens per pass of the target, the bonus not counted."""
+    return run.counts.mat
+
+
+@statistic
+def acceptance_rate(run: Totals) -> float:
+    """Accepted drafts over tested ones."""
+    return run.counts.acceptance_rate
+
+
+@statistic
+def accepted_share(run: Totals) -> float:
+    """How deep the target follows a tree or line of drafts, of its gamma levels."""
+    return run.counts.accepted / (run.counts.rounds * _draft_length(run))
+
+
+@statistic
+def run_length(run: Totals) -> float:
+    """Mean accepted drafts from one rejection to the next."""
+    return run.counts.run_length
+
+
+@statistic
+def run_tokens(run: Totals) -> float:
+    """``run_length`` and the token that replaces the rejected draft."""
+    counts = run.counts
+    if not counts.rejected:
+        return float("nan")
+    return (counts.accepted + counts.rejected) / counts.rejected
+
+
+@statistic
+def drafted_per_round(run: Totals) -> float:
+    """Tokens that the target is offered per round."""
+    return run.counts.drafted_per_round
+
+
+@statistic
+def draft_runs(run: Totals) -> float:
+    """Passes of the draft model, scaled to so many tokens."""
+    return run.counts.draft_runs / run.counts.tokens * run.scaled_tokens
+
+
+@statistic
+def target_runs(run: Totals) -> float:
+    """Passes of the target, scaled to so many tokens."""
+    return run.counts.target_runs / run.counts.tokens * run.scaled_tokens
+
+
+# -- settings that a table shows as numbers --------------------------------------------
+@statistic
+def gamma(run: Totals) -> float:
+    """The draft length."""
+    return _draft_length(run)
+
+
+@statistic
+def c(run: Totals) -> float:
+    """The cost ratio: seconds of a target pass over those of a draft pass."""
+    return run.c
+
+
+def _draft_length(run: Totals) -> int:
+    if run.gamma is None:
+        raise BadValue(
+            "gamma is None: this method has no draft length; ask for another `stat`"
+        )
+    return run.gamma
+
+
+SETTINGS = ("gamma", "c")  # statistics with nothing to resample
+
+
+def speed_variance(speeds: np.ndarray, times: np.ndarray) -> float:
+    """The variance of the requests' own ``speeds`` [n], each counted ``times`` [n]."""
+    return float(np.cov(speeds, fweights=times))
+
+
+# Statistics of the requests' own speeds instead of their summed counts.
 SPREADS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "speed_variance": lambda speeds, times: float(np.cov(speeds, fweights=times)),
+    "speed_variance": speed_variance,
 }
 
 # What accounting = "as_published" makes of a statistic.
 PUBLISHED = {"speedup": "published_speedup", "decode_speed": "published_speed"}
 
 
-def accounted(stat: str, accounting: str) -> str:
+def apply_accounting(stat: str, accounting: str) -> str:
     """The statistic that a cell with this ``accounting`` reads."""
     if accounting not in ("committed", "as_published"):
-        raise SpeclibError(
+        raise BadValue(
             f"accounting is {accounting!r}: give 'committed' or 'as_published'"
         )
-    return PUBLISHED.get(stat, stat) if accounting == "as_published" else stat
+    if accounting == "as_published":
+        return PUBLISHED.get(stat, stat)
+    return stat
 
 
-def value(name: str, run, tokens: int = 0) -> float:
-    """The statistic of a CellResult over all its requests; ``tokens``: what counts are scaled to."""
-    if name in SHARES:
-        return SHARES[name](sum(map(counts, run.sequence_choices)))
-    if name in SPREADS:
-        n = len(run.stats)
-        return SPREADS[name](_speeds(run), np.ones(n, int)) if n > 1 else float("nan")
-    return _of(name)(
-        total(run.stats), total(run.baseline), Context(run.gamma, run.c, tokens)
-    )
+# -- of a cell's result ----------------------------------------------------------------
+def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
+    """The statistic ``name`` of a cell, over all its requests.
 
-
-def samples(name: str, run, tokens: int = 0) -> np.ndarray | None:
-    """The statistic in ``RESAMPLES`` bootstrap resamples of the requests, seeded.
-
-    A method and plain decoding are resampled together; and so are two runs of as many requests,
-    since the same requests are drawn for both: their samples may be compared one by one. None
-    where there is nothing to resample: one request, or a setting instead of a count.
+    Counts of passes are scaled to ``scaled_tokens``. Raises SpeclibError listing the
+    known statistics, if there is none of that name.
     """
-    n = len(run.stats)
-    if n < 2 or name in ("gamma", "c"):
-        return None
-    times = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     if name in SHARES:
-        sums = np.tensordot(times, np.array(list(map(counts, run.sequence_choices))), 1)
-        found = np.array(list(map(SHARES[name], sums)))
+        return SHARES[name].of(sum(_draftings_by_request(result)))
+    if name in SPREADS:
+        n = len(result.stats)
+        if n < 2:
+            return float("nan")
+        return SPREADS[name](_speeds(result), np.ones(n, int))
+    totals = Totals(
+        total(result.stats),
+        total(result.baseline),
+        result.gamma,
+        result.c,
+        scaled_tokens,
+    )
+    return _find(name)(totals)
+
+
+def resample(
+    name: str, result: CellResult, scaled_tokens: int = 0
+) -> np.ndarray | None:
+    """The statistic in bootstrap resamples of the requests, [RESAMPLES].
+
+    A method and plain decoding are resampled together, and so are two runs of as many
+    requests (see ``bootstrap``). None where there is nothing to resample: one request,
+    a setting instead of a count, or a statistic that is undefined in every resample.
+    """
+    n = len(result.stats)
+    if n < 2 or name in SETTINGS:
+        return None
+    times = draw_resamples(n)
+    if name in SHARES:
+        values = _resample_share(name, result, times)
     elif name in SPREADS:
-        found = np.array([SPREADS[name](_speeds(run), drawn) for drawn in times])
+        speeds = _speeds(result)
+        values = np.array([SPREADS[name](speeds, drawn) for drawn in times])
     else:
-        sums = [
-            times @ np.array([astuple(s) for s in many])
-            for many in (run.stats, run.baseline)
-        ]
-        context, quantity = Context(run.gamma, run.c, tokens), _of(name)
-        found = np.array(
-            [
-                quantity(Stats(*a), Stats(*b), context)
-                for a, b in zip(*(s.tolist() for s in sums), strict=True)
-            ]
+        values = _resample_totals(name, result, times, scaled_tokens)
+    return None if np.isnan(values).all() else values
+
+
+def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndarray:
+    by_request = np.array(_draftings_by_request(result))
+    by_resample = np.tensordot(times, by_request, 1)
+    return np.array([SHARES[name].of(draftings) for draftings in by_resample])
+
+
+def _resample_totals(
+    name: str, result: CellResult, times: np.ndarray, scaled_tokens: int
+) -> np.ndarray:
+    function = _find(name)
+    counts = times @ np.array([astuple(request) for request in result.stats])
+    plain = times @ np.array([astuple(request) for request in result.baseline])
+
+    values = []
+    for own, baseline in zip(counts.tolist(), plain.tolist(), strict=True):
+        totals = Totals(
+            Stats(*own), Stats(*baseline), result.gamma, result.c, scaled_tokens
         )
-    return None if np.isnan(found).all() else found
+        values.append(function(totals))
+    return np.array(values)
 
 
-def _speeds(run) -> np.ndarray:
-    return np.array([one.decode_speed for one in run.stats])
+def _draftings_by_request(result: CellResult) -> list[np.ndarray]:
+    return [count_draftings(draftings) for draftings in result.sequence_choices]
 
 
-def interval(found: np.ndarray | None) -> tuple[float, float] | tuple[None, None]:
-    """The middle 95 % of samples."""
-    if found is None:
-        return None, None
-    low, high = np.nanpercentile(found, [2.5, 97.5])
-    return float(low), float(high)
+def _speeds(result: CellResult) -> np.ndarray:
+    return np.array([request.decode_speed for request in result.stats])
 
 
-def departures(run) -> str:
-    """For how many requests a measured output is plain decoding's; of the others, where each
-    leaves it first, and how close the target's choice was there. Samples are not compared."""
-    if run.spec.temperature:
-        return f"sampled at temperature {run.spec.temperature:g}"
-    found = [
-        f"after {at} tokens, top-2 logit gap {gap:.2g}"
-        for at, gap in zip(run.facts["differs"], run.facts["gap"], strict=True)
-        if at is not None
-    ]
-    n = len(run.stats)
-    return "; ".join(
-        [
-            f"output of plain decoding: {n - len(found)} of {n}",
-            *(f"first divergence {where}" for where in found),
-        ]
-    )
-
-
-def told(spec, run) -> list[str]:
-    """The settings of a run, as chosen; what its world is told; what it is compared with."""
-    chosen = run.facts.get("chosen", dict(spec.settings)).items()
-    parts = [" ".join([*(f"{name} {value}," for name, value in chosen)]).rstrip(",")]
-    parts[0] += f", best of {run.facts['of']}" if "of" in run.facts else ""
-    parts += [f"cancel {spec.cancel}"] if spec.cancel else []
-    parts += (
-        [f"each further token fed: +{spec.per_token:.1%} of a pass"]
-        if spec.per_token
-        else []
-    )
-    parts += [f"assumed: doubt {spec.doubt:g}"] if spec.doubt else []
-    parts += ["end tokens ignored"] if spec.ignore_eos else []
-    parts += [f"prompts of {spec.length} tokens"] if spec.length else []
-    over = run.facts.get("over")
-    return [
-        *filter(None, parts),
-        *([f"over {over[0]}, gamma {over[1]}"] if over else []),
-    ]
-
-
-def _of(name: str):
-    if name not in QUANTITIES:
-        raise SpeclibError(
-            f"unknown statistic {name!r}; known: "
-            f"{', '.join([*QUANTITIES, *SHARES, *SPREADS])}"
-        )
-    return QUANTITIES[name]
+def _find(name: str) -> Statistic:
+    if name not in STATISTICS:
+        known = [*STATISTICS, *SHARES, *SPREADS]
+        raise unknown_name(f"unknown statistic {name!r}", name, known)
+    return STATISTICS[name]

@@ -19,9 +19,10 @@ from speclib import paths
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.spec import FULL, QUICK
-from speclib.papers.fill import Filled, fill_all
+from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow, read_ledger
 from speclib.papers.load import load_paper
+from speclib.papers.table_result import TableResult
 from speclib.trace.events import Trace
 
 
@@ -56,7 +57,7 @@ class Book:
         self.kinds = kinds(measured)
 
     @cached_property
-    def filled(self) -> dict[str, Filled]:
+    def filled(self) -> dict[str, TableResult]:
         """Item -> its table with everything known of it."""
         return fill_all(self.paper, self.profile, kinds=self.kinds)
 
@@ -67,7 +68,7 @@ class Book:
         rows = read_ledger(path) if path.exists() else []
         return [r for r in rows if r.paper == self.paper.key and of_another_machine(r)]
 
-    def item(self, name: str) -> Filled:
+    def item(self, name: str) -> TableResult:
         if name not in self.filled:
             raise SpeclibError(
                 f"{self.paper.key} has no {name!r}; it has: {', '.join(self.filled)}"
@@ -121,16 +122,20 @@ def of_another_machine(row: LedgerRow) -> bool:
     )
 
 
-def _runs(filled: Filled, column: str | None) -> dict[str, SimpleNamespace]:
+def _runs(filled: TableResult, column: str | None) -> dict[str, SimpleNamespace]:
     """What a timeline shows of each run in ``column``, by label: its first request's trace and
     the text of its tokens. The measured ones, where there are any; else virtual, else emulated."""
     from speclib.experiment.engines.virtual import example_trace
 
     found = {
-        (row, kind): run for (row, at, kind), run in filled.runs.items() if at == column
+        (row, kind): run
+        for (row, at, kind), run in filled.cell_results.items()
+        if at == column
     }
     if not found:
-        columns = ", ".join(dict.fromkeys(c for _, c, _ in filled.runs)) or "none"
+        columns = (
+            ", ".join(dict.fromkeys(c for _, c, _ in filled.cell_results)) or "none"
+        )
         raise SpeclibError(
             f"{filled.table.item} has no runs in column {column!r}; columns with "
             f"runs: {columns}"

@@ -5,7 +5,6 @@ Rows of other papers and other machines are kept. What the files look like is ``
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 from datetime import datetime
@@ -16,9 +15,9 @@ from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.atomic_files import write_atomically
 from speclib.papers.ledger import (
-    ClaimRow,
     LedgerRow,
     merge,
+    read_claims,
     read_ledger,
     write_claims,
     write_ledger,
@@ -60,13 +59,6 @@ def _keeps(row: LedgerRow, book: Book) -> bool:
         or of_another_machine(row)
         or (row.kind not in ("paper", *book.kinds) and row.value is not None)
     )
-
-
-def read_claims(path: Path) -> list[ClaimRow]:
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return [ClaimRow(**row) for row in csv.DictReader(file)]
 
 
 def merge_ledger(path: Path) -> int:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from base64 import b64encode
 
 from speclib.errors import SpeclibError
-from speclib.views.svg import FONTS, QUIET, tag
 
-from .text import FONT, font_files
+from .svg import card
+from .text import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1.5  # the same in a notebook, which stores every PNG that it displays
@@ -77,19 +77,7 @@ class Still:
 
     def picture(self) -> str:
         """SVG."""
-        width, height = self.size
-        card = tag("rect", width=width, height=height, rx="8", fill="#fff")
-        return tag(
-            "svg",
-            card + self.drawing(),
-            xmlns="http://www.w3.org/2000/svg",
-            width=width,
-            height=height,
-            viewBox=f"0 0 {width} {height}",
-            font_family=FONTS,
-            font_size=FONT,
-            fill=QUIET,
-        )
+        return card(self.drawing(), *self.size)
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
         return notebook_forms(self.picture(), self.size, repr(self))

@@ -1,23 +1,30 @@
-"""The elements that every SVG picture is made of, as text, and the colours they have.
+"""The elements that every SVG picture is made of, and the card on which it stands.
 
 A picture is complete in itself: colours and fonts are attributes, and tooltips are
-``<title>`` elements. Coordinates are pixels. Knows no data.
+``<title>`` elements. Coordinates are pixels from the card's upper left corner, y
+downwards. An element's ``kind`` becomes its class, by which tests and style sheets find
+it. Knows no data.
 """
 
 from __future__ import annotations
 
 from xml.sax.saxutils import escape
+from zlib import crc32
+
+from .text import FONT_SIZE
 
 # The first of these that a reader's machine has is used; PNGs have Source Sans Pro.
-FONTS = (
+FONT_FAMILIES = (
     "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 )
 PAD = 16  # between a card's edge and what stands on it
 INK = "#1a1a1a"  # what is to be read
 QUIET = "#5a5a5a"  # what stands beside it
+GRID = "#e3e3e3"  # lines that lead from an axis through a chart
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
-COLOURS = {
+# Colours of a timeline's boxes and what belongs to them, by kind. They are Okabe and
+# Ito's, which colour-blind readers can tell apart.
+KIND_COLOURS = {
     "accepted": "#009E73",
     "rejected": "#D55E00",
     "wasted": "#F0E442",
@@ -28,45 +35,127 @@ COLOURS = {
     "lost": "#4d4d4d",
 }
 # Colours of text, by the model that wrote it; "cut" stands for text that was left out.
-WRITERS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
+WRITER_COLOURS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 
 ESCAPED_QUOTE = {'"': "&quot;"}
 
 
-def n(value: float) -> str:
-    """A coordinate with at most two decimals."""
+def coordinate(value: float) -> str:
+    """A number of pixels with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def point(x: float, y: float) -> str:
+    """Two coordinates as a path or a transformation takes them."""
+    return f"{coordinate(x)} {coordinate(y)}"
 
 
 def tag(name: str, inner: str = "", **attributes: object) -> str:
     """One element: ``tag("text", "hello", font_size=14)``.
 
     ``inner`` is SVG. Underscores in attributes' names become hyphens, ``cls`` becomes
-    ``class``, and values are escaped.
+    ``class``, floats get at most two decimals, and texts are escaped.
     """
     opening = name
     for key, value in attributes.items():
         attribute = "class" if key == "cls" else key.replace("_", "-")
-        opening += f' {attribute}="{escape(str(value), ESCAPED_QUOTE)}"'
+        text = coordinate(value) if isinstance(value, float) else str(value)
+        opening += f' {attribute}="{escape(text, ESCAPED_QUOTE)}"'
 
     if not inner:
         return f"<{opening}/>"
     return f"<{opening}>{inner}</{name}>"
 
 
-def words(text: str, x: float, y: float, **attributes: object) -> str:
+def text_at(text: str, x: float, y: float, **attributes: object) -> str:
     """A line of text; ``y`` is its baseline."""
-    return tag("text", escape(text), x=n(x), y=n(y), **attributes)
+    return tag("text", escape(text), x=x, y=y, **attributes)
 
 
-def patterns(name: str) -> str:
+def rectangle(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    *,
+    kind: str = "",
+    tip: str = "",
+    **attributes: str | float,
+) -> str:
+    """A rectangle with upper left corner (x, y); its ``tip`` is a tooltip."""
+    return tag(
+        "rect",
+        _tooltip(tip),
+        **_class(kind),
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        **attributes,
+    )
+
+
+def circle(
+    x: float, y: float, radius: float, *, tip: str = "", **attributes: str | float
+) -> str:
+    """A circle around (x, y); ``tip`` appears under the pointer."""
+    return tag("circle", _tooltip(tip), cx=x, cy=y, r=radius, **attributes)
+
+
+def horizontal_line(
+    y: float, left: float, right: float, **attributes: str | float
+) -> str:
+    return tag("line", "", x1=left, x2=right, y1=y, y2=y, **attributes)
+
+
+def vertical_line(
+    x: float, top: float, bottom: float, *, kind: str = "", **attributes: str | float
+) -> str:
+    return tag(
+        "line",
+        "",
+        **_class(kind),
+        x1=x,
+        x2=x,
+        y1=top,
+        y2=bottom,
+        **attributes,
+    )
+
+
+def card(body: str, width: float, height: float, definitions: str = "") -> str:
+    """SVG of a white card, as wide as the page at most, with ``body`` on it.
+
+    ``definitions`` are patterns that the body refers to by name.
+    """
+    background = tag("rect", width=width, height=height, rx="8", fill="#fff")
+    return tag(
+        "svg",
+        definitions + background + body,
+        xmlns="http://www.w3.org/2000/svg",
+        width=width,
+        height=height,
+        viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
+        font_family=FONT_FAMILIES,
+        font_size=FONT_SIZE,
+        fill=QUIET,
+        style="max-width:100%;height:auto",
+    )
+
+
+def unique_name(prefix: str, content: object) -> str:
+    """A name for a picture's patterns that no other picture on the same page has."""
+    return f"{prefix}{crc32(repr(content).encode()):08x}"
+
+
+def hatch_patterns(name: str) -> str:
     """The definitions of two hatched fills, ``{name}-idle`` and ``{name}-wasted``.
 
     Waiting is hatched in light grey, wasted drafts in dark stripes on yellow. Two
     pictures on one page need different names.
     """
-    idle = hatch(f"{name}-idle", COLOURS["idle"], "#d9d9d9", 7)
-    wasted = hatch(f"{name}-wasted", COLOURS["wasted"], "#c9b800", 6)
+    idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d9d9d9", 7)
+    wasted = hatch(f"{name}-wasted", KIND_COLOURS["wasted"], "#c9b800", 6)
     return tag("defs", idle + wasted)
 
 
@@ -83,3 +172,11 @@ def hatch(name: str, ground: str, stripe: str, size: int) -> str:
         patternUnits="userSpaceOnUse",
         patternTransform="rotate(45)",
     )
+
+
+def _tooltip(tip: str) -> str:
+    return tag("title", escape(tip)) if tip else ""
+
+
+def _class(kind: str) -> dict[str, str]:
+    return {"cls": kind} if kind else {}

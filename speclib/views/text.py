@@ -6,13 +6,15 @@ Knows no markup and no notebook.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 
-FONT = 14  # pixels, of tokens; headings are larger, nothing is below 13
+FONT_SIZE = 14  # pixels, of tokens; headings are larger, nothing is below 13
 FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 JOINERS = "\u200c\u200d"  # not printable, but Indic scripts need them
 
@@ -34,6 +36,13 @@ LETTERS = {
 WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letters}
 
 
+class TextPart(NamedTuple):
+    """A stretch of text that is written in one style; ``kind`` says which."""
+
+    kind: str
+    text: str
+
+
 @lru_cache
 def font_files() -> list[str]:
     """Paths of the font's regular and semibold faces."""
@@ -47,7 +56,7 @@ def font_files() -> list[str]:
 
 
 @lru_cache(maxsize=1 << 14)
-def text_width(text: str, size: float = FONT) -> float:
+def text_width(text: str, size: float = FONT_SIZE) -> float:
     """Pixels, an upper estimate."""
 
     def one(letter: str) -> int:
@@ -60,27 +69,26 @@ def text_width(text: str, size: float = FONT) -> float:
     return sum(map(one, text)) * size / 1000
 
 
-def fitting(parts: list[tuple[str, str]], room: float) -> list[tuple[str, str]]:
+def end_that_fits(parts: Sequence[TextPart], room: float) -> list[TextPart]:
     """The end of a text that fits into ``room`` pixels, after dots if it was cut.
 
-    ``parts`` of the text are (kind, text); a part is kept or left out as a whole.
-    The dots are of kind "cut".
+    A part is kept or left out as a whole. The dots are of kind "cut".
     """
-    whole_text = "".join(text for _, text in parts)
+    whole_text = "".join(part.text for part in parts)
     if text_width(whole_text) <= room:
-        return parts
+        return list(parts)
 
-    kept: list[tuple[str, str]] = []
+    kept: list[TextPart] = []
     width = text_width("…")
-    for kind, text in reversed(parts):
-        width += text_width(text)
+    for part in reversed(parts):
+        width += text_width(part.text)
         if width > room:
             break
-        kept.insert(0, (kind, text))
-    return [("cut", "…"), *kept]
+        kept.insert(0, part)
+    return [TextPart("cut", "…"), *kept]
 
 
-def shown(text: str) -> str:
+def one_line(text: str) -> str:
     """A token's text on one line.
 
     Line ends and tabs are spelled out, blanks are kept, and control characters become
@@ -98,6 +106,6 @@ def printable(letter: str) -> str:
     return "\ufffd"
 
 
-def label_of(text: str) -> str:
+def token_label(text: str) -> str:
     """What a cell shows: the token without its blanks, or dots if it is all blanks."""
-    return shown(text.strip(" ") or "·" * min(len(text), 4))
+    return one_line(text.strip(" ") or "·" * min(len(text), 4))

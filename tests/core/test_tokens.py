@@ -140,7 +140,7 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
     mine = Coins(7, 3).choose(FINE, 11, "accept", 2)
     assert mine == int((word >> 11) / 2**53 * 4096) == 3363
     code = (
-        "import numpy as np; from speclib.tokens import Coins; "
+        "import numpy as np; from speclib.core.sampling import Coins; "
         "print(Coins(7, 3).choose(np.full(4096, 1 / 4096), 11, 'accept', 2))"
     )
     for hash_seed in ("1", "2"):

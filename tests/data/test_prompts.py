@@ -82,7 +82,7 @@ def test_an_unknown_task_lists_the_known():
 
 
 def test_a_missing_file_names_the_next_step(tmp_path):
-    with pytest.raises(SpeclibError, match="make data"):
+    with pytest.raises(SpeclibError, match="download an official file"):
         prompts.load("gsm8k", folder=tmp_path)
     with pytest.raises(SpeclibError, match="no prompt file .*nothing.jsonl"):
         prompts.load(tmp_path / "nothing.jsonl")
@@ -139,7 +139,10 @@ def test_files_that_are_no_text_or_empty_are_refused(tmp_path):
 
 
 def test_reading_prompts_needs_no_torch():
-    code = "import sys, speclib.data.prompts as p; p.load('qa'); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, speclib.data.prompts as p; p.load('qa'); "
+        "sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

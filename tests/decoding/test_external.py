@@ -11,6 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
+
 import speclib  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
@@ -167,8 +169,6 @@ def test_the_dilated_pair_decodes_as_the_undilated(plain):
 def save(folder, rows: int) -> str:
     """A checkpoint of random weights, always the same, and 11 words; every row beyond these is ten
     times one of them, so that it wins wherever its word would."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
     torch.manual_seed(0)
     net = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
@@ -185,9 +185,7 @@ def save(folder, rows: int) -> str:
     net.lm_head.weight.data[11:] = 10 * net.lm_head.weight.data[:11]
     net.resize_token_embeddings(rows)
     net.save_pretrained(folder)
-    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(11)}, unk_token="w0"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words).save_pretrained(folder)
+    save_tokenizer(folder, numbered_words(11))
     return str(folder)
 
 

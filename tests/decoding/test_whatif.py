@@ -149,7 +149,7 @@ def test_bad_settings_are_named_with_the_known():
         ({"method": "dsi", "cancel": "never"}, "cancel is 'never'"),
         (
             {"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
-            "no device 'target-2' to lose; there are: draft, target",
+            "no device 'target-2' to lose; known: draft, target",
         ),
         ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give 0"),
         ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),

@@ -8,14 +8,16 @@ import pytest
 
 from speclib import paths
 from speclib.data import latency
-from speclib.experiment import machine
+from speclib.experiment import cache_keys, machine
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.engines import emulated as emulating
 from speclib.experiment.engines import virtual as simulating
+from speclib.experiment.engines import virtual_cell
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import CellResult, Profile, Spec
-from speclib.papers.fill import fill, wanted
+from speclib.papers.fill import fill
 from speclib.papers.load import load_paper
+from speclib.papers.table_cells import cells_to_run
 from speclib.reproduce.book import of_another_machine
 from speclib.trace.metrics import Stats, total
 from speclib.views.charts.choose import chart
@@ -49,7 +51,7 @@ def own_folders(tmp_path, monkeypatch):
                 for model, seconds in (("draft", draft), ("target", target))
             )
         )
-    for module in (latency, simulating, emulating):
+    for module in (latency, virtual_cell, emulating):
         monkeypatch.setattr(module, "DATA", tmp_path)
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
 
@@ -181,8 +183,8 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     keys.append(emulating.key_of(emulated()))
     (tmp_path / "latency" / "quick.toml").write_text("# another\n")
     keys.append(emulating.key_of(emulated()))
-    assert len({*keys, simulating.key_of(emulated().but(kind="virtual"))}) == 4
-    names = emulating.cache_keys.imported_modules(["speclib.experiment.cells.emulated"])
+    assert len({*keys, virtual_cell.key_of(emulated().but(kind="virtual"))}) == 4
+    names = cache_keys.imported_modules(emulating.CODE)
     assert {
         "speclib.worlds.processes",
         "speclib.worlds.worker",
@@ -282,7 +284,8 @@ def test_an_emulated_cell_is_as_long_as_the_profile_says_and_calibrates_as_the_v
     paper,
 ):
     cells = {
-        k: wanted(paper.table("table-1"), SMALL, (k,)) for k in ("virtual", "emulated")
+        k: cells_to_run(paper.table("table-1"), SMALL, (k,))
+        for k in ("virtual", "emulated")
     }
     assert {(w.spec.requests, w.spec.tokens) for w in cells["emulated"]} == {(2, 8)}
     assert [w.calibrates for w in cells["emulated"]] == [

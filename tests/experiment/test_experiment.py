@@ -26,7 +26,7 @@ from speclib.experiment.cells.outputs import (
     first_difference,
 )
 from speclib.experiment.engines import measured as measuring
-from speclib.experiment.engines import virtual as simulating
+from speclib.experiment.engines import measured_cell, virtual_cell
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import FULL, QUICK, Spec
 from speclib.methods import METHODS
@@ -194,6 +194,7 @@ def edit(package, file, old="", new="\nEDITED = 1\n"):
         "methods/pearl.py",
         "experiment/cells/virtual.py",
         "worlds/virtual.py",
+        "core/sampling.py",
         "core/verification.py",
         "models/toy.py",
         "trace/events.py",
@@ -238,26 +239,26 @@ def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
 
 
 def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
-    names = cache_keys.imported_modules(("speclib.methods.pearl", *measuring.CODE))
+    names = cache_keys.imported_modules(("speclib.methods.pearl", *measured_cell.CODE))
     assert {
         "speclib.models.hf",
         "speclib.models.dilate",
         "speclib.worlds.worker",
     } <= set(names)
     assert not {"speclib.methods.speculative", "speclib.experiment"} & set(names)
-    before = measuring.key_of(measured())
+    before = measured_cell.key_of(measured())
     monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))
-    assert measuring.key_of(measured()) != before
+    assert measured_cell.key_of(measured()) != before
 
 
 def test_a_latency_file_enters_the_key(tmp_path, monkeypatch):
     folder = tmp_path / "data" / "latency" / "pearl"
     folder.mkdir(parents=True)
     shutil.copy(paths.DATA / "latency" / f"{LATENCY}.toml", folder)
-    monkeypatch.setattr(simulating, "DATA", tmp_path / "data")
-    before = simulating.key_of(virtual())
+    monkeypatch.setattr(virtual_cell, "DATA", tmp_path / "data")
+    before = virtual_cell.key_of(virtual())
     edit(folder, "codellama-7-34.toml", new="# another\n")
-    assert simulating.key_of(virtual()) != before
+    assert virtual_cell.key_of(virtual()) != before
 
 
 def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
@@ -271,7 +272,7 @@ def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
     other = virtual("speculative", 4)
     runs = run_all([spec, other])
     assert runs[spec].stats == runs[other].stats
-    assert simulating.key_of(spec) != simulating.key_of(other)
+    assert virtual_cell.key_of(spec) != virtual_cell.key_of(other)
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -288,20 +289,20 @@ def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
 def test_a_corrupt_cell_is_computed_again_not_trusted(own_cache, computed, damage):
     spec = virtual()
     truth = run_all([spec])[spec].stats
-    path = own_cache / f"{simulating.key_of(spec)}.jsonl"
+    path = own_cache / f"{virtual_cell.key_of(spec)}.jsonl"
     good = path.read_text()
     path.write_text(damage(good))
     before = len(computed)
     assert run_all([spec])[spec].stats == truth
     assert len(computed) == before + 1
-    assert cache.load(simulating.key_of(spec)) is not None
+    assert cache.read(virtual_cell.key_of(spec)) is not None
 
 
 def test_a_file_of_another_key_is_not_taken_for_this_one(own_cache):
     run_all([virtual()])
-    ours, other = simulating.key_of(virtual()), simulating.key_of(virtual(gamma=4))
+    ours, other = virtual_cell.key_of(virtual()), virtual_cell.key_of(virtual(gamma=4))
     shutil.copy(own_cache / f"{ours}.jsonl", own_cache / f"{other}.jsonl")
-    assert cache.load(ours) and cache.load(other) is None
+    assert cache.read(ours) and cache.read(other) is None
 
 
 def test_a_write_is_whole_or_not_there(tmp_path):
@@ -395,14 +396,14 @@ def test_measured_cells_share_prompts_workers_and_baseline(own_cache, monkeypatc
 
 
 def test_cells_of_one_method_and_window_share_its_run(monkeypatch):
-    real, asked = measured_cells.one, []
+    real, asked = measured_cells.decode_prompt, []
 
-    def counted(world, prompt, setting, *, request, **common):
-        if common["tokens"] == 12:
+    def counted(world, prompt, setting, conditions, request):
+        if conditions.tokens == 12:
             asked.append((setting.method, request))
-        return real(world, prompt, setting, request=request, **common)
+        return real(world, prompt, setting, conditions, request)
 
-    monkeypatch.setattr(measured_cells, "one", counted)
+    monkeypatch.setattr(measured_cells, "decode_prompt", counted)
     long, short = measured(requests=3), measured(requests=2)
     runs = run_all([short, long])
     assert sorted(asked) == [
@@ -412,16 +413,16 @@ def test_cells_of_one_method_and_window_share_its_run(monkeypatch):
 
 
 def test_an_interrupted_measurement_goes_on_at_its_next_prompt(monkeypatch):
-    real, asked = measured_cells.one, []
+    real, asked = measured_cells.decode_prompt, []
 
-    def interrupted(world, prompt, setting, *, request, **common):
-        if common["tokens"] == 12 and setting.method != "autoregressive":
+    def interrupted(world, prompt, setting, conditions, request):
+        if conditions.tokens == 12 and setting.method != "autoregressive":
             asked.append(request)
             if len(asked) == 4:  # the second method of the second prompt
                 raise KeyboardInterrupt
-        return real(world, prompt, setting, request=request, **common)
+        return real(world, prompt, setting, conditions, request)
 
-    monkeypatch.setattr(measured_cells, "one", interrupted)
+    monkeypatch.setattr(measured_cells, "decode_prompt", interrupted)
     specs = [measured(gamma=2), measured("speculative", 2)]
     with pytest.raises(KeyboardInterrupt):
         run_all(specs)

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
-from test_faults import OWN, stat, those
-from test_reproduce import REPRODUCE, command, make_home, reports, run
+from helpers.processes import OWN_SESSION, living_in_session, process_status
+from helpers.reproduce_home import REPRODUCE, command, make_home, reports, run
 
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
@@ -94,12 +94,43 @@ def test_what_a_killed_writer_left_is_swept_and_what_others_write_is_not(tmp_pat
     assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
-# -- reproduce ------------------------------------------------------------------------------------
+# -- reproduce ------------------------------------------------------------------------
+SAYS_WHEN_IT_IS_STARTED = """
+import sys
+from pathlib import Path
+
+class Watcher:
+    def find_spec(name, path=None, target=None):
+        if name == "speclib.cli":
+            Path(__file__).with_name("started").touch()
+
+sys.meta_path.insert(0, Watcher)
+"""
+
+
+def start(home: Path) -> tuple[subprocess.Popen, float]:
+    """A run whose own code has begun, and when: an interrupt before finds Python starting.
+
+    Python imports ``sitecustomize`` first; this one sees the run's first import.
+    """
+    (home / "sitecustomize.py").write_text(SAYS_WHEN_IT_IS_STARTED)
+    search_path = os.pathsep.join([str(home), os.environ.get("PYTHONPATH", "")])
+    environment = {"PYTHONPATH": search_path.rstrip(os.pathsep)}
+    process = command(home, *REPRODUCE, environment=environment, **OWN_SESSION)
+    started = home / "started"
+    while not started.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+    return process, time.monotonic()
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> tuple[dict[str, bytes], float]:
     """Reports of an uninterrupted run, and how long it took."""
-    home, begun = make_home(tmp_path_factory.mktemp("whole")), time.monotonic()
-    run(home, *REPRODUCE)
+    home = make_home(tmp_path_factory.mktemp("whole"))
+    process, begun = start(home)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, out + err
     return reports(home), time.monotonic() - begun
 
 
@@ -135,7 +166,7 @@ def test_a_disk_that_fills_up_costs_no_finished_cell(tmp_path, whole, size, fini
 def stop(home: Path, sig: signal.Signals, seconds: float) -> tuple[int, str]:
     """Signals a run after so many seconds, all of its processes if a terminal would; its status
     and what it said, once nothing of it lives."""
-    process = command(home, *REPRODUCE, **OWN)
+    process, _ = start(home)
     time.sleep(seconds)
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
     nothing_lives(process)
@@ -145,9 +176,9 @@ def stop(home: Path, sig: signal.Signals, seconds: float) -> tuple[int, str]:
 def nothing_lives(process: subprocess.Popen) -> None:
     """Of a run that ends: within two seconds."""
     begun = time.monotonic()
-    while those(3, process.pid):
+    while living_in_session(process.pid):
         process.poll()
-        assert time.monotonic() - begun < 2, those(3, process.pid)
+        assert time.monotonic() - begun < 2, living_in_session(process.pid)
         time.sleep(0.02)
 
 
@@ -159,7 +190,7 @@ def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(
     tmp_path, whole, sig, seed
 ):
     home = make_home(tmp_path / "home")
-    share = random.Random(seed).uniform(0.1, 1)  # before, Python itself is starting
+    share = random.Random(seed).uniform(0, 1)
     status, said = stop(home, sig, share * whole[1])
     assert status in (0, 130 if sig == signal.SIGINT else -9), said
     assert "Traceback" not in said and len(said.splitlines()) < 4
@@ -171,8 +202,8 @@ def computing(process: subprocess.Popen) -> list[int]:
     """The processes of a run that the fork server forked."""
     return [
         p
-        for p in those(3, process.pid)
-        if stat(p)[1] not in (str(os.getpid()), str(process.pid))
+        for p in living_in_session(process.pid)
+        if process_status(p).parent not in (os.getpid(), process.pid)
     ]
 
 
@@ -183,7 +214,7 @@ def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(
     tmp_path, whole
 ):
     home = make_home(tmp_path / "home")
-    process = command(home, *REPRODUCE, **OWN)
+    process = command(home, *REPRODUCE, **OWN_SESSION)
     try:
         while not (
             cells(home) and (found := computing(process))
@@ -196,7 +227,7 @@ def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(
         assert "was killed" in said and "Finished cells are kept: run again" in said
         nothing_lives(process)
     finally:
-        for left in those(3, process.pid):
+        for left in living_in_session(process.pid):
             os.kill(left, signal.SIGKILL)
     goes_on(home, whole[0])
 

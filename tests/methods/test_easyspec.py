@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from helpers.watched_world import WatchedWorld
 
 import speclib
 from speclib.core.sampling import Coins, Sampler, ids
@@ -246,7 +247,7 @@ def test_a_layer_parallel_network_loses_nothing(calibrate):
     """Every outcome of three tokens of two kinds, drafted by fuzzy passes over a real cache; rows
     are float32."""
     pytest.importorskip("torch")
-    from test_layered import network
+    from helpers.checkpoints import network
 
     from speclib.models.parallel.layer_parallel import Layered
 
@@ -266,13 +267,12 @@ def test_a_layer_parallel_network_loses_nothing(calibrate):
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate):
     pytest.importorskip("torch")
-    from test_layered import VOCAB, network
-    from test_methods import Watched as Checked
+    from helpers.checkpoints import VOCAB, network
 
     from speclib.models.parallel.layer_parallel import Layered
 
     for lp in (1, 4):
-        world = Checked(
+        world = WatchedWorld(
             {"draft": Layered(network(), VOCAB), "target": Random(VOCAB, 1)},
             Latency.ratio(3),
         )
@@ -284,13 +284,12 @@ def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate
 def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
     """Draft and target are one network: exactly drafted all passes, fuzzily not all."""
     pytest.importorskip("torch")
-    from test_hf import save
-    from test_layered import VOCAB, network
+    from helpers.checkpoints import network, numbered_words, save_tokenizer
 
     from speclib.data.pairs import Pair
     from speclib.worlds.processes import Processes
 
-    save(tmp_path, [f"w{i}" for i in range(VOCAB)])
+    save_tokenizer(tmp_path, numbered_words())
     net = network()
     net.model.embed_tokens.weight.mul_(3)  # or it says the same word for ever
     net.save_pretrained(tmp_path)

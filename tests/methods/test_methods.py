@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from helpers.watched_world import WatchedWorld
 from scipy.stats import chi2, ncx2
 
 from speclib.core.kv_prefix import Prefix
@@ -209,81 +210,6 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
 
 
 # -- caches ---------------------------------------------------------------------------------------
-class Watched(Virtual):
-    """Checks every operation's KV accounts against the cache before and after it."""
-
-    checked = 0
-
-    def _start(self, future):
-        model, op = self.models[future.device], future.op
-        before = (
-            list(model.prefix.fed)
-            if getattr(model, "run", None) == self.request.run
-            else []
-        )
-        super()._start(future)
-        ((value, kept, fed),) = (done for _, _, f, done in self._heap if f is future)
-        drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
-        if op.name == "grow":
-            return self.check_tree(future, before, value[0], kept, fed)
-        nodes = getattr(op, "parents", ())  # of a tree its first line stays
-        stays = len(op.text) - sum(
-            nodes[:n] != tuple(range(-1, n - 1)) for n in range(1, len(nodes) + 1)
-        )
-        held, fed_more = model.prefix.fed[stays:], sum(len(d[1:]) for d in drafts)
-        assert model.prefix.fed[:stays] == list(
-            op.text[:stays]
-        )  # the cache holds what was fed;
-        assert tuple(held) in {
-            d[: len(held)] for d in drafts
-        }  # of sequences the last fed, too
-        assert len(drafts) > 1 or len(held) == fed_more
-        again = (
-            kept + fed - len(op.text) - fed_more
-        )  # of several the first, once for theta alone
-        assert again == 0 or again == 1 and len(drafts) > 1
-        common = next(
-            (
-                i
-                for i, (a, b) in enumerate(zip(before, op.text, strict=False))
-                if a != b
-            ),
-            min(len(before), len(op.text)),
-        )
-        assert kept == min(common, len(op.text) - getattr(op, "last", 0) - 1)
-        self.checked += 1
-
-    def check_tree(self, future, before, drafted, kept, fed):
-        """All but the last level was fed, each node once; of it stays the line that it begins with,
-        and nothing where the next pass is to calibrate."""
-        op, held, (tokens, parents) = (
-            future.op,
-            self.models[future.device].prefix.fed,
-            drafted,
-        )
-        leaves = [n for n in range(len(parents)) if n not in parents]
-        levels = [1 if parent < 0 else 0 for parent in parents]
-        for node, parent in enumerate(parents):
-            levels[node] = levels[parent] + 1 if parent >= 0 else 1
-        inner = sum(level < op.n for level in levels)
-        assert kept + fed - len(op.text) == inner and max(levels) == op.n and leaves
-        line = held[len(op.text) :]
-        assert held[: len(op.text)] == list(op.text) and line == list(
-            tokens[: len(line)]
-        )
-        assert (len(line) == 0) == (op.n == 1 or (op.lp or 1) > 1 and op.calibrate)
-        common = next(
-            (
-                i
-                for i, (a, b) in enumerate(zip(before, op.text, strict=False))
-                if a != b
-            ),
-            min(len(before), len(op.text)),
-        )
-        assert kept == min(common, len(op.text) - 1)
-        self.checked += 1
-
-
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
@@ -293,7 +219,7 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
 ):
     for settings in case.at(*gammas):
         for seed in range(3):
-            world = Watched(
+            world = WatchedWorld(
                 {"draft": Random(3, seed), "target": Random(3, seed + 9)},
                 Latency.ratio(3),
             )

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from speclib.errors import SpeclibError  # noqa: E402
-from speclib.models.dilate import Shape, dilate  # noqa: E402
+from speclib.models.dilate import Architecture, dilate  # noqa: E402
 
 FAMILIES = ("Llama", "Qwen2", "Qwen3")
 CASES = {
@@ -149,7 +149,7 @@ def test_generate_bans_the_added_words_even_where_their_zero_is_the_largest_logi
 def test_tied_embeddings_are_copied_and_untied():
     small = tiny("Qwen2", tie_word_embeddings=True)
     model = dilate(small, (4, 64, 8, 96), vocab=128)
-    assert Shape.of(model.config) == Shape(
+    assert Architecture.of(model.config) == Architecture(
         4, 64, 8, 96, kv_heads=4, head_dim=8, vocab=128
     )
     assert not model.config.tie_word_embeddings  # or loading would tie them again

@@ -8,13 +8,15 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from helpers.checkpoints import save_tokenizer  # noqa: E402
+
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.experiment.pool import on_every_core  # noqa: E402
 from speclib.methods import takes_gamma  # noqa: E402
 from speclib.models import hf, zoo  # noqa: E402
-from speclib.models import packed_linear as packed
+from speclib.models import packed_linear as packed  # noqa: E402
 
 VOCAB = 61
 
@@ -115,17 +117,8 @@ def test_a_corrupt_checkpoint_is_found_by_its_checksum(tmp_path, monkeypatch):
 
 def save(folder, words: list[str], **changes):
     """A checkpoint folder: random weights, a whole-word tokenizer."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    net = network(**changes)
-    net.save_pretrained(folder)
-    tokenizer = Tokenizer(
-        models.WordLevel({w: i for i, w in enumerate(words)}, unk_token=words[0])
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(
-        folder
-    )
+    network(**changes).save_pretrained(folder)
+    save_tokenizer(folder, words)
     return str(folder)
 
 

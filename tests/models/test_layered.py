@@ -17,10 +17,19 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from helpers.checkpoints import (  # noqa: E402
+    LAYERS,
+    PLAIN,
+    TEXT,
+    VOCAB,
+    network,
+    pair_over_ranks,
+)
+from helpers.processes import all_ended, worker_processes  # noqa: E402
+
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
-from speclib.core.sampling import Coins, Sampler  # noqa: E402
-from speclib.data.pairs import Pair  # noqa: E402
+from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.layer_parallel import STATES, Layered, similarities  # noqa: E402
@@ -31,36 +40,7 @@ from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
-FAMILIES, VOCAB, LAYERS, PLAIN = (
-    ("Llama", "Qwen2", "Qwen3"),
-    61,
-    9,
-    Sampler(temperature=1.0),
-)
-
-
-def network(
-    family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes
-):
-    """A random network whose every weight matters, and whose layers change what they read."""
-    config = getattr(transformers, f"{family}Config")(
-        **{
-            "vocab_size": VOCAB,
-            "hidden_size": 32,
-            "intermediate_size": 48,
-            "num_hidden_layers": layers,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "head_dim": 8,
-            "max_position_embeddings": 128,
-            **changes,
-        }
-    )
-    torch.manual_seed(1)
-    net = getattr(transformers, f"{family}ForCausalLM")(config).to(dtype).eval()
-    for name, weight in net.requires_grad_(False).named_parameters():
-        weight.uniform_(0.5, 1.5) if "norm" in name else weight.normal_(0, 0.15)
-    return net
+FAMILIES = ("Llama", "Qwen2", "Qwen3")
 
 
 # -- Algorithm 2 by hand --------------------------------------------------------------------------
@@ -341,7 +321,7 @@ def test_similarities_compare_what_each_attention_reads_and_says():
 
 
 def test_similarities_of_texts_are_of_their_positions_together(tmp_path):
-    pair, texts = pair_of(tmp_path, 1), ["w5 w9 w2 w7", "w11 w3 w8 w8 w1 w4"]
+    pair, texts = pair_over_ranks(tmp_path, 1), ["w5 w9 w2 w7", "w11 w3 w8 w8 w1 w4"]
     ids = [[5, 9, 2, 7], [11, 3, 8, 8, 1, 4]]
     shares = [similarities(network(), line, 3) for line in ids]
     for model in (pair, str(tmp_path)):
@@ -405,24 +385,9 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
 
 
 # -- real ranks -----------------------------------------------------------------------------------
-TEXT = (5, 9, 2, 7, 11)
-
-
-def pair_of(folder, ranks: int, spread: str = "layers", role: str = "draft") -> Pair:
-    from test_hf import save
-
-    save(folder, [f"w{i}" for i in range(VOCAB)])
-    network().save_pretrained(folder)
-    model = str(folder)
-    return speclib.pair(
-        **{"target": model, "draft": model, role: {"model": model, "spread": spread}},
-        place={"draft": ["cpu"], "target": ["cpu"], role: ["cpu"] * ranks},
-    )
-
-
 @pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
 def world(request, tmp_path_factory):
-    pair = pair_of(tmp_path_factory.mktemp("model"), request.param)
+    pair = pair_over_ranks(tmp_path_factory.mktemp("model"), request.param)
     with Processes(pair, timeout=60) as opened:
         yield opened
 
@@ -463,22 +428,12 @@ def test_ranks_draft_what_one_process_drafts(world, calibrate):
     )
 
 
-def ranks(world, device: str = "draft") -> list:
-    return list(world._workers[device].processes)
-
-
-def gone(processes, patience: float = 10.0) -> bool:
-    return all(
-        process.join(patience) or not process.is_alive() for process in processes
-    )
-
-
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     begin(world)
     tree(world, TEXT)
-    processes, began = ranks(world), time.monotonic()
+    processes, began = worker_processes(world, "draft"), time.monotonic()
     future = world.draft.grow(TEXT, 100, 3, lp=4) if busy else None
     if busy:
         time.sleep(0.3)
@@ -487,7 +442,7 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}"):
         world.wait(future or world.draft.grow(TEXT, 100, 3, lp=4))
     assert time.monotonic() - began < 20
-    assert gone(processes)
+    assert all_ended(processes)
     begin(world)  # others took their place
     assert tree(world, TEXT)[0]
 
@@ -500,15 +455,15 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     ],
 )
 def test_a_rank_that_hangs_is_named_in_time(tmp_path, number, named):
-    with Processes(pair_of(tmp_path, 2), timeout=6) as world:
+    with Processes(pair_over_ranks(tmp_path, 2), timeout=6) as world:
         begin(world)
         tree(world, TEXT)
-        processes, began = ranks(world), time.monotonic()
+        processes, began = worker_processes(world, "draft"), time.monotonic()
         os.kill(processes[number].pid, signal.SIGSTOP)
         with pytest.raises(DeviceLost, match=f"'draft'.*{named}"):
             tree(world, TEXT)
         assert time.monotonic() - began < 20
-        assert gone(processes)
+        assert all_ended(processes)
         begin(world)
         assert tree(world, TEXT)[0]
 
@@ -538,26 +493,26 @@ def drafted(model, message, pipe):
 
 
 def test_one_rank_that_fails_is_the_one_that_is_blamed(tmp_path):
-    worker = Worker("ranks", pair_of(tmp_path, 4), broken, ranks=4)
+    worker = Worker("ranks", pair_over_ranks(tmp_path, 4), broken, ranks=4)
     try:
         assert worker.receive(60) is None  # it is ready
         worker.pipe.send("draft")
         assert "rank 2 of 4 failed: ZeroDivisionError" in worker.receive(20).cause
     finally:
         worker.stop()
-    assert gone(worker.processes)
+    assert all_ended(worker.processes)
 
 
 def test_closing_leaves_no_rank(tmp_path):
-    with Processes(pair_of(tmp_path, 2)) as world:
-        processes = ranks(world)
+    with Processes(pair_over_ranks(tmp_path, 2)) as world:
+        processes = worker_processes(world, "draft")
         assert len(processes) == 2 and all(p.is_alive() for p in processes)
-    assert gone(processes)
+    assert all_ended(processes)
     assert not [p for p in multiprocessing.active_children() if p in processes]
 
 
 def test_a_draft_whose_layers_cannot_be_shared_is_refused_before_it_is_used(tmp_path):
-    pair = pair_of(tmp_path, 2)
+    pair = pair_over_ranks(tmp_path, 2)
     network("Mistral").save_pretrained(tmp_path)
     with pytest.raises(DeviceLost, match="'draft' could not build.*MistralForCausalLM"):
         Processes(pair)
@@ -567,7 +522,7 @@ def test_the_bench_times_passes_and_meetings_on_real_ranks(tmp_path, monkeypatch
     from speclib.bench import layered
     from speclib.bench.rows import Size
 
-    monkeypatch.setattr(layered, "load_pair", lambda name: pair_of(tmp_path, 2))
+    monkeypatch.setattr(layered, "load_pair", lambda name: pair_over_ranks(tmp_path, 2))
     monkeypatch.setattr(layered, "CONTEXTS", (20,))
     monkeypatch.setattr(layered, "SHAPE", (10, 64, 8, 96))
     faster, than_exact, waiting = layered.drafting(Size(repeats=2, passes=3))

@@ -22,15 +22,15 @@ for package in ("llama_cpp", "gguf"):
     )
 
 import speclib  # noqa: E402
-from speclib import SpeclibError
+from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
-from speclib.decoding.decode import encode  # noqa: E402
+from speclib.decoding.encode import encode  # noqa: E402
 from speclib.models import factory, gpus, hf  # noqa: E402
-from speclib.models.llamacpp import export
-from speclib.models.llamacpp.gguf import described  # noqa: E402
+from speclib.models.llamacpp import export  # noqa: E402
+from speclib.models.llamacpp.gguf import describe  # noqa: E402
 from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
@@ -47,7 +47,7 @@ def distance(p, q) -> np.ndarray:
 
 
 def gguf(quantization: str, shape=SHAPE) -> LlamaCpp:
-    return LlamaCpp(export.exported(DRAFT, shape, quantization), 4096, 2048)
+    return LlamaCpp(export.find_or_write(DRAFT, shape, quantization), 4096, 2048)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_a_quantised_draft_stays_near_and_says_mostly_the_same(
 
 def test_quantising_takes_room_away():
     sizes = [
-        export.exported(DRAFT, SHAPE, q).stat().st_size
+        export.find_or_write(DRAFT, SHAPE, q).stat().st_size
         for q in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M")
     ]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > 5 * sizes[-1]
@@ -362,7 +362,7 @@ def test_drawn_tokens_are_distributed_as_the_targets(virtual, method, how):
 # -- files ----------------------------------------------------------------------------------------
 def write_again(cache):
     export.CACHE = Path(cache)
-    path = export.exported(DRAFT, None, "Q8_0")
+    path = export.find_or_write(DRAFT, None, "Q8_0")
     return path.name, path.read_bytes()
 
 
@@ -377,17 +377,17 @@ def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
 def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "CACHE", tmp_path / "cache")
     folder, _ = checkpoint(tmp_path / "m")
-    first = export.exported(folder, None, "F16")
+    first = export.find_or_write(folder, None, "F16")
     stamp = first.stat().st_mtime_ns
-    assert export.exported(folder, None, "F16").stat().st_mtime_ns == stamp
-    assert export.exported(folder, None, "F32") != first
-    assert export.exported(folder, (4, 128, 8, 96), "F16") != first
+    assert export.find_or_write(folder, None, "F16").stat().st_mtime_ns == stamp
+    assert export.find_or_write(folder, None, "F32") != first
+    assert export.find_or_write(folder, (4, 128, 8, 96), "F16") != first
     checkpoint(tmp_path / "m", tie_word_embeddings=True)
-    assert export.exported(folder, None, "F16") != first
+    assert export.find_or_write(folder, None, "F16") != first
 
 
 def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
-    card = described(export.exported(DRAFT, SHAPE, "Q5_K_M"))
+    card = describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
     own = factory.tokenizer(DUO)
     assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
     assert card.context == 2048 and card.quantization == "Q5_K - Medium"
@@ -407,7 +407,7 @@ def pair_with(draft: ModelSpec) -> Pair:
 
 
 def test_a_pair_says_what_runs_its_models():
-    path = str(export.exported(DRAFT, SHAPE, "Q8_0"))
+    path = str(export.find_or_write(DRAFT, SHAPE, "Q8_0"))
     own = pair_with(ModelSpec(model=path))
     torch_duo = speclib.load_pair("embedded/duo-torch")
     assert factory.runtime(DUO, "draft") == "llama.cpp Q5_K_M"
@@ -418,7 +418,7 @@ def test_a_pair_says_what_runs_its_models():
 
 
 def test_a_gguf_by_its_path_is_a_draft(texts):
-    path = str(export.exported(DRAFT, SHAPE, "F16"))
+    path = str(export.find_or_write(DRAFT, SHAPE, "F16"))
     own = pair_with(ModelSpec(model=path))
     assert (factory.vocab(own), factory.context(own)) == (4096, 2048)
     assert len(factory.tokenizer(own)) == 4096
@@ -482,7 +482,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(
 
 
 def test_a_truncated_gguf_says_so(tmp_path):
-    whole = export.exported(DRAFT, None, "F16").read_bytes()
+    whole = export.find_or_write(DRAFT, None, "F16").read_bytes()
     for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
         (tmp_path / "short.gguf").write_bytes(whole[:size])
         own = pair_with(ModelSpec(model=str(tmp_path / "short.gguf")))
@@ -503,7 +503,7 @@ def test_what_is_no_gguf_is_named(tmp_path):
 
 
 def test_a_text_longer_than_the_context_is_refused():
-    model = LlamaCpp(export.exported(DRAFT, None, "F16"), 4096, 64)
+    model = LlamaCpp(export.find_or_write(DRAFT, None, "F16"), 4096, 64)
     model.rows((1,) * 64, 0, GREEDY)
     with pytest.raises(SpeclibError, match="65 tokens does not fit the context of 64"):
         model.rows((1,) * 65, 0, GREEDY)
@@ -530,24 +530,24 @@ def test_k_quants_want_multiples_of_256_and_say_what_is_not():
     with pytest.raises(
         SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
     ):
-        export.exported(DRAFT, None, "Q5_K_M")
+        export.find_or_write(DRAFT, None, "Q5_K_M")
     with pytest.raises(SpeclibError, match="and ffn .* is 1184"):
-        export.exported(DRAFT, (4, 512, 8, 1184), "Q4_K_M")
+        export.find_or_write(DRAFT, (4, 512, 8, 1184), "Q4_K_M")
 
 
 def test_what_the_exporter_does_not_write_is_refused(tmp_path):
     folder, _ = checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
     with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
-        export.exported(folder, None, "F16")
+        export.find_or_write(folder, None, "F16")
     folder, _ = checkpoint(tmp_path / "words")
     from tokenizers import Tokenizer, models
 
     words = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
     transformers.PreTrainedTokenizerFast(tokenizer_object=words).save_pretrained(folder)
     with pytest.raises(SpeclibError, match="no byte-level BPE.*convert_hf_to_gguf"):
-        export.exported(folder, None, "F16")
+        export.find_or_write(folder, None, "F16")
     with pytest.raises(SpeclibError, match="'some/hub-id' is no folder"):
-        export.exported("some/hub-id", None, "F16")
+        export.find_or_write("some/hub-id", None, "F16")
 
 
 def test_llama_cpp_runs_on_the_cpu_and_says_so():
@@ -568,7 +568,7 @@ def test_a_gguf_is_as_it_is(more):
 
 
 def test_a_gguf_is_no_target():
-    path = str(export.exported(DRAFT, None, "F16"))
+    path = str(export.find_or_write(DRAFT, None, "F16"))
     own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
     with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
         factory.tokenizer(own)

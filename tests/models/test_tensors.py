@@ -13,7 +13,14 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from test_layered import PLAIN, TEXT, VOCAB, gone, network, pair_of, ranks  # noqa: E402
+from helpers.checkpoints import (  # noqa: E402
+    PLAIN,
+    TEXT,
+    VOCAB,
+    network,
+    pair_over_ranks,
+)
+from helpers.processes import all_ended, worker_processes  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
@@ -36,7 +43,7 @@ SHAPE = (10, 64, 8, 96)  # of a dilated network
 
 def spread(folder, size: int, family: str = "Llama", shape=None, **changes):
     """A pair whose target is spread over ``size`` ranks, in ``folder``."""
-    pair = pair_of(folder, size, "tensors", "target")
+    pair = pair_over_ranks(folder, size, "tensors", "target")
     network(family, **changes).save_pretrained(folder)
     return pair.model_copy(
         update={"target": pair.target.model_copy(update={"shape": shape})}
@@ -244,8 +251,8 @@ def test_a_rank_of_a_target_that_dies_is_named_and_none_is_left(tmp_path):
         for _ in range(2):  # others take their place
             world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
             world.wait(world.target.score(TEXT))
-            processes = ranks(world, "target")
+            processes = worker_processes(world, "target")
             os.kill(processes[1].pid, signal.SIGKILL)
             with pytest.raises(DeviceLost, match="'target'.*rank 1"):
                 world.wait(world.target.score((*TEXT, 1)))
-            assert gone(processes)
+            assert all_ended(processes)

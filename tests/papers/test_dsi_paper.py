@@ -13,8 +13,9 @@ from speclib.experiment.cells.grid_row import GridRow
 from speclib.experiment.engines.latency_acceptance_grid import mean_times
 from speclib.experiment.run_cells import example_trace, run_all
 from speclib.experiment.spec import QUICK, Profile, Spec
-from speclib.papers.fill import fill_all, wanted
+from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
+from speclib.papers.table_cells import cells_to_run
 from speclib.trace.metrics import total
 from speclib.views.charts.choose import chart
 
@@ -215,7 +216,7 @@ def test_a_measured_cell_has_none_of_it():
 def test_table_1_asks_for_the_protocol(paper):
     cell = next(
         w
-        for w in wanted(paper.table("table-1"), QUICK, ["virtual"])
+        for w in cells_to_run(paper.table("table-1"), QUICK, ["virtual"])
         if w.column == GAIN
     )
     assert cell.spec.tokens == 50 and cell.spec.over == ("speculative", (1, 5, 10))

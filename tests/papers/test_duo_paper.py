@@ -20,9 +20,12 @@ from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.models.toy import Toy
 from speclib.papers import statistics as quantities
-from speclib.papers.duodecoding_branches import counts
-from speclib.papers.fill import Filled, fill_all, wanted
+from speclib.papers.bootstrap import interval
+from speclib.papers.duodecoding_sequences import count_draftings
+from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
+from speclib.papers.table_cells import cells_to_run
+from speclib.papers.table_result import TableResult
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
 from speclib.trace.rounds import branches
@@ -151,7 +154,8 @@ def test_one_round_with_a_block_ahead_is_counted_whole_by_the_published_code(dec
 
 def test_an_accounting_is_a_setting_of_a_cell(paper):
     cells = {
-        (w.row, w.column, w.kind): w for w in wanted(paper.table("extra-2"), QUICK)
+        (w.row, w.column, w.kind): w
+        for w in cells_to_run(paper.table("extra-2"), QUICK)
     }
     committed, counted = (
         cells["Math", f"{how}, k = 1", "measured"]
@@ -162,7 +166,7 @@ def test_an_accounting_is_a_setting_of_a_cell(paper):
     with pytest.raises(
         SpeclibError, match="accounting is 'loose': give 'committed' or"
     ):
-        quantities.accounted("speedup", "loose")
+        quantities.apply_accounting("speedup", "loose")
 
 
 # -- branches ------------------------------------------------------------------------------------
@@ -205,7 +209,7 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     found = CellResult(
         virtual(), [Stats()], [Stats()], 4, 24.0, sequence_choices=[branches(HAND)]
     )
-    share = {name: quantities.value(name, found) for name in quantities.SHARES}
+    share = {name: quantities.compute(name, found) for name in quantities.SHARES}
     assert {
         n: share[f"actual {n}, decided"]
         for n in (
@@ -229,7 +233,7 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     assert share["actual Total, pred =1, all"] == 2 / 6
     assert [share[f"sequences {n}"] for n in (1, 2, 4)] == [2 / 6, 3 / 6, 1 / 6]
     assert np.isnan(
-        quantities.value(
+        quantities.compute(
             "sequences 1",
             CellResult(virtual(), [Stats()], [Stats()], 4, 24.0, sequence_choices=[[]]),
         )
@@ -242,14 +246,14 @@ def test_branches_of_real_runs_are_kept_with_their_cell():
         again.cached and len(first.sequence_choices) == 4 and first.stats == again.stats
     )
     assert (
-        sum(map(counts, first.sequence_choices)).tolist()
-        == sum(map(counts, again.sequence_choices)).tolist()
+        sum(map(count_draftings, first.sequence_choices)).tolist()
+        == sum(map(count_draftings, again.sequence_choices)).tolist()
     )
     for one, counted in zip(first.sequence_choices, first.stats, strict=True):
         assert len(one) == counted.rounds - 1  # the first has a budget of one
     assert {k for one in first.sequence_choices for k, _ in one} <= {1, 2, 3, 4, 6, 8}
-    low, high = quantities.interval(quantities.samples("sequences 1", first))
-    assert 0 <= low < quantities.value("sequences 1", first) < high <= 1
+    low, high = interval(quantities.resample("sequences 1", first))
+    assert 0 <= low < quantities.compute("sequences 1", first) < high <= 1
     assert all(
         k == 3 for one in run(settings=(("k", 3),)).sequence_choices for k, _ in one
     )
@@ -282,7 +286,7 @@ def test_iterations_handle_the_budget_and_take_a_target_pass():
     )
     plain = run(method="autoregressive")
     rounds = found.stats[0].rounds
-    value = quantities.value
+    value = quantities.compute
     assert value("drafted_per_round", found) == pytest.approx(
         (1 + 24 * (rounds - 1)) / rounds
     )
@@ -294,7 +298,7 @@ def test_iterations_handle_the_budget_and_take_a_target_pass():
 
 def test_speculative_decodings_first_token_waits_for_its_drafts():
     first = {
-        m: quantities.value("ttft_over_plain", run(method=m, gamma=5))
+        m: quantities.compute("ttft_over_plain", run(method=m, gamma=5))
         for m in ("speculative", "duodecoding")
     }
     assert first == pytest.approx({"speculative": 1 + 5 / 24, "duodecoding": 1})
@@ -340,7 +344,7 @@ def test_one_sequences_rate_gives_back_the_printed_speed(paper):
 
 def test_every_item_asks_for_what_its_kind_can_say(paper):
     asked = {
-        item: {k: wanted(t, QUICK, [k]) for k in ("virtual", "measured")}
+        item: {k: cells_to_run(t, QUICK, [k]) for k in ("virtual", "measured")}
         for item, t in paper.tables.items()
     }
     assert {i for i, a in asked.items() if a["measured"]} == {
@@ -380,7 +384,7 @@ def test_items_of_ours_print_nothing_and_say_so(paper):
 
 def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
     lengths, sequences = (
-        Filled(paper.table(item), QUICK) for item in ("figure-1", "figure-5")
+        TableResult(paper.table(item), QUICK) for item in ("figure-1", "figure-5")
     )
     lengths.values["measured"] = {
         (f"{n} tokens", c): n / 64

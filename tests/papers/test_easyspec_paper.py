@@ -14,8 +14,12 @@ from speclib.data.pairs import Pair, load_pair
 from speclib.experiment.engines import similarity as states
 from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
 from speclib.papers import statistics as quantities
-from speclib.papers.fill import Filled, fill_all, wanted
+from speclib.papers.bootstrap import interval
+from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
+from speclib.papers.notes import describe_departures
+from speclib.papers.table_cells import cells_to_run
+from speclib.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
 from speclib.views.charts.choose import chart
 
@@ -73,7 +77,7 @@ def test_times_per_100_tokens_are_those_after_the_first_commit():
         accepted=44,
     )
     found = {
-        name: quantities.value(name, run(one))
+        name: quantities.compute(name, run(one))
         for name in (
             "seconds",
             "draft_seconds",
@@ -107,10 +111,12 @@ def test_the_variance_is_that_of_the_requests_speeds():
             for s in speeds
         )
     )
-    assert quantities.value("speed_variance", found) == pytest.approx(variance(speeds))
-    low, high = quantities.interval(quantities.samples("speed_variance", found))
+    assert quantities.compute("speed_variance", found) == pytest.approx(
+        variance(speeds)
+    )
+    low, high = interval(quantities.resample("speed_variance", found))
     assert 0 <= low < variance(speeds) < high <= (17 - 10) ** 2 / 3
-    assert np.isnan(quantities.value("speed_variance", run(found.stats[0])))
+    assert np.isnan(quantities.compute("speed_variance", run(found.stats[0])))
 
 
 def test_samples_are_not_called_divergent():
@@ -119,7 +125,7 @@ def test_samples_are_not_called_divergent():
     for temperature in (0.0, 0.8):
         found = run(Stats(), Stats(), temperature=temperature)
         found.facts = facts
-        told[temperature] = quantities.departures(found)
+        told[temperature] = describe_departures(found)
     assert told[0.8] == "sampled at temperature 0.8" and "first divergence" in told[0.0]
 
 
@@ -153,7 +159,7 @@ def test_speed_is_asked_of_dilated_models_and_acceptance_of_undilated_ones(paper
     asked = [
         w
         for item in ("table-2", "table-4", "figure-4")
-        for w in wanted(paper.table(item), QUICK, ["measured"])
+        for w in cells_to_run(paper.table(item), QUICK, ["measured"])
     ]
     assert {w.stat for w in asked} == {
         "seconds",
@@ -173,7 +179,7 @@ def test_speed_is_asked_of_dilated_models_and_acceptance_of_undilated_ones(paper
 
 
 def test_measured_rows_have_prompts_and_a_temperature(paper):
-    asked = wanted(paper.table("table-2"), QUICK, ["measured"])
+    asked = cells_to_run(paper.table("table-2"), QUICK, ["measured"])
     assert {(w.row.split(" / ")[2], w.spec.task) for w in asked} == {
         ("HumanEval", "humaneval"),
         ("MGSM", "mgsm_en"),
@@ -183,12 +189,13 @@ def test_measured_rows_have_prompts_and_a_temperature(paper):
         (s.spec.settings, s.spec.gamma) for s in asked if s.spec.method == "easyspec"
     } == {((("lp", 4), ("width", 8)), 5)}
     assert {
-        w.spec.temperature for w in wanted(paper.table("table-2"), QUICK, ["virtual"])
+        w.spec.temperature
+        for w in cells_to_run(paper.table("table-2"), QUICK, ["virtual"])
     } == {0}
 
 
 def test_the_variance_of_table_4_is_of_the_measured_speeds_and_of_no_other(paper):
-    asked = wanted(paper.table("table-4"), QUICK)
+    asked = cells_to_run(paper.table("table-4"), QUICK)
     spec = {w.spec: set() for w in asked if w.kind == "measured"}
     for w in asked:
         assert (w.kind == "measured") >= (w.stat == "speed_variance"), w
@@ -204,7 +211,7 @@ def test_the_variance_of_table_4_is_of_the_measured_speeds_and_of_no_other(paper
 
 
 def test_figure_4_asks_for_every_size_width_and_calibration(paper):
-    asked = wanted(paper.table("figure-4"), QUICK)
+    asked = cells_to_run(paper.table("figure-4"), QUICK)
     assert {w.kind for w in asked} == {"measured"} and len(asked) == 80
     grid = {
         (
@@ -327,7 +334,7 @@ def test_states_of_one_layer_at_a_time_are_exact_and_of_more_are_not():
     pair = Pair(
         target=load_pair("ladder/good").target, draft=load_pair("ladder/good").target
     )
-    exact, fuzzy = (states.each(pair, "stem", 64, 2, n) for n in (1, 3))
+    exact, fuzzy = (states.compute_similarities(pair, "stem", 64, 2, n) for n in (1, 3))
     assert len(exact) == len(fuzzy) == 2
     for one, other in zip(exact, fuzzy, strict=True):
         assert set(one) == {"h", "q", "k", "v", "Attn output"}
@@ -341,11 +348,11 @@ def test_states_of_one_layer_at_a_time_are_exact_and_of_more_are_not():
 
 def test_measured_numbers_have_panels_of_their_own(paper):
     two, four, five = (
-        Filled(paper.table(i), QUICK) for i in ("table-2", "figure-4", "table-5")
+        TableResult(paper.table(i), QUICK) for i in ("table-2", "figure-4", "table-5")
     )
     for one in (two, four, five):
         one.values["measured"] = {
-            (w.row, w.column): 0.5 for w in wanted(one.table, QUICK, ["measured"])
+            (w.row, w.column): 0.5 for w in cells_to_run(one.table, QUICK, ["measured"])
         }
     two.values["paper"], two.values["virtual"] = (
         {(r, c): v for r, c, v in two.table.cells},

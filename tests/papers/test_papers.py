@@ -17,14 +17,16 @@ from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import FULL, QUICK, CellResult, Profile, Spec
-from speclib.papers import claims
+from speclib.papers import claims, rows
 from speclib.papers import pearl_figures as items
 from speclib.papers import statistics as quantities
-from speclib.papers.comparisons import Numbers
-from speclib.papers.fill import fill, fill_all, wanted
+from speclib.papers.bootstrap import interval
+from speclib.papers.fill import fill, fill_all
 from speclib.papers.ledger import KEY, LedgerRow, merge, read_ledger, write_ledger
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Claim, Paper, Table
+from speclib.papers.table_cells import cells_to_run
+from speclib.papers.table_result import TableResult
 from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import Stats
 
@@ -121,9 +123,9 @@ def test_unknown_papers_items_and_calibrations_list_the_known(paper):
     known = "dsi, duodecoding, easyspec, pearl"
     with pytest.raises(SpeclibError, match=f"no paper 'perl'.*known: {known}"):
         load_paper("perl")
-    with pytest.raises(SpeclibError, match="no 'table-99'; it has: figure-2a"):
+    with pytest.raises(SpeclibError, match="no 'table-99'; known: figure-2a"):
         paper.table("table-99")
-    with pytest.raises(SpeclibError, match="no entry 'gpt'; it has: codellama-7-34"):
+    with pytest.raises(SpeclibError, match="no entry 'gpt'; known: codellama-7-34"):
         paper.alpha("gpt")
 
 
@@ -195,22 +197,22 @@ def test_the_frame_has_rows_as_printed_and_a_column_per_kind(small):
 
 
 def test_only_the_kinds_and_cells_a_table_has_are_run(paper):
-    assert wanted(paper.table("table-2"), QUICK) == []
-    kinds = {w.kind for w in wanted(paper.table("table-7"), QUICK)}
+    assert cells_to_run(paper.table("table-2"), QUICK) == []
+    kinds = {w.kind for w in cells_to_run(paper.table("table-7"), QUICK)}
     assert kinds == {"virtual", "measured"}
     printed = {
         (w.row, w.column)
-        for w in wanted(paper.table("table-14"), QUICK)
+        for w in cells_to_run(paper.table("table-14"), QUICK)
         if "bf16" not in w.column
     }
     assert len(printed) == 20  # no window that the paper did not try
-    methods = {w.spec.method for w in wanted(paper.table("table-1"), QUICK)}
+    methods = {w.spec.method for w in cells_to_run(paper.table("table-1"), QUICK)}
     assert methods == {"autoregressive", "speculative", "assisted", "pearl"}
 
 
 def test_tables_share_their_measured_cells(paper):
     specs = {
-        item: {w.spec for w in wanted(paper.table(item), QUICK, ("measured",))}
+        item: {w.spec for w in cells_to_run(paper.table(item), QUICK, ("measured",))}
         for item in (
             "table-1",
             "table-4",
@@ -232,7 +234,8 @@ def test_tables_share_their_measured_cells(paper):
 def test_a_window_sweep_is_measured_on_half_the_prompts(paper):
     def prompts(item, profile):
         return {
-            w.spec.requests for w in wanted(paper.table(item), profile, ("measured",))
+            w.spec.requests
+            for w in cells_to_run(paper.table(item), profile, ("measured",))
         }
 
     for item in ("table-5", "table-6", "table-14"):
@@ -247,7 +250,7 @@ def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
         monkeypatch.setattr(machine, "_cpuinfo", lambda name: instructions)
         return {
             w.column: w.spec.dtype
-            for w in wanted(paper.table(item), QUICK, ("measured",))
+            for w in cells_to_run(paper.table(item), QUICK, ("measured",))
         }
 
     for item, column in (
@@ -379,7 +382,7 @@ def test_best_draft_lengths_by_hand():
     commits = [SimpleNamespace(tokens=(7,) * n) for n in (1, 2, 2, 3)]
     series = items.best_lengths(agrees, commits, 4)
     assert series.values == (2, 1, 5, 3) and series.gamma == 4
-    assert series.whole == 2  # the last two end with the output
+    assert series.complete == 2  # the last two end with the output
 
 
 def test_measured_best_draft_lengths_are_of_the_run_itself(
@@ -394,12 +397,14 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
             "settings": {**table.settings, "gamma": 4, "task": "toy"},
         }
     )
-    toys._paper = paper.model_copy(update={"tables": {"figure-2b": toys}})
-    monkeypatch.setattr(items, "draw", lambda filled: None)
+    toys.join(paper.model_copy(update={"tables": {"figure-2b": toys}}))
+    monkeypatch.setattr(rows, "add_scripted_numbers", lambda result, kinds: None)
     profile = replace(SMALL, tokens=100)
     filled = fill(toys, profile, kinds=("measured",))
     lengths = list(filled.values["measured"].values())
-    (run,) = run_all(w.spec for w in wanted(toys, profile, ("measured",))).values()
+    (run,) = run_all(
+        w.spec for w in cells_to_run(toys, profile, ("measured",))
+    ).values()
     drafted = [e.outcome for e in example_trace(run).operations if e.op == "propose"]
     accepted = [outcomes.count("accepted") for outcomes in drafted]
     assert len(lengths) == len(accepted) > 10 and min(accepted) < 4
@@ -515,19 +520,49 @@ TABLE = Table(
         ("4", "B", 6.0),
     ],
 )
-TABLE._paper = Paper(
-    key="made-up", title="", authors=(), year=0, url="", tables={"table-0": TABLE}
+TABLE.join(
+    Paper(
+        key="made-up", title="", authors=(), year=0, url="", tables={"table-0": TABLE}
+    )
 )
+
+
+class MadeUpNumbers:
+    """The print of TABLE, with made-up resamples; every pair has c = 3.2."""
+
+    kind = "paper"
+
+    def __init__(self, samples: dict[tuple[str, str], np.ndarray]):
+        self._samples = samples
+
+    def value(self, cell):
+        return TABLE.printed(cell.row, cell.column)
+
+    def samples(self, cell):
+        return self._samples.get((cell.row, cell.column))
+
+    def cost_ratio(self, row, column):
+        return 3.2
+
+
+class NoNumbers:
+    """Nothing was measured."""
+
+    kind = "measured"
+
+    def value(self, cell):
+        return None
+
+    def samples(self, cell):
+        return None
+
+    def cost_ratio(self, row, column):
+        return None
 
 
 def verdict(samples=None, **claim):
     """Judged on the print of TABLE; every pair has c = 3.2."""
-    numbers = Numbers(
-        "paper",
-        lambda item, row, column: TABLE.printed(row, column),
-        lambda *_: 3.2,
-        lambda item, row, column: (samples or {}).get((row, column)),
-    )
+    numbers = MadeUpNumbers(samples or {})
     return claims.judge(Claim(id="x", text="", source="", **claim), TABLE, numbers)
 
 
@@ -668,7 +703,7 @@ def test_a_claim_is_judged(holds, claim):
 
 def test_a_claim_without_numbers_is_neither_held_nor_broken():
     one = Claim(id="x", text="", source="", kind="ratio", of=["3", "A"], expected=3)
-    nothing = Numbers("measured", lambda *_: None, lambda *_: None)
+    nothing = NoNumbers()
     for claim in (one, one.model_copy(update={"kinds": ("paper",)})):
         assert claims.judge(claim, TABLE, nothing).holds == "n/a"
 
@@ -790,14 +825,16 @@ def run_with(*requests) -> CellResult:
 
 def test_statistics_by_hand():
     run = run_with((11, 5.0, 8, 2), (11, 5.0, 4, 2))
-    assert quantities.value("speedup", run) == 2.0  # 20 tokens in 10 s over 20 in 20 s
-    assert quantities.value("run_length", run) == 3.0  # 12 accepted over 4 rejected
-    assert quantities.value("run_tokens", run) == 4.0  # and one replacement each
-    assert quantities.value("mat", run) == 12 / 22
-    assert quantities.value("target_runs", run, 220) == 220
-    assert quantities.value("gamma", run) == 2 and quantities.value("c", run) == 3.0
+    assert (
+        quantities.compute("speedup", run) == 2.0
+    )  # 20 tokens in 10 s over 20 in 20 s
+    assert quantities.compute("run_length", run) == 3.0  # 12 accepted over 4 rejected
+    assert quantities.compute("run_tokens", run) == 4.0  # and one replacement each
+    assert quantities.compute("mat", run) == 12 / 22
+    assert quantities.compute("target_runs", run, 220) == 220
+    assert quantities.compute("gamma", run) == 2 and quantities.compute("c", run) == 3.0
     with pytest.raises(SpeclibError, match="unknown statistic 'luck'; known: speedup"):
-        quantities.value("luck", run)
+        quantities.compute("luck", run)
 
 
 def test_times_of_a_step_by_hand():
@@ -815,13 +852,13 @@ def test_times_of_a_step_by_hand():
         )
     ]
     found = {
-        name: quantities.value(f"{name}_per_step", run)
+        name: quantities.compute(f"{name}_per_step", run)
         for name in ("communication", "verify", "draft", "target")
     }
     assert found == pytest.approx(
         {"communication": 0.05, "verify": 0.025, "draft": 0.4, "target": 0.2}
     )
-    assert quantities.value("draft_over_verify", run) == pytest.approx(2)
+    assert quantities.compute("draft_over_verify", run) == pytest.approx(2)
 
 
 def test_intervals_are_seeded_hold_the_value_and_shrink():
@@ -829,14 +866,14 @@ def test_intervals_are_seeded_hold_the_value_and_shrink():
     many = run_with(*[(11, 4.0 + i % 3, 8, 2) for i in range(60)])
 
     def span(name, run):
-        return quantities.interval(quantities.samples(name, run))
+        return interval(quantities.resample(name, run))
 
     spans = [span("speedup", run) for run in (few, many)]
     assert span("speedup", few) == spans[0]
-    assert all(low < quantities.value("speedup", few) < high for low, high in spans)
+    assert all(low < quantities.compute("speedup", few) < high for low, high in spans)
     assert spans[1][1] - spans[1][0] < 0.5 * (spans[0][1] - spans[0][0])
-    assert span("speedup", run_with((11, 5.0, 8, 2))) == (None, None)
-    assert span("run_length", run_with(*[(11, 5.0, 8, 0)] * 3)) == (None, None)
+    assert span("speedup", run_with((11, 5.0, 8, 2))) is None
+    assert span("run_length", run_with(*[(11, 5.0, 8, 0)] * 3)) is None
 
 
 def test_the_ledger_comes_back_as_written_with_its_columns(small, tmp_path):
@@ -873,11 +910,14 @@ def test_merging_keeps_ours_and_adds_other_machines():
 
 
 def test_public_names():
-    assert set(papers.__all__) == {
-        "Filled",
-        "Paper",
-        "Table",
-        "fill",
-        "fill_all",
-        "load_paper",
+    """The package itself holds none: each is imported from the module that owns it."""
+    assert not hasattr(papers, "__all__")
+    owners = {
+        "fill": [fill, fill_all],
+        "load": [load_paper],
+        "schema": [Paper, Table],
+        "table_result": [TableResult],
     }
+    for module, objects in owners.items():
+        for named in objects:
+            assert named.__module__ == f"speclib.papers.{module}", named

@@ -11,57 +11,21 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from helpers.reproduce_home import (
+    FILES,
+    REPRODUCE,
+    command,
+    make_home,
+    reports,
+    run,
+)
 
 from speclib.experiment.atomic_files import write_atomically
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
-
-ROOT = Path(__file__).resolve().parents[2]
-FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
-
-
-def make_home(
-    path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()
-) -> Path:
-    """A home with one paper, which fills only some tables."""
-    for folder in ("papers/pearl", "latency", "pairs"):
-        shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
-    toml = path / "data" / "papers" / "pearl" / "paper.toml"
-    lists = {"virtual": virtual, "emulated": emulated, "measured": measured}
-    filled = [f"{kind} = {json.dumps(items)}" for kind, items in lists.items()]
-    fill = "\n".join(["[fill]", *filled, "", "[tasks]"])
-    text, n = re.subn(r"\[fill\].*?\[tasks\]", fill, toml.read_text(), flags=re.S)
-    assert n == 1
-    toml.write_text(text)
-    return path
-
-
-def command(home: Path, *words: str, **options) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", "speclib", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=home,
-        env=os.environ | {"SPECLIB_HOME": str(home)},
-        **options,
-    )
-
-
-def run(home: Path, *words: str, status: int = 0) -> str:
-    """Runs a command to its end; its output."""
-    process = command(home, *words)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == status, out + err
-    return out + err
-
-
-REPRODUCE = ("reproduce", "--quick", "--virtual")
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +40,6 @@ def done(tmp_path_factory):
 def home(done, tmp_path):
     """A copy of it, to change."""
     return Path(shutil.copytree(done, tmp_path / "home"))
-
-
-def reports(home: Path) -> dict[str, bytes]:
-    return {name: (home / "reports" / name).read_bytes() for name in FILES}
 
 
 @pytest.mark.slow

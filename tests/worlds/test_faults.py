@@ -23,7 +23,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_processes import gone
+from helpers.processes import (
+    OWN_SESSION,
+    gone,
+    living_children,
+    living_in_session,
+    process_status,
+)
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
@@ -72,25 +78,8 @@ def after(seconds: float, act, *args) -> None:
     timer.start()
 
 
-def stat(process: int) -> list[str]:
-    """Fields of /proc/<pid>/stat from the state on: state, parent, group, session, ..."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except (OSError, ProcessLookupError):
-        return ["Z", "", "", ""]
-
-
-def those(field: int, of: int) -> list[int]:
-    """Living processes whose field of ``stat`` is ``of``: 1 for children, 3 for a session."""
-    return [
-        int(p.name)
-        for p in Path("/proc").glob("[0-9]*")
-        if (found := stat(int(p.name)))[field] == str(of) and found[0] != "Z"
-    ]
-
-
 def server(world) -> int:
-    return int(stat(pids(world)["draft"])[1])
+    return process_status(pids(world)["draft"]).parent
 
 
 def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
@@ -334,7 +323,7 @@ def test_a_model_that_does_not_fit_in_memory_says_what_to_do():
                 Processes(huge)
         finally:
             resource.prlimit(parent, resource.RLIMIT_AS, free)
-        assert those(1, parent) == sorted(pids(world).values())
+        assert living_children(parent) == sorted(pids(world).values())
         recovers(world, {})
 
 
@@ -441,7 +430,7 @@ def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
             assert time.monotonic() - begun < 2, line
             line += stride
         assert line > 400
-    assert gone(those(1, parent), 2)
+    assert gone(living_children(parent), 2)
 
 
 def test_interrupts_at_random_times_leave_the_world_usable():
@@ -466,9 +455,9 @@ def test_interrupts_at_random_times_leave_the_world_usable():
 SCRIPT = """
     import os, signal, sys
     from speclib import Processes, load_pair
-    from speclib.latency import Latency
-    from speclib.pairs import ModelSpec, Pair
-    from speclib.tokens import Coins, Sampler
+    from speclib.core.sampling import Coins, Sampler
+    from speclib.data.latency import Latency
+    from speclib.data.pairs import ModelSpec, Pair
     toy = Pair(target=ModelSpec(model="toy", context=1 << 17),
                draft=ModelSpec(model="toy", alpha=0.9, context=1 << 17))
     print("started", flush=True)
@@ -491,13 +480,6 @@ CASES = {
 }
 
 
-# A session of its own that hears interrupts, even if these tests run in a shell's background.
-OWN = {
-    "start_new_session": True,
-    "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-}
-
-
 @pytest.fixture
 def tmp_path():
     """A short path: the address of a socket in it has room for about a hundred characters."""
@@ -517,7 +499,7 @@ def script(folder: Path, name: str) -> subprocess.Popen:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **OWN,
+        **OWN_SESSION,
         env=os.environ | {"TMPDIR": str(folder / "tmp")},
     )
     assert process.stdout.readline() == "started\n"
@@ -530,9 +512,11 @@ def end(process: subprocess.Popen, sig: signal.Signals) -> str:
     leaves torch to put in order. What it said to stderr."""
     begun = time.monotonic()
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
-    while living := those(3, process.pid):
+    while living := living_in_session(process.pid):
         ending = (
-            {process.pid, *those(1, process.pid)} if process.poll() is None else set()
+            {process.pid, *living_children(process.pid)}
+            if process.poll() is None
+            else set()
         )
         assert time.monotonic() - begun < (10 if set(living) <= ending else 2), [
             Path(f"/proc/{p}/cmdline").read_text() for p in living
@@ -550,7 +534,9 @@ def test_nothing_outlives_a_stopped_parent(tmp_path, name, sig):
     process = script(tmp_path, name)
     assert process.stdout.readline() == "busy\n"
     time.sleep(0.2)
-    assert len(those(3, process.pid)) >= 4  # itself, the fork server, two workers
+    assert (
+        len(living_in_session(process.pid)) >= 4
+    )  # itself, the fork server, two workers
     said = end(process, sig)
     assert said.count("Traceback") == (sig == signal.SIGINT), said  # the script's own
     assert not list((tmp_path / "tmp").glob("pymp-*"))
@@ -587,7 +573,9 @@ def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_fork_server_amid_the_import_of_torch_ends_with_its_parent(tmp_path, sig):
     process = script(tmp_path, "torch")
-    while len(those(3, process.pid)) < 3:  # itself, a resource tracker, the server
+    while (
+        len(living_in_session(process.pid)) < 3
+    ):  # itself, a resource tracker, the server
         time.sleep(0.01)
     time.sleep(0.3)  # Python has started
     assert end(process, sig).count("Traceback") == (sig == signal.SIGINT)

@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from helpers.processes import gone
 
 import speclib
 from speclib.data.latency import Latency
@@ -26,27 +27,6 @@ TOY = speclib.load_pair("toy")
 def world():
     with Processes(TOY, timeout=5) as opened:
         yield opened
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
-    )
-    return not state.stdout.strip().startswith("Z") and bool(state.stdout.strip())
-
-
-def gone(pids, patience: float = 10.0) -> bool:
-    until = time.monotonic() + patience
-    while time.monotonic() < until:
-        if not any(alive(p) for p in pids):
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

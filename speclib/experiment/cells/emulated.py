@@ -1,7 +1,7 @@
-"""One request of a virtual cell on emulated devices: its toys in worker processes, in real time.
+"""One emulated cell: a virtual cell's toys in worker processes, in real time.
 
-The method decides as in the virtual cell, since the toys and the coins are the same; only
-the clock differs. Knows no paper and no cache.
+The method decides as in the virtual cell, since the toys and the coins are the same;
+only the clock differs. Knows no paper and no cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .virtual import ToyCell, decode_request
 def trace_request(
     cell: ToyCell, request: int, on_commit: Callable | None = None
 ) -> Trace:
-    """Run one request of a cell in worker processes that take as long as its latency says.
+    """Run one request in worker processes that take as long as the latency says.
 
     ``on_commit`` is called with the tokens of every commit.
     """

@@ -1,4 +1,4 @@
-"""One row of a heatmap's grid: a method at one drafter latency, at every acceptance rate.
+"""One row of a heatmap's grid: a method at one drafter latency, for all alphas.
 
 Knows no paper and no cache.
 """

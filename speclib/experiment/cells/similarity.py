@@ -1,10 +1,16 @@
-"""How near fuzzy states are to exact ones, of any model. Knows no torch: see ``models.layered``."""
+"""How near fuzzy states are to exact ones, of any model.
+
+Imports torch only when it computes: see ``models.parallel.layer_parallel``. Knows no
+paper and no cache.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from speclib.data.pairs import ModelSpec, Pair
+
+Similarities = dict[str, list[float]]  # state -> its similarity in each layer
 
 
 def similarities(
@@ -13,39 +19,51 @@ def similarities(
     lp: int = 4,
     dtype: str = "auto",
     device: str | None = None,
-) -> dict[str, list[float]]:
-    """Cosine similarity of exact and fuzzy states at ``lp`` layers to a group, per layer, averaged
-    over the positions of ``texts``: {"h", "q", "k", "v", "Attn output": [one per layer]} (see
-    models.layered). ``model``: of a pair the draft, as it was trained (a dilated one's added layers
-    say nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3. ``device``: where it
-    is computed, "cpu" or "cuda:0"; None: the first place of the pair's draft, or the CPU.
+) -> Similarities:
+    """Compare exact and fuzzy states of a model by cosine similarity, layer by layer.
+
+    model   of a pair its draft, as it was trained (the layers that dilating adds say
+            nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3
+    texts   similarities are averaged over all their positions
+    lp      layers to a group
+    device  where it is computed, "cpu" or "cuda:0"; None: the first place of the pair's
+            draft, or the CPU
+
+    Returns one value per layer for each state: {"h", "q", "k", "v", "Attn output":
+    [...]} (see models.parallel.layer_parallel).
 
     Source: EasySpec, Table 5.
     """
     from speclib.models import factory
     from speclib.models.hf import network
-    from speclib.models.parallel.layer_parallel import similarities as of_ids
+    from speclib.models.parallel.layer_parallel import similarities as of_token_ids
     from speclib.models.zoo import tokenizer
 
-    name = model if isinstance(model, str) else model.draft.model
-    here = "cpu" if isinstance(model, str) else factory.place(model).of("draft")[0]
-    words, built = (
-        tokenizer(name),
-        network(ModelSpec(model=name), dtype, (device or here,)),
-    )
-    lines = [
-        words.encode(text) for text in ([texts] if isinstance(texts, str) else texts)
-    ]
-    found = [of_ids(built, ids, lp) for ids in lines]
-    whole = sum(map(len, lines))
-    return {
-        state: [
-            sum(
-                len(ids) * one[state][layer]
-                for ids, one in zip(lines, found, strict=True)
+    if isinstance(model, str):
+        name, default_device = model, "cpu"
+    else:
+        name, default_device = model.draft.model, factory.place(model).of("draft")[0]
+    if isinstance(texts, str):
+        texts = [texts]
+
+    model_tokenizer = tokenizer(name)
+    model_network = network(ModelSpec(model=name), dtype, (device or default_device,))
+    token_ids = [model_tokenizer.encode(text) for text in texts]
+    by_text = [of_token_ids(model_network, ids, lp) for ids in token_ids]
+    return _average_over_positions(by_text, [len(ids) for ids in token_ids])
+
+
+def _average_over_positions(
+    by_text: list[Similarities], lengths: list[int]
+) -> Similarities:
+    """The mean of several texts' similarities, weighted with their lengths."""
+    averages: Similarities = {}
+    for state, layers in by_text[0].items():
+        averages[state] = []
+        for layer in range(len(layers)):
+            weighted = sum(
+                length * similarity[state][layer]
+                for length, similarity in zip(lengths, by_text, strict=True)
             )
-            / whole
-            for layer in range(len(found[0][state]))
-        ]
-        for state in found[0]
-    }
+            averages[state].append(weighted / sum(lengths))
+    return averages

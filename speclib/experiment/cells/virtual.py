@@ -1,4 +1,4 @@
-"""One request of a virtual cell: a method's real code on the virtual clock, between toys.
+"""One virtual cell: a method's real code on the virtual clock, between toys.
 
 The toys agree with each other exactly as often as the cell's acceptance rate says.
 Request i uses the toys of seed i, whatever the method, window or pair: methods are
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -56,18 +55,19 @@ class ToyCell:
         return self.settings.get("servers", 1)
 
     def toy_settings(self, request: int) -> dict[str, int]:
-        """What all toys of a request share, as arguments of ``Toy`` or ``ModelSpec``."""
+        """What all toys of a request share: arguments of ``Toy`` or ``ModelSpec``."""
         return {
             "seed": self.seed * 100_003 + request,
             "context": self.tokens + ROOM,
         }
 
 
-class RequestOutcome(NamedTuple):
+@dataclass(frozen=True)
+class RequestOutcome:
     """What one request gave.
 
-    ``sequence_choices``: for every drafting of several sequences how many there were and
-    which of them the target chose (see ``trace.rounds``).
+    ``sequence_choices``: for every drafting of several sequences how many there were,
+    and which of them the target chose (see ``trace.rounds``).
     """
 
     stats: Stats

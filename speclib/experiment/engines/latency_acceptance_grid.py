@@ -1,6 +1,6 @@
-"""A method's real code over a grid of drafter latencies and acceptance rates, for heatmaps.
+"""A method's real code over a grid of drafter latencies and acceptance rates.
 
-One row of the grid is one drafter latency. A row is kept on disk when it is done, and
+For heatmaps: one row is one drafter latency. A row is kept on disk when it is done, and
 rows are computed on every core. Knows no paper and no picture.
 """
 
@@ -43,7 +43,8 @@ def mean_times(rows: list[GridRow]) -> GridTimes:
         for finished in on_every_core(finish_row, missing):
             computed[finished.row] = finished.times
 
-    # A row that the cache had is read here, where a damaged file is also computed again.
+    # A row that the cache had is read here, where a damaged file is also computed
+    # again.
     grid = []
     for row in rows:
         grid.append(computed.get(row) or finish_row(row).times)
@@ -58,5 +59,5 @@ def finish_row(row: GridRow) -> FinishedRow:
 
 
 def _key_of(row: GridRow) -> str:
-    """The row's name in the cache: a hash of what is asked and of the code that runs."""
+    """The row's name in the cache: a hash of what is asked and of the code."""
     return cache_keys.digest(row, cache_keys.hash_of_method(METHODS[row.method], *CODE))

@@ -1,128 +1,90 @@
-"""Measured cells from the cache, or run: one set of workers per pair, methods interleaved.
+"""Measured cells: from the cache, or run with one set of workers per pair.
 
-For each prompt plain decoding and every method run, in an order that rotates with the prompt: a
-machine that slows down slows all of them, and none is always the first to see a prompt. Cells that
-come to the same method and window share its run. What a prompt gave is stored when all methods have
-done it, so an interrupted measurement goes on at its next prompt, and every speed-up compares runs
-of the same minute.
+The methods take turns. For each prompt plain decoding and every method run, in an order
+that rotates with the prompt:
+
+    prompt 0    plain   pearl   speculative
+    prompt 1    pearl   speculative   plain
+    prompt 2    speculative   plain   pearl
+
+A machine that slows down slows all of them, and none is always the first to see a
+prompt. Cells that come to the same method and window share its run. What a prompt gave
+is stored when all methods have done it. An interrupted measurement therefore goes on at
+its next prompt, and every speed-up compares runs of the same minute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from datetime import datetime
+from typing import TypeVar
 
-from speclib.data import prompts
 from speclib.data.pairs import load_pair
-from speclib.decoding.decode import draft_length
+from speclib.decoding.auto_settings import draft_length
+from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment import machine
 from speclib.experiment.cells import measured as measured_cells
-from speclib.experiment.cells.measured import Setting
-from speclib.experiment.spec import CellResult, Spec
-from speclib.methods import METHODS
+from speclib.experiment.cells.measured import Conditions, Setting
+from speclib.experiment.cells.outputs import examine_outputs
+from speclib.experiment.cells.task_prompts import Prompt, load_prompts
+from speclib.experiment.spec import CellResult, Spec, WorkerPool
 from speclib.models import factory
-from speclib.models.zoo import ZOO
-from speclib.paths import DATA
 from speclib.progress import Progress
-from speclib.trace.metrics import Stats, astuple, total
-from speclib.trace.rounds import branches
+from speclib.trace.metrics import total
 from speclib.worlds.processes import Processes
 
-CODE = (
-    "speclib.experiment.cells.measured",
-    "speclib.worlds.processes",
-    "speclib.models.hf",
-    "speclib.models.toy",
-)
-LLAMACPP = ("speclib.models.llamacpp.model", "speclib.models.llamacpp.gguf")
+from .measured_cell import MeasuredCell, MeasuredHeader
+
 PLAIN = Setting("autoregressive", None)
-SHARED = ("task", "length", "tokens", "temperature", "seed", "ignore_eos")
+WARM_UP_TOKENS = 8
+WARM_UP_GAMMA = 2
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
 
-
-class Cell:
-    """A measured spec and what is known of it so far: a header and a row per finished prompt."""
-
-    def __init__(self, spec: Spec, bar: Progress):
-        self.spec, self.key, self.bar = spec, key_of(spec), bar
-        self.header, self.rows = cache.load(self.key) or ({}, [])
-        self.cached = self.whole
-        bar.step(spec.name, len(self.rows))
-
-    @property
-    def whole(self) -> bool:
-        return len(self.rows) >= self.spec.requests
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.spec.method, self.header["gamma"], self.spec.settings)
-
-    def add(self, result, plain, more: dict) -> None:
-        """The next prompt's outcome, beside plain decoding's; stored at once. ``more`` is what
-        else is known of the output; of the first, where draft and target ``agree``."""
-        if not self.rows:
-            self.header |= {
-                "trace": result.trace.to_json(),
-                "agree": more["agree"],
-                "pieces": {str(k): v for k, v in result.pieces.items()},
-            }
-        self.rows.append(
-            {
-                "stats": astuple(result.stats),
-                "baseline": astuple(plain.stats),
-                "branches": branches(result.trace),
-                "differs": more["differs"],
-                "gap": more["gap"],
-            }
-        )
-        self.header["seconds"] = round(
-            sum(r["stats"][3] + r["baseline"][3] for r in self.rows), 3
-        )
-        cache.save(self.key, self.header, self.rows)
-        self.bar.step(self.spec.name)
-
-    def run(self) -> CellResult:
-        head = self.header
-        found = {name: [row[name] for row in self.rows] for name in ("differs", "gap")}
-        return CellResult(
-            self.spec,
-            [Stats(*row["stats"]) for row in self.rows],
-            [Stats(*row["baseline"]) for row in self.rows],
-            head["gamma"],
-            head["c"],
-            head["machine"],
-            head["seconds"],
-            head["created"],
-            head["facts"] | found | {"agree": head["agree"]},
-            head["trace"],
-            {int(k): v for k, v in head["pieces"].items()},
-            [row["branches"] for row in self.rows],
-            self.cached,
-        )
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 def results(
     specs: list[Spec], bar: Progress
 ) -> Iterator[tuple[Spec, CellResult | Exception]]:
-    """(spec, its run or the error it ended with), pair by pair; a step of ``bar`` is a prompt."""
-    bar.grow(sum(s.requests for s in specs))
-    for place in dict.fromkeys(s.workers for s in specs):
-        cells, failed = [], {}
-        for spec in (s for s in specs if s.workers == place):
-            try:
-                cells.append(Cell(spec, bar))
-            except Exception as error:
-                failed[spec] = error
+    """Each spec with its result, or the error it ended with, pair by pair.
+
+    A step of ``bar`` is a prompt.
+    """
+    bar.grow(sum(spec.requests for spec in specs))
+    for workers, sharing in _group(specs, lambda spec: spec.worker_pool).items():
+        yield from _results_of_one_pair(workers, sharing, bar)
+
+
+def _results_of_one_pair(
+    workers: WorkerPool, specs: list[Spec], bar: Progress
+) -> Iterator[tuple[Spec, CellResult | Exception]]:
+    """The same for specs that need the same workers: first the failures."""
+    cells: list[MeasuredCell] = []
+    errors: dict[Spec, Exception] = {}
+    for spec in specs:
         try:
-            failed |= _measure(*place, [c for c in cells if not c.whole])
+            cells.append(MeasuredCell(spec, on_prompt=bar.step))
         except Exception as error:
-            failed |= {c.spec: _explained(error) for c in cells if not c.whole}
-        yield from failed.items()
-        yield from ((c.spec, c.run()) for c in cells if c.spec not in failed)
+            errors[spec] = error
+
+    unfinished = [cell for cell in cells if not cell.is_done]
+    try:
+        errors |= _measure(workers, unfinished, bar)
+    except Exception as error:  # the workers failed, and with them all that is not done
+        for cell in unfinished:
+            if not cell.is_done:
+                errors[cell.spec] = _with_advice(error)
+
+    yield from errors.items()
+    for cell in cells:
+        if cell.spec not in errors:
+            yield cell.spec, cell.result()
 
 
-def _explained(error: Exception) -> Exception:
+def _with_advice(error: Exception) -> Exception:
+    """Where a library is missing, the error that says how to install it."""
     if not isinstance(error, ImportError):
         return error
     return SpeclibError(
@@ -132,135 +94,168 @@ def _explained(error: Exception) -> Exception:
 
 
 def _measure(
-    pair: str, dtype: str, servers: int, cancel: str, cells: list[Cell]
+    workers: WorkerPool, cells: list[MeasuredCell], bar: Progress
 ) -> dict[Spec, Exception]:
-    """Completes cells of one pair in one set of workers; returns those that failed."""
-    failed: dict[Spec, Exception] = {}
+    """Complete cells in one set of workers; returns the errors of those that failed."""
     if not cells:
-        return failed
-    cells[0].bar.step(f"starting {pair}", 0)
+        return {}
+    bar.step(f"starting {workers.pair}", 0)
     with Processes(
-        load_pair(pair), dtype=dtype, servers=servers, cancel=cancel
+        load_pair(workers.pair),
+        dtype=workers.dtype,
+        servers=workers.servers,
+        cancel=workers.cancel,
     ) as world:
-        facts = {
-            "contention": measured_cells.contention(world),
+        world_facts = {
+            "contention": measured_cells.measure_contention(world),
             "load": round(machine.load(), 2),
             "draft": factory.runtime(world.pair, "draft"),
         }
-        warm: set[Setting] = set()
-        for conditions in dict.fromkeys(_conditions(c.spec) for c in cells):
-            group = [c for c in cells if _conditions(c.spec) == conditions]
-            most = max(c.spec.requests for c in group)
-            texts = measured_cells.texts(
-                *conditions[:2], most, factory.tokenizer(world.pair)
-            )
-            common = dict(zip(SHARED[2:], conditions[2:], strict=True))
-            for cell in group:
-                try:
-                    _warm_up(cell, world, texts[0], common, warm)
-                    _prepare(cell, world, texts, facts, common)
-                except Exception as error:
-                    failed[cell.spec] = error
-            for i, text in enumerate(texts):
-                _prompt(
-                    world,
-                    text,
-                    i,
-                    [c for c in group if c.spec not in failed],
-                    common,
-                    failed,
-                )
-    return failed
+        measurement = Measurement(world, world_facts, bar)
+        for conditions, alike in _group(cells, lambda cell: cell.conditions).items():
+            measurement.complete(conditions, alike)
+    return measurement.errors
 
 
-def _conditions(spec: Spec) -> tuple:
-    """What cells must share to be compared prompt by prompt."""
-    return tuple(getattr(spec, name) for name in SHARED)
+class Measurement:
+    """Cells of one pair, under way in its workers.
 
+    world        the workers
+    world_facts  what ``CellResult.facts`` says of them
+    errors       why by spec of the cells that failed
+    """
 
-def _warm_up(cell: Cell, world, text, common: dict, warm: set[Setting]) -> None:
-    """A few tokens by plain decoding and the cell's method, once in a world."""
-    gamma = None if cell.spec.gamma is None else 2
-    for setting in {PLAIN, Setting(cell.spec.method, gamma, cell.spec.settings)} - warm:
-        measured_cells.one(world, text, setting, request=0, **common | {"tokens": 8})
-        warm.add(setting)
+    def __init__(self, world: Processes, world_facts: dict, bar: Progress):
+        self.world = world
+        self.world_facts = world_facts
+        self.bar = bar
+        self.errors: dict[Spec, Exception] = {}
+        self._warm: set[Setting] = set()
 
-
-def _prepare(cell: Cell, world, texts, facts: dict, common: dict) -> None:
-    """Settles the window and starts the header, unless an earlier run did."""
-    if cell.header:
-        return
-    searched = {}
-    if cell.spec.gamma == "best":
-        windows = sorted({max(1, round(world.ratio * share)) for share in WINDOWS})
-        searched = {g: _speed(cell, g, world, texts, common) for g in windows}
-        gamma = max(searched, key=searched.get)
-    else:
-        gamma = (
-            None if cell.spec.gamma is None else draft_length(cell.spec.gamma, world)
+    def complete(self, conditions: Conditions, cells: list[MeasuredCell]) -> None:
+        """Complete cells of equal conditions, prompt by prompt."""
+        prompts = load_prompts(
+            conditions.task,
+            conditions.length,
+            max(cell.spec.requests for cell in cells),
+            factory.tokenizer(self.world.pair),
         )
-    facts = facts | (
-        {"searched": {str(g): v for g, v in searched.items()}} if searched else {}
-    )
-    cell.header = {
-        "spec": cell.spec.model_dump(mode="json"),
-        "gamma": gamma,
-        "c": round(world.ratio, 4),
-        "machine": machine.name(),
-        "facts": facts,
-        "created": f"{datetime.now():%Y-%m-%d %H:%M}",
-    }
+        for cell in cells:
+            try:
+                self._warm_up(cell, prompts[0])
+                self._prepare(cell, prompts)
+            except Exception as error:
+                self.errors[cell.spec] = error
+        for number, prompt in enumerate(prompts):
+            sound = [cell for cell in cells if cell.spec not in self.errors]
+            self._measure_prompt(number, prompt, sound)
+
+    def _warm_up(self, cell: MeasuredCell, prompt: Prompt) -> None:
+        """Decode a few tokens plainly and by the cell's method, once in a world."""
+        spec = cell.spec
+        gamma = None if spec.gamma is None else WARM_UP_GAMMA
+        conditions = cell.conditions._replace(tokens=WARM_UP_TOKENS)
+        for setting in (PLAIN, Setting(spec.method, gamma, spec.settings)):
+            if setting not in self._warm:
+                measured_cells.decode_prompt(
+                    self.world, prompt, setting, conditions, request=0
+                )
+                self._warm.add(setting)
+
+    def _prepare(self, cell: MeasuredCell, prompts: list[Prompt]) -> None:
+        """Settle the cell's window and start its header, unless an earlier run did."""
+        if cell.header is not None:
+            return
+        spec, world = cell.spec, self.world
+        facts = dict(self.world_facts)
+        if spec.gamma == "best":
+            speeds = self._try_windows(cell, prompts)
+            gamma = max(speeds, key=speeds.__getitem__)
+            facts["searched"] = {str(g): speed for g, speed in speeds.items()}
+        elif spec.gamma is None:
+            gamma = None
+        else:
+            gamma = draft_length(spec.gamma, world)
+        cell.header = MeasuredHeader(
+            spec=spec.model_dump(mode="json"),
+            gamma=gamma,
+            c=round(world.ratio, 4),
+            machine=machine.name(),
+            created=f"{datetime.now():%Y-%m-%d %H:%M}",
+            facts=facts,
+        )
+
+    def _try_windows(
+        self, cell: MeasuredCell, prompts: list[Prompt]
+    ) -> dict[int, float]:
+        """Window -> tokens per second on the first prompts, of windows about c."""
+        windows = {max(1, round(self.world.ratio * share)) for share in WINDOWS}
+        speeds = {}
+        for gamma in sorted(windows):
+            self.bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
+            setting = Setting(cell.spec.method, gamma, cell.spec.settings)
+            request_stats = []
+            for request, prompt in enumerate(prompts[: cell.spec.sweep]):
+                result = measured_cells.decode_prompt(
+                    self.world, prompt, setting, cell.conditions, request
+                )
+                request_stats.append(result.stats)
+            speeds[gamma] = total(request_stats).decode_speed
+        return speeds
+
+    def _measure_prompt(
+        self, number: int, prompt: Prompt, cells: list[MeasuredCell]
+    ) -> None:
+        """Decode a prompt by plain decoding and by every cell that lacks it."""
+        lacking = [cell for cell in cells if cell.lacks(number)]
+        if not lacking:
+            return
+        runs = self._decode_in_turn(number, prompt, lacking)
+        if PLAIN not in runs:
+            return  # nothing to compare the others with
+
+        # Asked when all runs are over, so that none of them finds a warmer cache.
+        plain = runs[PLAIN]
+        output_facts = examine_outputs(
+            self.world,
+            prompt=tuple(plain.trace.meta["prompt"]),
+            outputs={result.tokens for result in runs.values()},
+            plain_output=plain.tokens,
+            with_agreements=number == 0,
+        )
+        for cell in lacking:
+            if cell.setting in runs:
+                result = runs[cell.setting]
+                cell.add(result, plain, output_facts[result.tokens])
+
+    def _decode_in_turn(
+        self, number: int, prompt: Prompt, cells: list[MeasuredCell]
+    ) -> dict[Setting, Result]:
+        """Decode a prompt by plain decoding and by the cells' methods, each once.
+
+        Who begins rotates with the number of the prompt. A method that fails fails its
+        cells; where plain decoding fails, the rest of the prompt is given up.
+        """
+        settings = list(dict.fromkeys([PLAIN, *(cell.setting for cell in cells)]))
+        first = number % len(settings)
+        runs: dict[Setting, Result] = {}
+        for setting in settings[first:] + settings[:first]:
+            try:
+                runs[setting] = measured_cells.decode_prompt(
+                    self.world, prompt, setting, cells[0].conditions, number
+                )
+            except Exception as error:
+                for cell in cells:
+                    if setting in (PLAIN, cell.setting):
+                        self.errors[cell.spec] = error
+                if setting == PLAIN:
+                    return runs
+        return runs
 
 
-def _speed(cell: Cell, gamma: int, world, texts, common: dict) -> float:
-    """Tokens per second at a window, on the first prompts."""
-    spec = cell.spec
-    cell.bar.step(f"trying gamma {gamma} of {spec.name}", 0)
-    setting = Setting(spec.method, gamma, spec.settings)
-    return total(
-        measured_cells.one(world, text, setting, request=i, **common).stats
-        for i, text in enumerate(texts[: spec.sweep])
-    ).decode_speed
-
-
-def _prompt(world, text, i: int, cells: list[Cell], common: dict, failed: dict) -> None:
-    """Prompt i by every cell that lacks it."""
-    cells = [c for c in cells if len(c.rows) == i < c.spec.requests]
-    if not cells:
-        return
-    settings = list(dict.fromkeys([PLAIN, *(c.setting for c in cells)]))
-    turn, results = i % len(settings), {}
-    for setting in [*settings[turn:], *settings[:turn]]:
-        try:
-            results[setting] = measured_cells.one(
-                world, text, setting, request=i, **common
-            )
-        except Exception as error:
-            failed.update(
-                (c.spec, error) for c in cells if setting in (PLAIN, c.setting)
-            )
-            if setting == PLAIN:
-                return
-    plain = results[PLAIN]
-    more = measured_cells.outputs(
-        world, {r.tokens for r in results.values()}, plain, i == 0
-    )
-    for cell in cells:
-        if cell.setting in results:
-            result = results[cell.setting]
-            cell.add(result, plain, more[result.tokens])
-
-
-def key_of(spec: Spec) -> str:
-    """The cell's name: a hash of the spec, its code, its data and this machine."""
-    path = [] if spec.task == "toy" else [prompts.locate(spec.task, None)[0]]
-    files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS", *path]
-    draft = factory.runtime(load_pair(spec.pair), "draft")
-    code = (*CODE, *LLAMACPP) if draft.startswith("llama.cpp") else CODE
-    return cache_keys.digest(
-        spec.model_dump_json(),
-        cache_keys.hash_of_method(METHODS[spec.method], *code),
-        cache_keys.hash_of_files(*files),
-        draft,
-        machine.environment(),
-    )
+def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by what ``key`` says of them, in the order in which they came."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

@@ -1,4 +1,4 @@
-"""How near a draft's fuzzy states are to its exact ones, text by text; what was found is kept.
+"""How near a draft's fuzzy states are to its exact ones: from the cache, or run.
 
 Knows no paper and no network.
 """
@@ -9,25 +9,29 @@ from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
 from speclib.experiment import cache_keys, machine
 from speclib.experiment.cache import load_or_compute
-from speclib.experiment.cells.measured import texts
-from speclib.experiment.cells.similarity import similarities
+from speclib.experiment.cells.similarity import Similarities, similarities
+from speclib.experiment.cells.task_prompts import load_prompts
 from speclib.models import factory
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 
-CODE = ("speclib.experiment.cells.similarity",)
+# Modules that enter the key, with all that they import.
+CODE = (
+    "speclib.experiment.cells.similarity",
+    "speclib.experiment.cells.task_prompts",
+)
 
 
-def similar(
+def draft_similarities(
     pair: str, task: str, length: int, n: int, lp: int
-) -> list[dict[str, list[float]]]:
-    """Of ``n`` texts of about ``length`` tokens: state -> its similarity in each layer of the
-    pair's draft as it was trained, with groups of up to ``lp`` layers (see similarities)."""
-    files = [
-        DATA / "pairs" / f"{pair}.toml",
-        ZOO / "SHA256SUMS",
-        prompts.locate(task, None)[0],
-    ]
+) -> list[Similarities]:
+    """How near the fuzzy states of a pair's draft are to its exact ones, for each text.
+
+    pair    its draft is taken as it was trained
+    task    the ``n`` texts are its prompts, joined and cut to ``length`` tokens
+    lp      layers to a group, at most (see ``similarities``)
+    """
+    prompt_file, _ = prompts.locate(task, None)
     key = cache_keys.digest(
         "similar",
         pair,
@@ -36,17 +40,19 @@ def similar(
         n,
         lp,
         cache_keys.hash_of_code(CODE),
-        cache_keys.hash_of_files(*files),
+        cache_keys.hash_of_files(
+            DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS", prompt_file
+        ),
         machine.environment(),
     )
-    return load_or_compute(key, lambda: each(load_pair(pair), task, length, n, lp))
+    return load_or_compute(
+        key, lambda: compute_similarities(load_pair(pair), task, length, n, lp)
+    )
 
 
-def each(
+def compute_similarities(
     pair: Pair, task: str, length: int, n: int, lp: int
-) -> list[dict[str, list[float]]]:
+) -> list[Similarities]:
     """The same, computed."""
-    return [
-        similarities(pair, text, lp)
-        for text in texts(task, length, n, factory.tokenizer(pair))
-    ]
+    texts = load_prompts(task, length, n, factory.tokenizer(pair))
+    return [similarities(pair, text, lp) for text in texts]

@@ -1,1 +1,5 @@
-"""Models that llama.cpp computes."""
+"""Models that llama.cpp computes, on the CPU and quantised.
+
+``gguf`` opens and describes llama.cpp's files, ``export`` writes a transformers
+checkpoint as one, and ``model`` runs one. All three need the extra ``llamacpp``.
+"""

@@ -1,8 +1,9 @@
-"""Transformers checkpoints of the Llama architecture as GGUF files, dilated and quantised.
+"""Llama checkpoints of transformers as GGUF files, dilated and quantised.
 
-Written once per content into speclib's cache, whole or not at all, so that any number of workers
-may ask at the same time. Token ids are the checkpoint's own and speclib hands over nothing else;
-how llama.cpp would split a text is only as near as its GPT-2 rule. Knows no worker and no pair.
+A file is written once per content into speclib's cache, whole or not at all, so that
+any number of workers may ask for it at the same time. Token ids are the checkpoint's
+own, and speclib hands over nothing else; how llama.cpp would split a text is only as
+near as its GPT-2 rule. This module knows no worker and no pair.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from speclib.errors import SpeclibError
-from speclib.models.dilate import ROTARY, Shape, dilate
+from speclib.models.dilate import ROTARY, Architecture, dilate
 from speclib.models.zoo import load_part, locate, tokenizer
 from speclib.paths import CACHE
 
-from .gguf import quantised
+from .gguf import quantise
 
 try:
     import gguf
@@ -32,13 +34,18 @@ except ImportError as error:
     ) from error
 
 VERSION = 1  # of what this module writes
-PLAIN = {"F32": torch.float32, "F16": torch.float16}
-CONTENT = ("*.safetensors", "*.json", "*.jinja")
+UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
+CONTENT = ("*.safetensors", "*.json", "*.jinja")  # files that decide what is written
 
 
-def exported(model: str, shape, quantization: str) -> Path:
-    """The GGUF of ``model`` (zoo/<name> or a folder), dilated to ``shape`` if given: found in the
-    cache by its content, or written there. Raises SpeclibError for what does not fit a GGUF."""
+def find_or_write(model: str, shape: Sequence[int] | None, quantization: str) -> Path:
+    """The GGUF of a checkpoint, found in the cache by its content or written there.
+
+    model: zoo/<name> or a folder.
+    shape: (layers, width, heads, ffn) to dilate it to; None: as it was trained.
+
+    Raises SpeclibError for what does not fit a GGUF.
+    """
     folder = Path(locate(model))
     if not (folder / "config.json").is_file():
         raise SpeclibError(
@@ -49,32 +56,48 @@ def exported(model: str, shape, quantization: str) -> Path:
     path = CACHE / "gguf" / f"{folder.name}-{quantization}-{key}.gguf"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=path.parent
-        ) as own:  # another may write it, too
-            plain, whole = Path(own) / "plain", Path(own) / "whole"
-            write(model, shape, plain, quantization)
-            if quantization not in PLAIN:
-                quantised(plain, whole, quantization)
-            (plain if quantization in PLAIN else whole).replace(path)
+        _write_whole(model, shape, path, quantization)
     return path
 
 
-def _digest(folder: Path, shape, quantization: str) -> str:
-    """Of all that decides what is in the file."""
+def _write_whole(
+    model: str, shape: Sequence[int] | None, path: Path, quantization: str
+) -> None:
+    """Writes a GGUF to ``path`` in one step: others may write it at the same time."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as own_folder:
+        finished = Path(own_folder) / "plain"
+        write(model, shape, finished, quantization)
+        if quantization not in UNQUANTISED:
+            quantised = Path(own_folder) / "whole"
+            quantise(finished, quantised, quantization)
+            finished = quantised
+        finished.replace(path)
+
+
+def _digest(folder: Path, shape: Sequence[int] | None, quantization: str) -> str:
+    """A digest of all that decides what is in the file."""
     packages = [(name, version(name)) for name in ("gguf", "llama-cpp-python")]
-    found = hashlib.sha256(repr((VERSION, shape, quantization, packages)).encode())
-    for path in sorted(p for pattern in CONTENT for p in folder.glob(pattern)):
+    settings = (VERSION, shape, quantization, packages)
+    digest = hashlib.sha256(repr(settings).encode())
+
+    paths: list[Path] = []
+    for pattern in CONTENT:
+        paths += folder.glob(pattern)
+    for path in sorted(paths):
         with path.open("rb") as file:
-            found.update(
-                f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode()
-            )
-    return found.hexdigest()[:16]
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.name} {content}".encode())
+    return digest.hexdigest()[:16]
 
 
-def write(model: str, shape, path: Path, quantization: str = "F16") -> None:
-    """Writes ``model``, dilated to ``shape`` if given, to ``path``: matrices in float16 for F16,
-    else in float32, to be quantised; vectors in float32."""
+def write(
+    model: str, shape: Sequence[int] | None, path: Path, quantization: str = "F16"
+) -> None:
+    """Writes ``model``, dilated to ``shape`` if given, to ``path``.
+
+    Matrices are in float16 for F16, else in float32, to be quantised; vectors are in
+    float32.
+    """
     network = load_part(
         model,
         AutoModelForCausalLM,
@@ -82,130 +105,175 @@ def write(model: str, shape, path: Path, quantization: str = "F16") -> None:
         dtype=torch.float32,
         use_safetensors=True,
     )
-    _check(model, network)
+    _check_architecture(model, network)
     if shape is not None:
         network = dilate(network, tuple(shape))
-    _check_widths(model, Shape.of(network.config), quantization)
+    _check_widths(model, Architecture.of(network.config), quantization)
+
     writer = gguf.GGUFWriter(path, "llama")
     _add_config(writer, network, model, quantization)
     _add_tokens(writer, network.config, model)
-    _add_weights(writer, network, PLAIN.get(quantization, torch.float32))
+    _add_weights(writer, network, UNQUANTISED.get(quantization, torch.float32))
+    _add_rotary_rates(writer, network)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def _check(model: str, network) -> None:
-    name, config = type(network).__name__, network.config
+def _check_architecture(model: str, network: PreTrainedModel) -> None:
+    """Raises SpeclibError for a network that is not written here."""
+    family = type(network).__name__
+    config = network.config
     rotary = config.rope_parameters["rope_type"]
-    if (
-        name != "LlamaForCausalLM"
-        or rotary not in ROTARY
-        or config.hidden_act != "silu"
-    ):
+    is_llama = family == "LlamaForCausalLM"
+    if not is_llama or rotary not in ROTARY or config.hidden_act != "silu":
         raise SpeclibError(
-            f"model {model!r} is a {name} with rope_type {rotary!r} and "
+            f"model {model!r} is a {family} with rope_type {rotary!r} and "
             f"{config.hidden_act!r}: what is written here is LlamaForCausalLM with "
             f"one of {ROTARY} and 'silu'; for others give a .gguf made by "
             "llama.cpp's convert_hf_to_gguf.py"
         )
 
 
-def _check_widths(model: str, shape: Shape, quantization: str) -> None:
-    """llama.cpp would fall back to other formats, tensor by tensor, without a word."""
-    block = 256 if "_K" in quantization else 1 if quantization in PLAIN else 32
-    rows = {
-        "width": shape.width,
-        "heads * head_dim": shape.heads * shape.head_dim,
-        "ffn": shape.ffn,
+def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
+    """Raises SpeclibError for rows that do not divide into the format's blocks.
+
+    llama.cpp would fall back to other formats, tensor by tensor, without a word.
+    """
+    block = _block_size(quantization)
+    row_lengths = {
+        "width": sizes.width,
+        "heads * head_dim": sizes.heads * sizes.head_dim,
+        "ffn": sizes.ffn,
     }
-    for name, size in rows.items():
-        if size % block:
+    alternative = "Q8_0 or F16" if block == 256 else "F16"
+    for name, length in row_lengths.items():
+        if length % block:
             raise SpeclibError(
                 f"{quantization} stores blocks of {block} weights, and {name} of "
-                f"{model!r} is {size}: dilate it to a shape = [layers, width, "
-                f"heads, ffn] of multiples of {block}, or choose "
-                f"{'Q8_0 or F16' if block == 256 else 'F16'}"
+                f"{model!r} is {length}: dilate it to a shape = [layers, width, "
+                f"heads, ffn] of multiples of {block}, or choose {alternative}"
             )
 
 
-def _add_config(writer, network, model: str, quantization: str) -> None:
-    config, shape = network.config, Shape.of(network.config)
-    writer.add_name(f"{model} {list(shape[:4])}")
-    writer.add_file_type(
-        gguf.LlamaFileType.MOSTLY_F16
-        if quantization == "F16"
-        else gguf.LlamaFileType.ALL_F32
-    )
+def _block_size(quantization: str) -> int:
+    """How many weights of a row a format stores together."""
+    if "_K" in quantization:
+        return 256
+    if quantization in UNQUANTISED:
+        return 1
+    return 32
+
+
+def _add_config(
+    writer: gguf.GGUFWriter, network: PreTrainedModel, model: str, quantization: str
+) -> None:
+    """Adds what the file says of the model's architecture."""
+    config = network.config
+    sizes = Architecture.of(config)
+    file_type = gguf.LlamaFileType.ALL_F32
+    if quantization == "F16":
+        file_type = gguf.LlamaFileType.MOSTLY_F16
+
+    writer.add_name(f"{model} {list(sizes.shape)}")
+    writer.add_file_type(file_type)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_context_length(config.max_position_embeddings)
-    writer.add_vocab_size(shape.vocab)
-    writer.add_block_count(shape.layers)
-    writer.add_embedding_length(shape.width)
-    writer.add_feed_forward_length(shape.ffn)
-    writer.add_head_count(shape.heads)
-    writer.add_head_count_kv(shape.kv_heads)
-    writer.add_key_length(shape.head_dim)
-    writer.add_value_length(shape.head_dim)
-    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_vocab_size(sizes.vocab)
+    writer.add_block_count(sizes.layers)
+    writer.add_embedding_length(sizes.width)
+    writer.add_feed_forward_length(sizes.ffn)
+    writer.add_head_count(sizes.heads)
+    writer.add_head_count_kv(sizes.kv_heads)
+    writer.add_key_length(sizes.head_dim)
+    writer.add_value_length(sizes.head_dim)
+    writer.add_rope_dimension_count(sizes.head_dim)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
 
 
-def _add_tokens(writer, config, model: str) -> None:
-    """Tokens by id, merges, special ids and the chat template, as the checkpoint has them."""
+def _add_tokens(writer: gguf.GGUFWriter, config: PretrainedConfig, model: str) -> None:
+    """Adds the checkpoint's tokens by id, merges, special ids and chat template."""
     bpe = tokenizer(model)
-    kind = json.loads(bpe.backend_tokenizer.to_str())
-    if (
-        kind["model"]["type"] != "BPE"
-        or (kind.get("decoder") or {}).get("type") != "ByteLevel"
-    ):
+    _check_tokenizer(model, json.loads(bpe.backend_tokenizer.to_str()))
+    words = {token_id: word for word, token_id in bpe.get_vocab().items()}
+
+    texts, kinds = [], []
+    for token_id in range(config.vocab_size):
+        texts.append(words.get(token_id, f"[PAD{token_id}]"))
+        if token_id not in words:
+            kinds.append(gguf.TokenType.UNUSED)
+        elif token_id not in bpe.added_tokens_decoder:
+            kinds.append(gguf.TokenType.NORMAL)
+        elif bpe.added_tokens_decoder[token_id].special:
+            kinds.append(gguf.TokenType.CONTROL)
+        else:
+            kinds.append(gguf.TokenType.USER_DEFINED)
+
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(texts)
+    writer.add_token_types(kinds)
+    special = gguf.SpecialVocab(
+        locate(model), load_merges=True, n_vocab=config.vocab_size
+    )
+    special.add_to_gguf(writer, quiet=True)
+
+
+def _check_tokenizer(model: str, description: dict) -> None:
+    """Raises SpeclibError for a tokenizer that is not written here."""
+    is_bpe = description["model"]["type"] == "BPE"
+    decoder = description.get("decoder") or {}
+    if not is_bpe or decoder.get("type") != "ByteLevel":
         raise SpeclibError(
             f"the tokenizer of {model!r} is no byte-level BPE, the only kind "
             "written here: give a .gguf made by llama.cpp's convert_hf_to_gguf.py"
         )
-    types, words = gguf.TokenType, {i: word for word, i in bpe.get_vocab().items()}
-    added = {
-        i: types.CONTROL if token.special else types.USER_DEFINED
-        for i, token in bpe.added_tokens_decoder.items()
-    }
-    rows = range(config.vocab_size)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([words.get(i, f"[PAD{i}]") for i in rows])
-    writer.add_token_types(
-        [added.get(i, types.NORMAL) if i in words else types.UNUSED for i in rows]
-    )
-    gguf.SpecialVocab(
-        locate(model), load_merges=True, n_vocab=config.vocab_size
-    ).add_to_gguf(writer, quiet=True)
 
 
-def _add_weights(writer, network, dtype: torch.dtype) -> None:
-    """A tied output is not written: llama.cpp takes the embedding then, too."""
-    shape = Shape.of(network.config)
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, shape.layers)
-    heads = {"q_proj": shape.heads, "k_proj": shape.kv_heads}
-    for name, weight in network.named_parameters():
+def _add_weights(
+    writer: gguf.GGUFWriter, network: PreTrainedModel, matrix_dtype: torch.dtype
+) -> None:
+    """Adds every weight under llama.cpp's name for it.
+
+    A tied output is not written: llama.cpp takes the embedding then, too.
+    """
+    sizes = Architecture.of(network.config)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, sizes.layers)
+    heads_of_rotated = {"q_proj": sizes.heads, "k_proj": sizes.kv_heads}
+    for name, parameter in network.named_parameters():
         module = name.split(".")[-2]
-        weight = weight.detach()
-        if module in heads:
-            weight = _paired(weight, heads[module])
-        weight = weight.to(torch.float32 if weight.dim() == 1 else dtype).contiguous()
-        writer.add_tensor(
-            names.get_name(name, try_suffixes=(".weight", ".bias")), weight.numpy()
-        )
-    turns = network.model.rotary_emb.inv_freq.double()
-    plain = network.config.rope_parameters["rope_theta"] ** -(
-        torch.arange(len(turns)).double() / len(turns)
-    )
-    slower = (plain / turns).float()  # as linear and llama3 scaling turn less
+        weight = parameter.detach()
+        if module in heads_of_rotated:
+            weight = _neighbouring_pairs(weight, heads_of_rotated[module])
+        dtype = torch.float32 if weight.dim() == 1 else matrix_dtype
+        weight = weight.to(dtype).contiguous()
+        llama_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        writer.add_tensor(llama_name, weight.numpy())
+
+
+def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
+    """Reorders the rows of each head so that rotary pairs are neighbours.
+
+    transformers turns the two halves of a head against each other, llama.cpp turns
+    neighbours. A head of six rows, with pairs (a, A), (b, B), (c, C)::
+
+        a b c A B C   ->   a A b B c C
+    """
+    halves = weight.unflatten(0, (heads, 2, -1))
+    return halves.transpose(1, 2).reshape(weight.shape)
+
+
+def _add_rotary_rates(writer: gguf.GGUFWriter, network: PreTrainedModel) -> None:
+    """Adds by how much slower each pair turns than llama.cpp would have it turn.
+
+    Linear and llama3 scaling turn pairs less; without scaling nothing is added.
+    """
+    rates = network.model.rotary_emb.inv_freq.double()
+    theta = network.config.rope_parameters["rope_theta"]
+    exponents = torch.arange(len(rates)).double() / len(rates)
+    plain_rates = theta**-exponents
+    slower = (plain_rates / rates).float()
     if not torch.allclose(slower, torch.ones_like(slower), atol=1e-5):
         writer.add_tensor("rope_freqs.weight", slower.numpy())
-
-
-def _paired(weight, heads: int):
-    """The rows of each head from (all first, all second) of its rotary pairs to pair after pair:
-    llama.cpp turns neighbours, transformers the halves."""
-    return weight.unflatten(0, (heads, 2, -1)).transpose(1, 2).reshape(weight.shape)

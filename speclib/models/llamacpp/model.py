@@ -1,14 +1,26 @@
-"""llama.cpp models behind the interface of HFModel: a draft for CPUs, quantised, from a GGUF file.
+"""Models in llama.cpp, behind the interface of HFModel: quantised drafts for CPUs.
 
-Several sequences share one KV cache: where they begin alike they have the same cells, and one pass
-feeds all of them. Whichever the next text goes on with is the one that stays. Runs on the CPU, by
-llama.cpp's low-level calls: its own ``Llama.eval`` keeps no row unless it keeps all of them.
+Several sequences share one KV cache. Where they begin alike they have the same cells,
+and one pass feeds all of them. Whichever the next text goes on with is the one that
+stays::
+
+    cells of the cache     t0 t1 t2 -+- a  b  c      sequence 0
+                                     +- d  e  f      sequence 1
+                                     +- g  h  i      sequence 2
+
+    the next text          t0 t1 t2     d  e  x      sequence 1 serves best: its d and e
+                                                     stay, and only x is fed
+
+The model runs on the CPU, by llama.cpp's low-level calls: its own ``Llama.eval`` keeps
+no row unless it keeps all of them.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,74 +29,123 @@ from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
-from .gguf import api, opened, said
+from .gguf import api, latest_errors, open_model
+
+if TYPE_CHECKING:
+    from speclib.data.pairs import ModelSpec
 
 BATCH = 512  # tokens fed between two looks at ``stopped``
 SEQUENCES = 32  # drafted side by side, at most
 
 
-class Branches(Prefix):
-    """The sequences in one cache, by llama.cpp's numbers of them; ``fed`` is the one in use."""
+class Sequences(Prefix):
+    """The sequences in one cache, by llama.cpp's numbers of them.
 
-    def __init__(self):
-        self.at, self.sequences = 0, {}
+    current: the number of the sequence in use, whose tokens are ``fed``.
+    """
+
+    def __init__(self) -> None:
+        self.current = 0
+        self.sequences: dict[int, list[int]] = {}
         super().__init__()
 
     @property
     def fed(self) -> list[int]:
-        return self.sequences[self.at]
+        """The tokens of the sequence in use."""
+        return self.sequences[self.current]
 
     @fed.setter
     def fed(self, tokens: list[int]) -> None:
-        self.sequences[self.at] = tokens
+        self.sequences[self.current] = tokens
 
-    def keep(self, text, last: int = 0) -> int:
-        """As Prefix; the sequence that serves ``text`` best is in use from now on."""
-        serves = {}
+    def keep(self, text: Sequence[int], last: int = 0) -> int:
+        """As of Prefix; puts the sequence in use that serves ``text`` best."""
+        serving = {}
         for sequence in self.sequences:
-            self.at = sequence
-            serves[sequence] = super().keep(text, last)
-        self.at = max(serves, key=serves.get)
-        return serves[self.at]
+            self.current = sequence
+            serving[sequence] = super().keep(text, last)
+        self.current = max(serving, key=serving.__getitem__)
+        return serving[self.current]
 
     def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of every sequence."""
         for tokens in self.sequences.values():
             del tokens[length:]
 
     def feed(self, sequence: int, token: int) -> None:
+        """Notes that ``token`` was fed to ``sequence``."""
         self.sequences[sequence].append(token)
         self.count += 1
 
 
+class NewTokens(NamedTuple):
+    """Tokens that follow in a sequence; of the last ``wanted`` rows are wanted."""
+
+    sequence: int
+    tokens: Sequence[int]
+    wanted: int
+
+
+class Slot(NamedTuple):
+    """One token of a pass, and whether its row is wanted."""
+
+    token: int
+    position: int
+    sequence: int
+    is_wanted: bool
+
+
 class LlamaCpp:
-    """The GGUF ``path``; ``vocab``: rows that may be sampled; ``context``: the longest text.
-    ``stopped()`` is asked before each pass; where it says yes, Stopped is raised."""
+    """The model in the GGUF ``path``.
+
+    vocab: how many rows may be sampled.
+    context: the longest text, in tokens.
+    threads: CPU threads.
+
+    ``stopped()`` is asked before each pass; when it says yes, the pass raises Stopped.
+    """
 
     def __init__(self, path: str | Path, vocab: int, context: int, threads: int = 1):
-        self.path, self.vocab, self.context, self.stopped = path, vocab, context, bool
-        model = opened(path)
-        params = api.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch = context, BATCH, BATCH
-        params.n_threads = params.n_threads_batch = threads
-        params.n_seq_max, params.kv_unified, params.no_perf = SEQUENCES, True, True
-        said.clear()
-        self._context = api.llama_init_from_model(model, params)
-        if not self._context:
-            api.llama_model_free(model)
-            raise SpeclibError(
-                f"llama.cpp has no room for {context} tokens of {path}: "
-                f"{'; '.join(said)}; free memory, or take a smaller model"
-            )
-        self._slots = api.llama_batch_init(BATCH, 0, 1)
-        for i in range(BATCH):
-            self._slots.n_seq_id[i] = 1
-        weakref.finalize(self, _free, self._slots, self._context, model)
-        self._rows = api.llama_vocab_n_tokens(api.llama_model_get_vocab(model))
+        self.path = path
+        self.vocab = vocab
+        self.context = context
+        self.stopped: Callable[[], bool] = bool  # bool() is False: never
+
+        model = open_model(path)
+        self._context = self._open_context(model, threads)
+        self._batch = api.llama_batch_init(BATCH, 0, 1)
+        for slot in range(BATCH):
+            self._batch.n_seq_id[slot] = 1
+        weakref.finalize(self, _free, self._batch, self._context, model)
+
+        self._all_rows = api.llama_vocab_n_tokens(api.llama_model_get_vocab(model))
         self._memory = api.llama_get_memory(self._context)
         self.reset()
 
+    def _open_context(self, model: Any, threads: int) -> Any:
+        """Opens llama.cpp's context; frees ``model`` if there is no room for it."""
+        params = api.llama_context_default_params()
+        params.n_ctx = self.context
+        params.n_batch = BATCH
+        params.n_ubatch = BATCH
+        params.n_threads = threads
+        params.n_threads_batch = threads
+        params.n_seq_max = SEQUENCES
+        params.kv_unified = True
+        params.no_perf = True
+        latest_errors.clear()
+        context = api.llama_init_from_model(model, params)
+        if not context:
+            api.llama_model_free(model)
+            raise SpeclibError(
+                f"llama.cpp has no room for {self.context} tokens of {self.path}: "
+                f"{'; '.join(latest_errors)}; free memory, or take a smaller model"
+            )
+        return context
+
     def reset(self) -> None:
-        self.prefix = Branches()
+        """Empties the cache."""
+        self.prefix = Sequences()
         api.llama_memory_clear(self._memory, False)
 
     def cut(self, length: int) -> None:
@@ -92,126 +153,177 @@ class LlamaCpp:
         api.llama_memory_seq_rm(self._memory, -1, length, -1)
         self.prefix.cut(length)
 
-    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
-        """Distributions [last + 1, V] (float32) after text[:-last] ... text."""
-        kept = self._only(text, last)
-        self.logits = self._feed([(self.prefix.at, text[kept:], last + 1)])
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
+        kept = self._keep_one_sequence(text, last)
+        new = NewTokens(self.prefix.current, text[kept:], wanted=last + 1)
+        self.logits = self._feed([new])
         return sampler(self.logits)
 
     def chances(self) -> np.ndarray:
-        """The probabilities [V] of what follows the last text, at temperature 1."""
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return Sampler(1.0)(self.logits[-1:])[0]
 
-    def continued(self, text, starts, n: int) -> tuple[tuple[int, ...], ...]:
-        """See branch.continued; here a pass feeds the next token of every sequence."""
+    def continued(
+        self, text: Sequence[int], starts: Sequence[Sequence[int]], n: int
+    ) -> tuple[tuple[int, ...], ...]:
+        """Goes on greedily with each of ``starts`` until it has ``n`` tokens.
+
+        As of ``operations.draft_sequences.continued``; here a pass feeds the next token
+        of every sequence.
+        """
         if len(starts) > SEQUENCES:
             raise SpeclibError(
                 f"{len(starts)} sequences at once: {SEQUENCES} is the most here"
             )
         text = tuple(text)
-        kept = self._only(text + tuple(starts[0]), 0)
+        kept = self._keep_one_sequence(text + tuple(starts[0]), 0)
         if kept < len(text):
-            self._feed([(self.prefix.at, text[kept:], 0)])
-        first = self.prefix.at
-        free = (s for s in range(SEQUENCES) if s != first)
-        drafts = dict(zip((first, *free), map(list, starts), strict=False))
-        for sequence in drafts:
-            if sequence != first:
-                api.llama_memory_seq_cp(self._memory, first, sequence, 0, len(text))
-                self.prefix.sequences[sequence] = list(text)
-        while going := [s for s, tokens in drafts.items() if len(tokens) < n]:
-            news = [
-                (s, drafts[s][len(self.prefix.sequences[s]) - len(text) :], 1)
-                for s in going
-            ]
-            for s, row in zip(going, self._feed(news), strict=True):
-                drafts[s].append(int(row.argmax()))
-        return tuple(map(tuple, drafts.values()))
+            self._feed([NewTokens(self.prefix.current, text[kept:], wanted=0)])
+        drafts = self._fork(text, starts)
 
-    def _only(self, text, last: int) -> int:
-        """Leaves the sequence that serves ``text`` best alone in the cache, cut to what serves."""
+        while True:
+            unfinished = [s for s, tokens in drafts.items() if len(tokens) < n]
+            if not unfinished:
+                break
+            new = []
+            for sequence in unfinished:
+                drafted_in_cache = len(self.prefix.sequences[sequence]) - len(text)
+                tokens = drafts[sequence][drafted_in_cache:]
+                new.append(NewTokens(sequence, tokens, wanted=1))
+            rows = self._feed(new)
+            for sequence, row in zip(unfinished, rows, strict=True):
+                drafts[sequence].append(int(row.argmax()))
+        return tuple(tuple(tokens) for tokens in drafts.values())
+
+    def _fork(
+        self, text: tuple[int, ...], starts: Sequence[Sequence[int]]
+    ) -> dict[int, list[int]]:
+        """A sequence for each of ``starts``, all of which share the cells of ``text``.
+
+        Returns their numbers with the tokens that each begins with. The first start
+        goes on in the sequence in use, which may already hold some of its tokens.
+        """
+        first = self.prefix.current
+        free = [number for number in range(SEQUENCES) if number != first]
+        numbers = [first, *free[: len(starts) - 1]]
+        for number in numbers[1:]:
+            api.llama_memory_seq_cp(self._memory, first, number, 0, len(text))
+            self.prefix.sequences[number] = list(text)
+        return {
+            number: list(start) for number, start in zip(numbers, starts, strict=True)
+        }
+
+    def _keep_one_sequence(self, text: Sequence[int], last: int) -> int:
+        """Leaves only the sequence in the cache that serves ``text`` best.
+
+        It is cut to the tokens that serve; returns how many these are.
+        """
         if len(text) > self.context:
             raise SpeclibError(
                 f"a text of {len(text)} tokens does not fit the context of "
                 f"{self.context} of {self.path}: ask for fewer tokens"
             )
         kept = self.prefix.keep(text, last)
-        for sequence in [s for s in self.prefix.sequences if s != self.prefix.at]:
-            api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
-            del self.prefix.sequences[sequence]
+        for sequence in list(self.prefix.sequences):
+            if sequence != self.prefix.current:
+                api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+                del self.prefix.sequences[sequence]
         self.cut(kept)
         return kept
 
-    def _feed(self, news) -> np.ndarray:
-        """Feeds ``news``, each (sequence, the tokens that follow in it, of how many of these the
-        rows are wanted), together; returns the logits [wanted in all, V]."""
-        queue = [
-            (token, len(self.prefix.sequences[s]) + i, s, i >= len(tokens) - wanted)
-            for s, tokens, wanted in news
-            for i, token in enumerate(tokens)
-        ]
+    def _feed(self, new: Sequence[NewTokens]) -> np.ndarray:
+        """Feeds new tokens to several sequences together.
+
+        Returns the logits [rows wanted in all, vocab], in the order of ``new``.
+        """
+        slots = self._slots(new)
+        logits = []
         try:
-            found = [
-                self._passed(queue[i : i + BATCH]) for i in range(0, len(queue), BATCH)
-            ]
+            for start in range(0, len(slots), BATCH):
+                logits.append(self._pass(slots[start : start + BATCH]))
         except Stopped:
-            raise  # between passes: the cache is as it says
+            raise  # between two passes: the cache holds what the prefix says
         except BaseException:
             self.reset()  # what is in the cache is not known now
             raise
-        return np.concatenate(found)
+        return np.concatenate(logits)
 
-    def _passed(self, queue) -> np.ndarray:
-        """One pass over ``queue``: (token, position, sequence, whether its row is wanted)."""
+    def _slots(self, new: Sequence[NewTokens]) -> list[Slot]:
+        """The tokens of ``new`` with their positions, one after the other."""
+        slots = []
+        for sequence, tokens, wanted in new:
+            cached = len(self.prefix.sequences[sequence])
+            first_wanted = len(tokens) - wanted
+            for number, token in enumerate(tokens):
+                slot = Slot(token, cached + number, sequence, number >= first_wanted)
+                slots.append(slot)
+        return slots
+
+    def _pass(self, slots: Sequence[Slot]) -> np.ndarray:
+        """One pass over at most BATCH tokens; the logits [rows wanted, vocab]."""
         if self.stopped():
             raise Stopped
-        slots = self._slots
-        slots.n_tokens = len(queue)
-        for i, (token, position, sequence, wanted) in enumerate(queue):
-            slots.token[i], slots.pos[i], slots.logits[i] = token, position, wanted
-            slots.seq_id[i][0] = sequence
-        said.clear()
-        code = api.llama_decode(self._context, slots)
+        self._fill_batch(slots)
+        latest_errors.clear()
+        code = api.llama_decode(self._context, self._batch)
         if code:
+            reason = "; ".join(latest_errors)
+            reason = reason or "no room in its cache for so many tokens"
             raise SpeclibError(
-                f"llama.cpp ended a pass of {self.path} with code {code}: "
-                f"{'; '.join(said) or 'no room in its cache for so many tokens'}"
+                f"llama.cpp ended a pass of {self.path} with code {code}: {reason}"
             )
-        for token, _, sequence, _ in queue:
-            self.prefix.feed(sequence, token)
-        size = sum(wanted for *_, wanted in queue), self._rows
-        if not size[0]:
+        for slot in slots:
+            self.prefix.feed(slot.sequence, slot.token)
+        return self._logits(sum(slot.is_wanted for slot in slots))
+
+    def _fill_batch(self, slots: Sequence[Slot]) -> None:
+        """Writes ``slots`` to llama.cpp's batch."""
+        batch = self._batch
+        batch.n_tokens = len(slots)
+        for number, slot in enumerate(slots):
+            batch.token[number] = slot.token
+            batch.pos[number] = slot.position
+            batch.logits[number] = slot.is_wanted
+            batch.seq_id[number][0] = slot.sequence
+
+    def _logits(self, wanted: int) -> np.ndarray:
+        """Copies the last pass's logits [wanted, vocab]: they will be overwritten."""
+        if wanted == 0:
             return np.empty((0, self.vocab), np.float32)
-        logits = np.ctypeslib.as_array(api.llama_get_logits(self._context), size)[
-            :, : self.vocab
-        ]
+        pointer = api.llama_get_logits(self._context)
+        all_rows = np.ctypeslib.as_array(pointer, (wanted, self._all_rows))
+        logits = all_rows[:, : self.vocab]
         if np.isnan(logits).any():
             raise SpeclibError(
                 f"the logits of {self.path} contain NaN: its weights are unsound, "
                 'or too large for its quantization; try runtime = "torch"'
             )
-        return logits.copy()  # llama.cpp overwrites them with the next pass
+        return logits.copy()
 
 
-def _free(slots, context, model) -> None:
-    api.llama_batch_free(slots)
+def _free(batch: Any, context: Any, model: Any) -> None:
+    """Gives back what llama.cpp holds of one model."""
+    api.llama_batch_free(batch)
     api.llama_free(context)
     api.llama_model_free(model)
 
 
 def load(
-    spec, places: tuple[str, ...], threads: int, vocab: int, context: int
+    spec: ModelSpec, places: tuple[str, ...], threads: int, vocab: int, context: int
 ) -> LlamaCpp:
-    """Builds ``spec`` (a ModelSpec) for the CPU: a .gguf, or a checkpoint written as one."""
-    if any(p.startswith("cuda") for p in places):
+    """Builds ``spec`` for the CPU: a .gguf, or a checkpoint that is written as one.
+
+    Raises SpeclibError if one of its ``places`` is a GPU.
+    """
+    if any(place.startswith("cuda") for place in places):
         raise SpeclibError(
             f"model {spec.model!r} runs in llama.cpp, on the CPU here, but its "
             f'place is {places}: give core:N or cpu, or runtime = "torch"'
         )
     if spec.is_gguf:
         return LlamaCpp(spec.model, vocab, context, threads)
-    from .export import exported
+    from .export import find_or_write
 
-    return LlamaCpp(
-        exported(spec.model, spec.shape, spec.quantization), vocab, context, threads
-    )
+    path = find_or_write(spec.model, spec.shape, spec.quantization)
+    return LlamaCpp(path, vocab, context, threads)

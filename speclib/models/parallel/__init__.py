@@ -1,1 +1,6 @@
-"""One model on several devices: ranks, tensor parallelism, layers that share an input."""
+"""One model computed by several processes, or several of its layers at once.
+
+``ranks`` are the processes that compute one model together. ``tensor_parallel`` cuts
+every layer among them. ``layer_parallel`` lets several layers read the same input, in
+the ``fuzzy_pass`` of EasySpec, on one rank or on several.
+"""

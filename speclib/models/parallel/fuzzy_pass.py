@@ -1,62 +1,97 @@
-"""Fuzzy passes: the attentions of several layers at once, of one input.
+"""Fuzzy passes: the attentions of several layers at once, all reading the same input.
 
-A pass is a chain of layers; what makes a small draft slow is the chain. In a *fuzzy* pass a group
-of layers shares the input of its first: all its attentions read h_1 at once, one per rank; then the
-MLPs follow in order, h_(i+1) = h'_i + mlp_i(h'_i) with h'_i = h_i + attn_i(h_1). Only what an
-attention reads is stale; the residual stream and the MLPs are exact given the attentions. An
-*exact* pass is transformers' own.
+A forward pass is a chain of layers, and that chain is what makes a small draft slow. In
+a *fuzzy* pass the layers of a group share the input of the first. All their attentions
+read h_1 at once, one per rank. Then the MLPs follow in order:
 
-Written once over ``ranks``: who computes which attention, and how their outputs meet. Every rank
-computes the MLPs and whatever stands alone, so nothing else is sent. A rank's cache lacks the keys
-of other ranks' layers after a fuzzy pass. Knows no cache beyond that, and no operation.
+    h'_i    = h_i + attn_i(h_1)
+    h_(i+1) = h'_i + mlp_i(h'_i)
+
+A group of three layers::
+
+    h_1 ---+------------+------------+
+           |            |            |
+         attn_1       attn_2       attn_3          at once, each on one rank
+           |            |            |
+           |   h_2      |   h_3      |
+    h_1 -> + -> mlp_1 - + -> mlp_2 - + -> mlp_3 -> h_4     in order, on every rank
+
+Only what an attention reads is stale. The residual stream and the MLPs are exact, given
+the attentions. An *exact* pass is transformers' own.
+
+The code is written once over ``ranks``: who computes which attention, and how their
+outputs meet. Every rank computes the MLPs and all layers that stand alone, so nothing
+else is sent. After a fuzzy pass a rank's cache lacks the keys of the other ranks'
+layers. This module knows no cache beyond that, and no operation.
 
 Source: EasySpec, Algorithm 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from speclib.errors import SpeclibError
 from speclib.models.dilate import FAMILIES
-from speclib.models.hf import _layers
+from speclib.models.hf import decoder_layers
 from speclib.theory.layer_groups import grouped
 
-from .ranks import ALONE
+from .ranks import ALONE, Alone, Ranks
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
-def able(network) -> bool:
-    """Whether its layers can share an input: of a known architecture, and all of one kind."""
-    return type(network).__name__ in FAMILIES and len(_kinds(network)) < 2
+def can_share_inputs(network: PreTrainedModel) -> bool:
+    """Says whether layers of ``network`` can share an input.
+
+    They can if the architecture is a known one, and all its layers are of one kind.
+    """
+    is_known = type(network).__name__ in FAMILIES
+    return is_known and len(_attention_kinds(network)) < 2
 
 
-def _kinds(network) -> list[str]:
-    return sorted(set(getattr(network.config, "layer_types", None) or ()))
+def check(network: PreTrainedModel) -> None:
+    """Raises SpeclibError for a network whose layers cannot share an input."""
+    if can_share_inputs(network):
+        return
+    family = type(network).__name__
+    kinds = ", ".join(_attention_kinds(network)) or "of other layers"
+    raise SpeclibError(
+        f"this {family} ({kinds}) cannot run several of its layers at once (spread is "
+        f"'layers'): take one of {', '.join(FAMILIES)} with one kind of attention, or "
+        "leave spread out"
+    )
 
 
-def check(network) -> None:
-    """Raises SpeclibError for layers that cannot share an input."""
-    kinds = _kinds(network)
-    if not able(network):
-        raise SpeclibError(
-            f"this {type(network).__name__} ({', '.join(kinds) or 'of other layers'}"
-            ") cannot run several of its layers at once (spread is 'layers'): take "
-            f"one of {', '.join(FAMILIES)} with one kind of attention, or leave "
-            "spread out"
-        )
+def _attention_kinds(network: PreTrainedModel) -> list[str]:
+    kinds = getattr(network.config, "layer_types", None) or ()
+    return sorted(set(kinds))
 
 
 @contextmanager
-def fuzzy(network, lp: int, ranks=ALONE):
-    """In here, ``network`` computes its layers in groups of up to ``lp`` (see ``grouped``)."""
-    layers, changed = _layers(network), []
+def fuzzy(
+    network: PreTrainedModel, lp: int, ranks: Ranks | Alone = ALONE
+) -> Iterator[None]:
+    """In here ``network`` computes its layers in groups of up to ``lp``.
+
+    Which layers form a group is said by ``theory.layer_groups.grouped``.
+    """
+    layers = decoder_layers(network)
+    changed = []
     try:
-        groups = [[layers[i] for i in group] for group in grouped(len(layers), lp)]
-        for group in (Group(g, ranks) for g in groups if len(g) > 1):
+        for numbers in grouped(len(layers), lp):
+            if len(numbers) == 1:
+                continue  # a layer alone computes as it always does
+            group = LayerGroup([layers[number] for number in numbers], ranks)
             for place, layer in enumerate(group.layers):
-                layer.forward = group.at(place)
+                layer.forward = group.forward_of(place)
                 changed.append(layer)
         yield
     finally:
@@ -64,35 +99,48 @@ def fuzzy(network, lp: int, ranks=ALONE):
             del layer.forward  # the class's own is there again
 
 
-class Group:
+class LayerGroup:
     """Consecutive layers whose attentions read the input of the first."""
 
-    def __init__(self, layers, ranks):
-        self.layers, self.ranks, self.said = layers, ranks, ()
+    def __init__(self, layers: Sequence[nn.Module], ranks: Ranks | Alone):
+        self.layers = layers
+        self.ranks = ranks
+        self.attention_outputs: list[torch.Tensor] = []  # of the pass under way
 
-    def at(self, place: int):
-        """The forward of the layer at ``place``."""
+    def forward_of(self, place: int) -> Callable[..., torch.Tensor]:
+        """The forward method for the layer at ``place`` in this group."""
         layer = self.layers[place]
 
-        def forward(hidden, **how):
-            if not place:
-                self.said = self.attend(hidden, how)
-            hidden = hidden + self.said[place]
+        def forward(hidden: torch.Tensor, **options: Any) -> torch.Tensor:
+            if place == 0:
+                self.attention_outputs = self.attend(hidden, options)
+            hidden = hidden + self.attention_outputs[place]
             return hidden + layer.mlp(layer.post_attention_layernorm(hidden))
 
         return forward
 
-    def attend(self, hidden, how) -> list[torch.Tensor]:
-        """What every layer's attention makes of ``hidden`` [1, T, D], in their order; layer i is
-        computed by rank i % size."""
+    def attend(
+        self, hidden: torch.Tensor, options: dict[str, Any]
+    ) -> list[torch.Tensor]:
+        """What each layer's attention makes of ``hidden`` [1, T, D], in order.
+
+        Layer i is computed by rank i % size. Five layers on two ranks::
+
+            rank 0:  layer 0,  layer 2,  layer 4
+            rank 1:  layer 1,  layer 3,  zeros      or the ranks' tensors had two shapes
+
+        options: what transformers hands to a layer beside its input.
+        """
         rank, size = self.ranks.rank, self.ranks.size
-        mine = self.layers[rank::size]
-        shares = hidden.new_zeros(
-            -(-len(self.layers) // size), *hidden.shape
-        )  # all of one shape
-        for share, layer in zip(shares, mine, strict=False):
-            share.copy_(
-                layer.self_attn(hidden_states=layer.input_layernorm(hidden), **how)[0]
-            )
-        theirs = self.ranks.gather(shares)
-        return [theirs[i % size][i // size] for i in range(len(self.layers))]
+        rounds = ceil(len(self.layers) / size)
+        own_outputs = hidden.new_zeros(rounds, *hidden.shape)
+        for number, layer in enumerate(self.layers[rank::size]):
+            normed = layer.input_layernorm(hidden)
+            output = layer.self_attn(hidden_states=normed, **options)[0]
+            own_outputs[number].copy_(output)
+
+        outputs_of_ranks = self.ranks.gather(own_outputs)
+        outputs = []
+        for place in range(len(self.layers)):
+            outputs.append(outputs_of_ranks[place % size][place // size])
+        return outputs

@@ -1,54 +1,84 @@
-"""Layer-parallel drafting: a model whose passes are fuzzy while it drafts; how near they are.
+"""Layer-parallel drafting: a model whose passes are fuzzy while it drafts.
 
-Which passes are exact, and whose keys stay cached, is decided here; what a fuzzy pass is, in
-``fuzzy``; on several ranks, who says so, in ``ranks``. Knows no tree and no method.
+This module decides which passes are exact, and whose keys stay cached. What a fuzzy
+pass is, is in ``fuzzy_pass``; how several ranks agree, in ``ranks``. ``similarities``
+measures how near fuzzy passes are to exact ones. The module knows no tree and no
+method.
 
 Source: EasySpec, section 3.2 (bonus calibration).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from speclib.core.sampling import Sampler
-from speclib.models.hf import HFModel, _layers, network
+from speclib.models.hf import HFModel, TreeView, decoder_layers, network
 from speclib.operations.operation import Stopped
 
-from .fuzzy_pass import able, check, fuzzy
-from .ranks import ALONE, Leading, joined
+from .fuzzy_pass import can_share_inputs, check, fuzzy
+from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from speclib.data.pairs import ModelSpec
+    from speclib.worlds.worker import Rank
 
 
 class Layered(HFModel):
-    """An HFModel that drafts with groups of its layers sharing an input (see ``grouped``).
+    """An HFModel that can draft with groups of its layers sharing an input.
 
-    Every pass is exact but within ``drafting``. ``exact``: how many of the cached tokens, from the
-    first on, have exact keys and values.
+    The groups are those of ``theory.layer_groups.grouped``. Every pass is exact but
+    within ``drafting``.
+
+    exact: how many of the cached tokens, from the first on, have exact keys and values.
+    lp: how many layers share an input in fuzzy passes, at most.
     """
 
-    def __init__(self, network, vocab: int, ranks=ALONE):
+    def __init__(
+        self, network: PreTrainedModel, vocab: int, ranks: Ranks | Alone = ALONE
+    ):
         check(network)
         self.ranks = ranks
         super().__init__(network, vocab)
 
     def reset(self) -> None:
+        """Empties the cache."""
         super().reset()
-        self.exact, self.lp, self._fuzzy = 0, 1, None
+        self.exact = 0
+        self.lp = 1
+        self._is_drafting = False
+        self._calibrates = False  # the next pass is exact, even while drafting
 
     def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the cache."""
         super().cut(length)
         self.exact = min(self.exact, length)
 
     @contextmanager
-    def drafting(self, lp: int, calibrate: bool):
-        """In here is one drafting operation, with up to ``lp`` layers in a group; 1: all exact.
+    def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
+        """In here is one drafting operation, with up to ``lp`` layers in a group.
 
-        Calibrated, its first pass is exact and feeds all that has no exact keys; those after it are
-        fuzzy, and what they cached is forgotten at the end, also of tokens that will be accepted.
-        Not calibrated, all passes are fuzzy but one over a text of which nothing is cached, and
-        what they cached stays, for the next such operation.
+        Calibrated, its first pass is exact and feeds all that has no exact keys. The
+        passes after it are fuzzy, and what they cached is forgotten at the end, also
+        that of tokens which will be accepted.
+
+        Not calibrated, all passes are fuzzy but one over a text of which nothing is
+        cached, and what they cached stays for the next such operation.
+
+        With ``lp`` = 1 all passes are exact. What is cached of the text ``t`` and the
+        drafted tokens ``d`` (E exact, F fuzzy)::
+
+                            at the start  first pass  later passes   at the end
+            calibrated      E E t t t     E E E E E   E E E E E F F  E E E E E
+            not calibrated  E E F F t     E E F F F   E E F F F F F  E E F F F F F
         """
         self.begin(lp, calibrate)
         try:
@@ -57,37 +87,56 @@ class Layered(HFModel):
             self.end(calibrate)
 
     def begin(self, lp: int, calibrate: bool) -> None:
-        if calibrate or lp != self.lp:  # ranks have cached what one lp had them compute
+        """Begins a drafting operation."""
+        # Each rank has cached what one lp had it compute; another lp must not read it.
+        if calibrate or lp != self.lp:
             self.cut(self.exact)
-        self.lp, self._fuzzy = lp, not calibrate
+        self.lp = lp
+        self._is_drafting = True
+        self._calibrates = calibrate
 
     def end(self, calibrate: bool) -> None:
-        self._fuzzy = None
+        """Ends a drafting operation."""
+        self._is_drafting = False
+        self._calibrates = False
         if calibrate:
             self.cut(self.exact)
 
-    def rows(self, text, last: int, sampler: Sampler) -> np.ndarray:
-        self._settle()
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """As of HFModel."""
+        self._forget_fuzzy_keys()
         return super().rows(text, last, sampler)
 
-    def tree(self, text, parents, sampler: Sampler) -> np.ndarray:
-        self._settle()
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> np.ndarray:
+        """As of HFModel."""
+        self._forget_fuzzy_keys()
         return super().tree(text, parents, sampler)
 
-    def _settle(self) -> None:
-        """Whoever is not drafting wants no fuzzy keys."""
-        if self._fuzzy is None and len(self.prefix.fed) > self.exact:
+    def _forget_fuzzy_keys(self) -> None:
+        """Whoever is not drafting reads exact keys alone."""
+        if not self._is_drafting and len(self.prefix.fed) > self.exact:
             self.cut(self.exact)
 
     def _pass(
-        self, text, last: int, sampler: Sampler, kept: int | None = None, **how
+        self,
+        text: Sequence[int],
+        last: int,
+        sampler: Sampler,
+        kept: int | None = None,
+        view: TreeView | None = None,
     ) -> np.ndarray:
-        kept = self.prefix.keep(text, last) if kept is None else kept
-        if self._fuzzy and kept and self.lp > 1:
+        if kept is None:
+            kept = self.prefix.keep(text, last)
+        may_be_fuzzy = self._is_drafting and not self._calibrates
+        if may_be_fuzzy and kept > 0 and self.lp > 1:
             with fuzzy(self.network, self.lp, self.ranks):
-                return super()._pass(text, last, sampler, kept, **how)
-        rows = super()._pass(text, last, sampler, kept, **how)
-        self.exact, self._fuzzy = len(text), None if self._fuzzy is None else True
+                return super()._pass(text, last, sampler, kept, view)
+
+        rows = super()._pass(text, last, sampler, kept, view)
+        self.exact = len(text)
+        self._calibrates = False
         return rows
 
 
@@ -95,7 +144,8 @@ class LeadingDrafter(Leading):
     """A Layered model on several ranks (see Leading)."""
 
     @contextmanager
-    def drafting(self, lp: int, calibrate: bool):
+    def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
+        """As of Layered. After an error nothing is ended: the ranks are of no use."""
         self.everywhere("begin", lp, calibrate)
         try:
             yield
@@ -106,79 +156,117 @@ class LeadingDrafter(Leading):
 
 
 def load(
-    spec,
+    spec: ModelSpec,
     dtype: str,
     places: tuple[str, ...],
     vocab: int,
     packed: bool = True,
-    rank=None,
-):
-    """Builds ``spec`` (a ModelSpec) as ``rank`` (a worker.Rank) of those on ``places`` has it;
-    None: as the only one, on the first of them. With its ``spread`` left out: on all of them, and
-    where its layers cannot share an input there, an HFModel."""
+    rank: Rank | None = None,
+) -> HFModel | Leading | Following:
+    """Builds ``spec`` as one rank has it.
+
+    rank: this process among those of ``places``; None: the only one, on the first
+        place.
+    dtype, vocab, packed: as of ``hf.load``.
+
+    With its ``spread`` left out, the model is on all ``places``; where its layers
+    cannot share an input there, it is an HFModel.
+    """
     if spec.spread == "blocks":
         built = network(spec, dtype, places, packed)
-        alone = not hasattr(built, "hf_device_map")
-        return (Layered if alone and able(built) else HFModel)(built, vocab)
+        is_on_several_gpus = hasattr(built, "hf_device_map")
+        if is_on_several_gpus or not can_share_inputs(built):
+            return HFModel(built, vocab)
+        return Layered(built, vocab)
+
     number = rank.number if rank else 0
-    built = network(spec, dtype, places[number:][:1], packed)
-    if number:
-        built.set_output_embeddings(torch.nn.Identity())  # it draws no token
+    own_place = places[number : number + 1]
+    built = network(spec, dtype, own_place, packed)
+    if number != 0:
+        built.set_output_embeddings(nn.Identity())  # a follower draws no token
     return joined(Layered(built, vocab), rank, LeadingDrafter)
 
 
+# -- how near fuzzy passes are ---------------------------------------------------------
 STATES = ("h", "q", "k", "v", "Attn output")
 
 
 @torch.inference_mode()
-def similarities(network, ids, lp: int) -> dict[str, list[float]]:
-    """Cosine similarity of exact and fuzzy states in each layer, averaged over the positions of
-    ``ids``, for each of STATES: what attention reads (before its norm), its queries, keys and
-    values (per head, as projected: before a norm of their own, and the rotation, which changes no
-    cosine), and its output. Both passes are over the whole text: the fuzzy one reads fuzzy keys.
+def similarities(
+    network: PreTrainedModel, ids: Sequence[int], lp: int
+) -> dict[str, list[float]]:
+    """Cosine similarity of exact and fuzzy states in each layer.
+
+    The result has one list for each of STATES, with one number per layer, averaged over
+    the positions of ``ids``: what attention reads (before its norm), its queries, keys
+    and values (per head, as projected: before a norm of their own, and before the
+    rotation, which changes no cosine), and its output. Both passes are over the whole
+    text: the fuzzy one reads fuzzy keys.
 
     Source: EasySpec, Table 5, which says neither over which layers nor with which keys.
     """
     check(network)
-    ids = torch.tensor([list(ids)], device=network.device)
-    exact = _states(network, ids)
+    batch = torch.tensor([list(ids)], device=network.device)
+    exact_states = _states(network, batch)
     with fuzzy(network, lp):
-        stale = _states(network, ids)
-    return {
-        state: [
-            float(torch.cosine_similarity(ours, theirs, dim=-1).mean())
-            for ours, theirs in zip(exact[state], stale[state], strict=True)
-        ]
-        for state in STATES
-    }
+        fuzzy_states = _states(network, batch)
 
-
-def _states(network, ids) -> dict[str, list[torch.Tensor]]:
-    """Each of STATES, per layer, [T, heads or 1, channels], of one pass over ``ids``."""
-    found, hooks = {state: [] for state in STATES}, []
-
-    def keep(state, channels, reads):
-        def see(module, args, value):
-            seen = args[0] if reads else value
-            found[state].append(seen[0].double().unflatten(-1, (-1, channels)))
-
-        return see
-
-    for layer in _layers(network):
-        part, width = layer.self_attn, network.config.hidden_size
-        hooks += [
-            module.register_forward_hook(keep(state, channels, state == "h"))
-            for state, module, channels in (
-                ("h", layer.input_layernorm, width),
-                ("q", part.q_proj, part.head_dim),
-                ("k", part.k_proj, part.head_dim),
-                ("v", part.v_proj, part.head_dim),
-                ("Attn output", part.o_proj, width),
+    result = {}
+    for state in STATES:
+        result[state] = [
+            float(torch.cosine_similarity(exact, stale, dim=-1).mean())
+            for exact, stale in zip(
+                exact_states[state], fuzzy_states[state], strict=True
             )
+        ]
+    return result
+
+
+def _states(
+    network: PreTrainedModel, ids: torch.Tensor
+) -> dict[str, list[torch.Tensor]]:
+    """One pass over ``ids``: each of STATES per layer, [T, heads or 1, channels]."""
+    states: dict[str, list[torch.Tensor]] = {state: [] for state in STATES}
+    width = network.config.hidden_size
+    hooks = []
+    for layer in decoder_layers(network):
+        attention = layer.self_attn
+        head_dim = attention.head_dim
+        hooks += [
+            _keep_input(layer.input_layernorm, states["h"], width),
+            _keep_output(attention.q_proj, states["q"], head_dim),
+            _keep_output(attention.k_proj, states["k"], head_dim),
+            _keep_output(attention.v_proj, states["v"], head_dim),
+            _keep_output(attention.o_proj, states["Attn output"], width),
         ]
     try:
         network(input_ids=ids, use_cache=False)
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return states
+
+
+def _keep_input(module: nn.Module, states: list[torch.Tensor], channels: int) -> Any:
+    """Has ``module`` add what it reads to ``states``; returns the hook."""
+
+    def hook(
+        module: nn.Module, arguments: tuple[torch.Tensor, ...], output: Any
+    ) -> None:
+        states.append(_by_channels(arguments[0], channels))
+
+    return module.register_forward_hook(hook)
+
+
+def _keep_output(module: nn.Module, states: list[torch.Tensor], channels: int) -> Any:
+    """Has ``module`` add what it returns to ``states``; returns the hook."""
+
+    def hook(module: nn.Module, arguments: Any, output: torch.Tensor) -> None:
+        states.append(_by_channels(output, channels))
+
+    return module.register_forward_hook(hook)
+
+
+def _by_channels(state: torch.Tensor, channels: int) -> torch.Tensor:
+    """``state`` [1, T, n * channels] in float64, as [T, n, channels]."""
+    return state[0].double().unflatten(-1, (-1, channels))

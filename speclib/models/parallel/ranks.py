@@ -1,19 +1,35 @@
 """Ranks: the processes that compute one model together, and how their tensors meet.
 
-``Alone`` is the one rank of a model in one process; ``Ranks`` are those of torch.distributed. The
-first one leads: it performs the operations and says what happens to its cache to the others, which
-do the same to theirs. So followers know no operation and draw no token. Knows no model's inside.
+``Alone`` is the one rank of a model in one process; ``Ranks`` are those of
+torch.distributed. The first rank leads. It performs the operations, and says to the
+others what happens to its cache; they do the same to theirs. So the followers know no
+operation and draw no token::
 
-No wait is endless: a rank whose process ended is noticed at once, one that hangs after the ranks'
-``patience``; a follower that waits for its leader's word ends with the leader's pipe.
+              the world
+                  |   an operation; its result
+                  v
+        rank 0, Leading --------------------+      over pipes: ("rows", text, ...),
+           |                                |      ("cut", 7), ("reset",), ...;
+           v                                v      each answers None when it is done
+        rank 1, Following              rank 2, Following
+           ^                                ^
+           |  during a pass: gather, sum    |      over torch.distributed, among all
+           +---------- rank 0 --------------+
+
+No wait is endless. A rank whose process ended is noticed at once, one that hangs after
+the ranks' ``patience``. A follower that waits for its leader's word ends with the
+leader's pipe. This module knows nothing of what is inside a model.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import NamedTuple
+from enum import IntEnum
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import distributed
@@ -21,27 +37,49 @@ from torch import distributed
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
-GRACE = 1.0  # seconds, at most, until ranks that miss another have left their word
+if TYPE_CHECKING:
+    from speclib.models.hf import HFModel
+    from speclib.worlds.worker import Rank
+
+GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
 HOST = "127.0.0.1"
-ENDED, FAILED, HUNG, LEFT = range(4)  # what may be wrong with a rank, the worst first
 
 
-class Apart(SpeclibError):
-    """A collective failed: some rank is gone, or hangs."""
+class RanksApart(SpeclibError):
+    """A collective operation failed: some rank is gone, or hangs."""
 
 
-class Left(NamedTuple):
-    """The answer of a rank that missed another one."""
+class MissedAnother(NamedTuple):
+    """The answer of a rank that missed another one in a collective operation."""
 
     cause: str
 
 
-class Alone:
-    """The only rank: it has all there is."""
+class Fault(IntEnum):
+    """What may be wrong with a rank; the first of these explains the others."""
 
-    rank, size = 0, 1
+    ENDED = 0
+    FAILED = 1
+    HUNG = 2
+    MISSED_ANOTHER = 3
+
+
+class Trouble(NamedTuple):
+    """A rank's fault and the message that names it. Compares by the fault first."""
+
+    fault: Fault
+    message: str
+
+
+# -- how tensors meet ------------------------------------------------------------------
+class Alone:
+    """The only rank of a model: it has all there is."""
+
+    rank = 0
+    size = 1
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors of all ranks: this one's."""
         return [tensor]
 
 
@@ -49,13 +87,24 @@ ALONE = Alone()
 
 
 class Ranks:
-    """Rank ``rank`` of ``size``, which find each other in ``store``; their tensors are on
-    ``device``. They wait ``patience`` seconds for one that is late."""
+    """One of several ranks, connected with the others.
+
+    rank: its number, of ``size``.
+    store: where the ranks find each other.
+    device: where their tensors are.
+    patience: seconds that they wait for one that is late.
+    """
 
     def __init__(
-        self, rank: int, size: int, store, device: torch.device, patience: float
+        self,
+        rank: int,
+        size: int,
+        store: distributed.TCPStore,
+        device: torch.device,
+        patience: float,
     ):
-        self.rank, self.size = rank, size
+        self.rank = rank
+        self.size = size
         backend = "nccl" if device.type == "cuda" else "gloo"
         distributed.init_process_group(
             backend,
@@ -67,49 +116,65 @@ class Ranks:
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Every rank's ``tensor``, all of one shape, in the order of the ranks."""
-        found = [torch.empty_like(tensor) for _ in range(self.size)]
-        _meet(distributed.all_gather, found, tensor)
-        return found
+        tensors = [torch.empty_like(tensor) for _ in range(self.size)]
+        _meet(distributed.all_gather, tensors, tensor)
+        return tensors
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``tensor``, changed to the sum of every rank's."""
+        """Changes ``tensor`` to the sum of every rank's, and returns it."""
         _meet(distributed.all_reduce, tensor)
         return tensor
 
 
-def _meet(collective, *tensors) -> None:
+def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
+    """Calls a collective of torch.distributed; raises RanksApart if it fails."""
     try:
         collective(*tensors)
     except RuntimeError as error:
-        raise Apart(f"the ranks lost each other: {error}") from error
+        raise RanksApart(f"the ranks lost each other: {error}") from error
 
 
-def joined(model, rank, leading=None):
-    """``model`` as ``rank`` (a worker.Rank; None: the only one) of its device has it; the first as
-    ``leading``, a kind of Leading."""
+# -- who leads and who follows ---------------------------------------------------------
+def joined(
+    model: HFModel, rank: Rank | None, leading: type[Leading] | None = None
+) -> HFModel | Leading | Following:
+    """``model`` as a process of its device has it.
+
+    rank: this process among those of the device; None: it is the only one.
+    leading: a kind of Leading, for the first rank.
+    """
     if rank is None:
         return model
-    return Following(model, rank) if rank.number else (leading or Leading)(model, rank)
+    if rank.number == 0:
+        return (leading or Leading)(model, rank)
+    return Following(model, rank)
 
 
 class Following:
-    """``model`` on a ``rank`` but the first: does what its leader says, and answers None."""
+    """``model`` on any rank but the first: it does what its leader says."""
 
-    def __init__(self, model, rank):
-        self.model, self.rank = model, rank
+    def __init__(self, model: HFModel, rank: Rank):
+        self.model = model
+        self.rank = rank
 
-    def __call__(self, message, pipe) -> Left | None:
-        name, *args = message
+    def __call__(
+        self, message: tuple[Any, ...], pipe: Connection
+    ) -> MissedAnother | None:
+        """Obeys an order, a method's name and its arguments; returns the answer."""
+        name, *arguments = message
+        owner = self if name == "join" else self.model
         try:
-            getattr(self if name == "join" else self.model, name)(*args)
-        except Exception as error:
-            with suppress(ValueError, AssertionError):  # there may be none yet
-                distributed.destroy_process_group()  # or the others would wait for this one
-            if isinstance(error, Apart):
-                return Left(str(error))
+            getattr(owner, name)(*arguments)
+        except RanksApart as error:
+            _leave_group()
+            return MissedAnother(str(error))
+        except Exception:
+            _leave_group()
             raise
+        return None
 
     def join(self, port: int) -> None:
+        """Meets the other ranks in the store that the leader has opened at ``port``."""
         store = distributed.TCPStore(HOST, port, is_master=False)
         self.model.ranks = Ranks(
             self.rank.number,
@@ -120,78 +185,109 @@ class Following:
         )
 
 
-class Leading:
-    """``model`` on several ranks, this one and those behind ``rank.pipes``, in its own interface.
+def _leave_group() -> None:
+    """Leaves the process group, or the others would go on waiting for this rank."""
+    with suppress(ValueError, AssertionError):  # there may be none yet
+        distributed.destroy_process_group()
 
-    ``stopped()`` is asked before each pass, not before each layer, for all ranks must compute the
-    same ones. After an error they may be at different places, and are of no use any more.
+
+class Leading:
+    """``model`` on several ranks, in the interface of a model on one.
+
+    They are this rank and those behind ``rank.pipes``. ``stopped()`` is asked before
+    each pass, not before each layer, for all ranks must compute the same layers. After
+    an error they may be at different places, and are of no use any more.
     """
 
-    def __init__(self, model, rank):
-        self.model, self.rank, self.stopped = model, rank, bool
+    def __init__(self, model: HFModel, rank: Rank):
+        self.model = model
+        self.rank = rank
+        self.stopped: Callable[[], bool] = bool  # bool() is False: never
         store = distributed.TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
-        self._say("join", store.port, patience=None)  # they may still be loading
+        self._send("join", store.port, patience=None)  # they may still be loading
         model.ranks = Ranks(0, rank.size, store, model.network.device, rank.patience)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
-    def rows(self, *args):
-        return self._pass("rows", *args)
+    def rows(self, *arguments: Any) -> Any:
+        """As of the model."""
+        return self._pass("rows", *arguments)
 
-    def tree(self, *args):
-        return self._pass("tree", *args)
+    def tree(self, *arguments: Any) -> Any:
+        """As of the model."""
+        return self._pass("tree", *arguments)
 
-    def level(self, *args):
-        return self._pass("level", *args)
+    def level(self, *arguments: Any) -> Any:
+        """As of the model."""
+        return self._pass("level", *arguments)
 
     def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of every rank's cache."""
         self.everywhere("cut", length)
 
     def reset(self) -> None:
+        """Empties every rank's cache."""
         self.everywhere("reset")
 
-    def _pass(self, name: str, *args):
+    def _pass(self, name: str, *arguments: Any) -> Any:
         if self.stopped():
             raise Stopped
-        return self.everywhere(name, *args)
+        return self.everywhere(name, *arguments)
 
-    def everywhere(self, name: str, *args):
-        """Calls the method ``name`` of every rank's model; returns what this one's does."""
-        self._say(name, *args, patience=self.rank.patience)
+    def everywhere(self, name: str, *arguments: Any) -> Any:
+        """Calls the method ``name`` on every rank; returns what this rank's does."""
+        self._send(name, *arguments, patience=self.rank.patience)
         try:
-            return getattr(self.model, name)(*args)
-        except Apart as error:
-            raise self._blamed(error) from error
+            return getattr(self.model, name)(*arguments)
+        except RanksApart as error:
+            raise self._explained(error) from error
 
-    def _say(self, *order, patience: float | None) -> None:
-        """Sends an order to all, once they have done what they were told before."""
+    def _send(self, *order: Any, patience: float | None) -> None:
+        """Sends an order to all followers, once they have obeyed the one before.
+
+        Raises SpeclibError if one of them has not, in ``patience`` seconds.
+        """
         for number, pipe in enumerate(self.rank.pipes, 1):
-            if word := self._word(number, patience):
-                raise SpeclibError(word[1])
+            trouble = self._trouble_of(number, patience)
+            if trouble is not None:
+                raise SpeclibError(trouble.message)
             with suppress(ConnectionError):  # noticed when its answer is due
                 pipe.send(order)
 
-    def _word(self, number: int, patience: float | None) -> tuple[int, str] | None:
-        """What is wrong with a rank, by its answer; None if it has done what it was told."""
-        pipe, name = self.rank.pipes[number - 1], f"rank {number} of {self.rank.size}"
+    def _trouble_of(self, number: int, patience: float | None) -> Trouble | None:
+        """Reads a follower's answer; None if it has done what it was told."""
+        pipe = self.rank.pipes[number - 1]
+        name = f"rank {number} of {self.rank.size}"
         try:
             if not pipe.poll(patience):
-                return HUNG, (
+                return Trouble(
+                    Fault.HUNG,
                     f"{name} hung: it is {self.rank.patience:g} s late. Slow hardware: "
-                    "Processes(timeout=...), of which this is half"
+                    "Processes(timeout=...), of which this is half",
                 )
             answer = pipe.recv()
         except (EOFError, ConnectionError):
-            return ENDED, f"{name} ended"
-        kind = LEFT if isinstance(answer, Left) else FAILED
-        return (kind, f"{name} failed: {answer.cause}") if answer else None
+            return Trouble(Fault.ENDED, f"{name} ended")
 
-    def _blamed(self, error: Apart) -> SpeclibError:
-        """``error``, with the name of the rank to blame for it."""
+        if not answer:
+            return None
+        missed = isinstance(answer, MissedAnother)
+        fault = Fault.MISSED_ANOTHER if missed else Fault.FAILED
+        return Trouble(fault, f"{name} failed: {answer.cause}")
+
+    def _explained(self, error: RanksApart) -> SpeclibError:
+        """The error that names the rank which is to blame for ``error``.
+
+        All ranks that missed another one say so; the one that did not has the reason.
+        """
         until = time.monotonic() + min(GRACE, self.rank.patience / 2)
-        words = [
-            self._word(number, max(0.0, until - time.monotonic()))
-            for number in range(1, self.rank.size)
-        ]
-        return SpeclibError(min(filter(None, words), default=(LEFT, str(error)))[1])
+        troubles = []
+        for number in range(1, self.rank.size):
+            time_left = max(0.0, until - time.monotonic())
+            trouble = self._trouble_of(number, time_left)
+            if trouble is not None:
+                troubles.append(trouble)
+        if not troubles:
+            return SpeclibError(str(error))
+        return SpeclibError(min(troubles).message)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
+from speclib.papers.pearl_figures import DraftLengths
 from speclib.papers.schema import Table
 from speclib.papers.table_result import TableResult
 
@@ -326,8 +327,8 @@ def bars_over_iterations(result: TableResult) -> go.Figure:
         )
         panels.add(0, bar)
 
-    window = getattr(result.figure, "gamma", None)
-    if window is not None:
+    if isinstance(result.figure, DraftLengths):
+        window = result.figure.gamma
         first_kind = next(iter(result.values))  # the one that was filled first
         last_iteration = max(int(row) for row, _ in result.values[first_kind])
         line = go.Scatter(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from speclib.papers.dsi_heatmaps import Maps
+from speclib.papers.dsi_heatmaps import HeatmapFigure
 from speclib.papers.schema import Table
 from speclib.papers.table_result import TableResult
 
@@ -59,7 +59,7 @@ def speedup_heatmaps(result: TableResult) -> go.Figure | None:
     heatmaps were not computed.
     """
     maps = result.figure
-    if not isinstance(maps, Maps):
+    if not isinstance(maps, HeatmapFigure):
         return None
 
     heatmaps = []
@@ -83,7 +83,7 @@ def speedup_heatmaps(result: TableResult) -> go.Figure | None:
     return figure.update_layout(height=HEATMAP_HEIGHT * panels.lines + 90)
 
 
-def _difference_title(maps: Maps) -> str:
+def _difference_title(maps: HeatmapFigure) -> str:
     """The last panel's title, with the smallest and largest difference."""
     percent = 100 * maps.difference
     span = f"{percent.min():.0f} to {percent.max():.0f} % longer"
@@ -123,7 +123,7 @@ def _add_speedups(panels: Panels, panel: int, heatmap: Heatmap) -> None:
         panels.add(panel, outline)
 
 
-def _add_difference(panels: Panels, panel: int, maps: Maps) -> None:
+def _add_difference(panels: Panels, panel: int, maps: HeatmapFigure) -> None:
     """Adds by how many per cent the code takes longer than the rules say."""
     percent = 100 * maps.difference
     span = max(SMALLEST_SPAN, float(abs(percent).max()))

@@ -12,7 +12,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
-from speclib.views.timeline.facts import run_of
+from speclib.views.timeline.run import timeline_run
 from speclib.views.widgets.controls import side_by_side
 from speclib.views.widgets.notebook_view import NotebookView
 
@@ -42,7 +42,7 @@ class Sequences(NotebookView, widgets.VBox):
             raise SpeclibError("a tree of nothing: pass at least one result or trace")
         self.rounds: dict[Any, list[DraftedRound]] = {}
         for value, run in runs.items():
-            self.rounds[value] = drafted_rounds(run_of(run))
+            self.rounds[value] = drafted_rounds(timeline_run(run))
         self._greatest_height = self._height_of_highest_picture()
 
         rounds_of_first_run = next(iter(self.rounds.values()))

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from speclib.views.svg import COLOURS, INK, PAD, QUIET, WRITERS, tag, words
-from speclib.views.text import fitting, text_width
+from speclib.views.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    QUIET,
+    WRITER_COLOURS,
+    tag,
+    text_at,
+)
+from speclib.views.text import end_that_fits, text_width
 
 from .rounds import DraftedRound
 
@@ -15,9 +23,9 @@ ROWS_TOP = 102  # the heading stands above
 
 TEXT_STYLES = {
     "text": {"fill": INK},
-    "passed": {"fill": WRITERS["draft"]},
+    "passed": {"fill": WRITER_COLOURS["draft"]},
     "unread": {"fill": QUIET},
-    "failed": {"fill": COLOURS["rejected"], "text_decoration": "line-through"},
+    "failed": {"fill": KIND_COLOURS["rejected"], "text_decoration": "line-through"},
     "cut": {"fill": QUIET},
 }
 
@@ -44,7 +52,7 @@ def heading(drafted: DraftedRound) -> str:
     )
 
     spans = []
-    for kind, part in fitting(drafted.text(), WIDTH - 2 * PAD):
+    for kind, part in end_that_fits(drafted.text(), WIDTH - 2 * PAD):
         spans.append(tag("tspan", escape(part), **TEXT_STYLES[kind]))
     text = tag("text", "".join(spans), x=PAD, y=PAD + 40)
     return title + text
@@ -58,7 +66,7 @@ def cell_width(label: str) -> float:
 def text_in_cell(label: str, x: float, y: float, outcome: str) -> str:
     """A drafted token's text around ``x``, struck through if it was rejected."""
     style = {"text_decoration": "line-through"} if outcome == "rejected" else {}
-    return words(
+    return text_at(
         label,
         x,
         y,

@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeAlias
 
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event, Trace
-from speclib.views.text import label_of, shown
-from speclib.views.timeline.facts import Run, chosen
+from speclib.views.text import TextPart, one_line, token_label
+from speclib.views.timeline.run import TimelineRun, chosen_sequence
 
-# (what became of it, text) of each token: "text" was committed before the round. Of the
-# drafted tokens "passed" and "failed" were tested; "unread" were not.
-MarkedText: TypeAlias = list[tuple[str, str]]
+# A part for each token, by what became of it: "text" was committed before the round. Of
+# the drafted tokens "passed" and "failed" were tested; "unread" were not.
+MarkedText: TypeAlias = list[TextPart]
 
 
 class SequencesRound(NamedTuple):
@@ -35,7 +35,7 @@ class SequencesRound(NamedTuple):
     text: the tokens of the window that passed, then the target's own token.
     """
 
-    run: Run
+    run: TimelineRun
     draft: Event
     window: tuple[int, ...]
     committed: tuple[int, ...]
@@ -68,7 +68,7 @@ class SequencesRound(NamedTuple):
     @property
     def chosen_sequence(self) -> int | None:
         """Which sequence begins with the target's own token, if one does."""
-        return chosen(self.draft)
+        return chosen_sequence(self.draft)
 
     @property
     def width(self) -> int:
@@ -103,7 +103,9 @@ class SequencesRound(NamedTuple):
 
     def text(self) -> MarkedText:
         """The tokens before the sequences."""
-        parts = [("text", shown(self.run.piece(token))) for token in self.before]
+        parts = [
+            TextPart("text", one_line(self.run.piece(token))) for token in self.before
+        ]
         for position, token in enumerate(self.window):
             if position < self.passed:
                 kind = "passed"
@@ -111,7 +113,7 @@ class SequencesRound(NamedTuple):
                 kind = "failed"
             else:
                 kind = "unread"
-            parts.append((kind, shown(self.run.piece(token))))
+            parts.append(TextPart(kind, one_line(self.run.piece(token))))
         return parts
 
     def summary(self) -> str:
@@ -125,14 +127,15 @@ class SequencesRound(NamedTuple):
 
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
-        own = label_of(self.run.piece(self.committed[-1]))
+        own = token_label(self.run.piece(self.committed[-1]))
+        next_word = f"the target's next word is “{own}”"
         if self.chosen_sequence is not None:
-            return f"the target's next word is “{own}”: sequence {self.chosen_sequence + 1} goes on"
+            return f"{next_word}: sequence {self.chosen_sequence + 1} goes on"
         if self.draft.outcome[0] == "rejected":
-            return f"the target's next word is “{own}”: no sequence begins with it"
+            return f"{next_word}: no sequence begins with it"
         if self.passed == len(self.committed):
             return "the text ends before the sequences: nobody looks at them"
-        wrong = label_of(self.run.piece(self.window[self.passed]))
+        wrong = token_label(self.run.piece(self.window[self.passed]))
         return f"“{wrong}” should have been “{own}”: nobody looks at the sequences"
 
     def lines(self) -> list[str]:
@@ -140,7 +143,7 @@ class SequencesRound(NamedTuple):
         lines = [f"round {self.number}: {self.summary()}"]
         for chance, tokens in zip(self.chances, self.sequences, strict=True):
             text = "".join(self.run.piece(token) for token in tokens)
-            lines.append(f"  {chance:.3f} {shown(text)}")
+            lines.append(f"  {chance:.3f} {one_line(text)}")
         lines.append(f"  {self.chance_of_others:.3f} all other words")
         lines.append(self.verdict())
         return lines
@@ -155,7 +158,7 @@ class TreeRound(NamedTuple):
     before its children.
     """
 
-    run: Run
+    run: TimelineRun
     draft: Event
     committed: tuple[int, ...]
     before: tuple[int, ...]
@@ -209,12 +212,14 @@ class TreeRound(NamedTuple):
 
     def text(self) -> MarkedText:
         """The tokens before the tree."""
-        return [("text", shown(self.run.piece(token))) for token in self.before]
+        return [
+            TextPart("text", one_line(self.run.piece(token))) for token in self.before
+        ]
 
     def label(self, node: int) -> str:
         """A node's text; its blanks are shown if a sibling differs in them alone."""
         piece = self.run.piece(self.tokens[node])
-        label = label_of(piece)
+        label = token_label(piece)
         if label in self._labels_of_siblings(node):
             return piece.replace(" ", "·")
         return label
@@ -223,7 +228,7 @@ class TreeRound(NamedTuple):
         labels = []
         for other, parent in enumerate(self.parents):
             if parent == self.parents[node] and other != node:
-                labels.append(label_of(self.run.piece(self.tokens[other])))
+                labels.append(token_label(self.run.piece(self.tokens[other])))
         return labels
 
     def summary(self) -> str:
@@ -237,7 +242,7 @@ class TreeRound(NamedTuple):
         followed = f"the target follows it for {accepted} of {self.depth} levels"
         if len(self.committed) <= accepted:
             return f"{followed}, to the text's end"
-        own = label_of(self.run.piece(self.committed[-1]))
+        own = token_label(self.run.piece(self.committed[-1]))
         return f"{followed}, then writes “{own}”"
 
     def lines(self) -> list[str]:
@@ -253,7 +258,7 @@ class TreeRound(NamedTuple):
 DraftedRound: TypeAlias = SequencesRound | TreeRound
 
 
-def drafted_rounds(run: Run) -> list[DraftedRound]:
+def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
     """Every round in which the draft model wrote several sequences or a tree.
 
     Raises SpeclibError where there is none.

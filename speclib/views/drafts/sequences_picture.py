@@ -22,11 +22,25 @@ trace.
 
 from __future__ import annotations
 
-from speclib.views.card import card, circle, rectangle, unique_name, vertical_line
-from speclib.views.svg import COLOURS, INK, PAD, QUIET, WRITERS, n, patterns, tag, words
-from speclib.views.text import label_of
+from speclib.views.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    QUIET,
+    WRITER_COLOURS,
+    card,
+    circle,
+    hatch_patterns,
+    point,
+    rectangle,
+    tag,
+    text_at,
+    unique_name,
+    vertical_line,
+)
+from speclib.views.text import token_label
 
-from .parts import ROWS_TOP, WIDTH, text_in_cell, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
 from .rounds import SequencesRound
 
 # Pixels.
@@ -54,28 +68,31 @@ def sequences_svg(drafted: SequencesRound) -> str:
     body = [heading(drafted)]
     for row, chance in enumerate(drafted.chances):
         y = ROWS_TOP + ROW_STEP * row
-        body.append(chance_bar(chance, y, fork_y, WRITERS["draft"]))
+        body.append(chance_bar(chance, y, fork_y, WRITER_COLOURS["draft"]))
         body.append(sequence_cells(drafted, row, y, name))
 
     y = ROWS_TOP + ROW_STEP * drafted.width
     body.append(chance_bar(drafted.chance_of_others, y, fork_y, OTHER_WORDS_COLOUR))
-    body.append(words("all other words together", CELLS_LEFT, text_y(y)))
+    body.append(text_at("all other words together", CELLS_LEFT, text_y(y)))
     body.append(circle(FORK_X, fork_y, 5, fill=INK))
     if drafted.threshold:
         body.append(threshold_line(drafted.threshold, y + CELL_HEIGHT))
 
-    verdict = words(
+    verdict = text_at(
         drafted.verdict(),
         CELLS_LEFT,
         text_y(y + ROW_STEP),
-        fill=WRITERS["target"],
+        fill=WRITER_COLOURS["target"],
         font_weight="600",
     )
     body.append(verdict)
-    body.append(words("its chance for the draft", BARS_LEFT, ROWS_TOP - 10))
-    body.append(words("the sequences", CELLS_LEFT, ROWS_TOP - 10))
+    body.append(text_at("its chance for the draft", BARS_LEFT, ROWS_TOP - 10))
+    body.append(text_at("the sequences", CELLS_LEFT, ROWS_TOP - 10))
     return card(
-        "".join(body), WIDTH, sequences_height(drafted), definitions=patterns(name)
+        "".join(body),
+        WIDTH,
+        sequences_height(drafted),
+        definitions=hatch_patterns(name),
     )
 
 
@@ -88,9 +105,9 @@ def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
     """A curve from the end of the text to a bar as long as the chance, and its
     number."""
     middle = y + CELL_HEIGHT / 2
-    start = f"{FORK_X} {n(fork_y)}"
-    bends = f"{FORK_X + 34} {n(fork_y)} {FORK_X + 24} {n(middle)}"
-    end = f"{BARS_LEFT} {n(middle)}"
+    start = point(FORK_X, fork_y)
+    bends = f"{point(FORK_X + 34, fork_y)} {point(FORK_X + 24, middle)}"
+    end = point(BARS_LEFT, middle)
     curve = tag(
         "path", d=f"M{start}C{bends} {end}", fill="none", stroke=QUIET, stroke_width=1.5
     )
@@ -99,7 +116,7 @@ def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
     bar = rectangle(
         BARS_LEFT, y + 3, width, CELL_HEIGHT - 6, kind="chance", fill=colour
     )
-    number = words(
+    number = text_at(
         f"{chance:.3f}", CELLS_LEFT - 22, middle + 5, text_anchor="end", fill=INK
     )
     return curve + bar + number
@@ -114,16 +131,16 @@ def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> st
     cells = []
     x = float(CELLS_LEFT)
     for position, token in enumerate(tokens):
-        label = label_of(drafted.run.piece(token))
+        label = token_label(drafted.run.piece(token))
         width = cell_width(label)
         if x + width > CELLS_RIGHT:
             left_out = len(tokens) - position
-            cells.append(words(f"+ {left_out}", x + 6, text_y(y)))
+            cells.append(text_at(f"+ {left_out}", x + 6, text_y(y)))
             break
 
         outcome = drafted.outcome(row, position)
         is_hatched = outcome == "wasted"
-        colour = f"url(#{name}-wasted)" if is_hatched else COLOURS[outcome]
+        colour = f"url(#{name}-wasted)" if is_hatched else KIND_COLOURS[outcome]
         # The last two pixels stay white, so that neighbours are told apart.
         cells.append(rectangle(x, y, width - 2, CELL_HEIGHT, kind=outcome, fill=colour))
         cells.append(text_in_cell(label, x + width / 2 - 1, text_y(y), outcome))
@@ -152,7 +169,7 @@ def frame_around_cells(y: float, right: float) -> str:
 def threshold_line(threshold: float, bottom: float) -> str:
     """A dashed line through all bars where one as long as θ would end."""
     x = BARS_LEFT + threshold * BAR_LENGTH
-    colour = COLOURS["rejected"]
+    colour = KIND_COLOURS["rejected"]
     line = vertical_line(
         x,
         ROWS_TOP - 4,
@@ -162,5 +179,5 @@ def threshold_line(threshold: float, bottom: float) -> str:
         stroke_width=2,
         stroke_dasharray="5 3",
     )
-    name = words("θ", x, bottom + 18, text_anchor="middle", fill=colour)
+    name = text_at("θ", x, bottom + 18, text_anchor="middle", fill=colour)
     return line + name

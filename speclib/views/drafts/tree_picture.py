@@ -22,11 +22,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.views.card import card, circle, rectangle
-from speclib.views.svg import COLOURS, INK, PAD, WRITERS, n, tag, words
+from speclib.views.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    WRITER_COLOURS,
+    card,
+    circle,
+    coordinate,
+    point,
+    rectangle,
+    tag,
+    text_at,
+)
 from speclib.views.text import text_width
 
-from .parts import ROWS_TOP, WIDTH, text_in_cell, cell_width, heading
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
 from .rounds import TreeRound
 
 # Pixels.
@@ -61,11 +72,11 @@ def tree_svg(drafted: TreeRound) -> str:
     """SVG of one round."""
     cells = node_cells(drafted)
     root = circle(ROOT_X, ROOT_Y, 5, fill=INK)
-    verdict = words(
+    verdict = text_at(
         drafted.verdict(),
         ROOT_X + GAP,
         ROWS_TOP + ROW_STEP * len(drafted.leaves) + CELL_HEIGHT / 2 + 5,
-        fill=WRITERS["target"],
+        fill=WRITER_COLOURS["target"],
         font_weight="600",
     )
     body = heading(drafted) + edges(drafted, cells)
@@ -126,9 +137,10 @@ def edge(
     start_x: float, start_y: float, end: NodeCell, colour: str, thickness: float
 ) -> str:
     """A curve down to the row of the node ``end``, then straight on to it."""
-    y = n(end.middle)
-    bends = f"{n(start_x + 22)} {n(start_y)} {n(start_x + 6)} {y}"
-    path = f"M{n(start_x)} {n(start_y)}C{bends} {n(start_x + 28)} {y}H{n(end.left)}"
+    start = point(start_x, start_y)
+    bends = f"{point(start_x + 22, start_y)} {point(start_x + 6, end.middle)}"
+    row = point(start_x + 28, end.middle)
+    path = f"M{start}C{bends} {row}H{coordinate(end.left)}"
     return tag(
         "path",
         cls="edge",
@@ -148,7 +160,7 @@ def cell_svg(cell: NodeCell) -> str:
         CELL_HEIGHT,
         kind=cell.outcome,
         rx=3,
-        fill=COLOURS[cell.outcome],
+        fill=KIND_COLOURS[cell.outcome],
     )
     label_x = cell.left + cell.width / 2
     return box + text_in_cell(cell.label, label_x, cell.middle + 5, cell.outcome)

@@ -21,9 +21,17 @@ from math import ceil, floor, isfinite
 from typing import NamedTuple
 
 from speclib.errors import SpeclibError
-from speclib.views.card import GRID, circle, horizontal_line
 from speclib.views.display import Still
-from speclib.views.svg import INK, PAD, n, tag, words
+from speclib.views.svg import (
+    GRID,
+    INK,
+    PAD,
+    circle,
+    coordinate,
+    horizontal_line,
+    tag,
+    text_at,
+)
 from speclib.views.text import text_width
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
@@ -119,7 +127,7 @@ class Curves(Still):
         return PLOT_TOP + from_top
 
     def drawing(self) -> str:
-        title = words(self.title, PLOT_LEFT, PAD + 12, fill=INK, font_weight="600")
+        title = text_at(self.title, PLOT_LEFT, PAD + 12, fill=INK, font_weight="600")
         return title + self.vertical_axis() + self.horizontal_axis() + self.all_lines()
 
     def vertical_axis(self) -> str:
@@ -128,7 +136,7 @@ class Curves(Still):
         for number in self.scale.numbers:
             y = self.y_of(number)
             line = horizontal_line(y, PLOT_LEFT, PLOT_LEFT + PLOT_WIDTH, stroke=GRID)
-            label = words(
+            label = text_at(
                 self.scale.label(number), PLOT_LEFT - 8, y + 5, text_anchor="end"
             )
             elements += [line, label]
@@ -140,11 +148,11 @@ class Curves(Still):
         elements = []
         for place in self.places:
             x = self.x_of(place)
-            elements.append(words(str(place), x, bottom + 20, text_anchor="middle"))
+            elements.append(text_at(str(place), x, bottom + 20, text_anchor="middle"))
 
         middle = PLOT_LEFT + PLOT_WIDTH / 2
         elements.append(
-            words(self.below, middle, bottom + 44, text_anchor="middle", fill=INK)
+            text_at(self.below, middle, bottom + 44, text_anchor="middle", fill=INK)
         )
         return "".join(elements)
 
@@ -159,7 +167,7 @@ class Curves(Still):
 
         for end in moved_apart(ends):
             elements.append(
-                words(
+                text_at(
                     end.name,
                     PLOT_LEFT + PLOT_WIDTH + 8,
                     end.y + 5,
@@ -176,7 +184,7 @@ class Curves(Still):
         for place, value in line.items():
             x = self.x_of(place)
             y = self.y_of(value)
-            points.append(f"{n(x)},{n(y)}")
+            points.append(f"{coordinate(x)},{coordinate(y)}")
             dots.append(circle(x, y, 4.5, tip=f"{place}: {value:.3g}", fill=colour))
         polyline = tag(
             "polyline",

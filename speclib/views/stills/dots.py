@@ -17,9 +17,17 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from speclib.errors import SpeclibError
-from speclib.views.card import GRID, circle, rectangle, vertical_line
 from speclib.views.display import Still
-from speclib.views.svg import COLOURS, INK, PAD, words
+from speclib.views.svg import (
+    GRID,
+    INK,
+    KIND_COLOURS,
+    PAD,
+    circle,
+    rectangle,
+    text_at,
+    vertical_line,
+)
 from speclib.views.text import text_width
 
 TICK_STEP = 0.1  # between the axis's numbers
@@ -59,8 +67,8 @@ class Dots(Still):
             y = PAD + ROW_HEIGHT * (index + 0.5)
             elements.append(self.row(name, values, y))
 
-        mean = words("mean", self.means_left, self.bottom + 20)
-        title = words(
+        mean = text_at("mean", self.means_left, self.bottom + 20)
+        title = text_at(
             self.title,
             self.left + PLOT_WIDTH / 2,
             self.bottom + 44,
@@ -76,21 +84,21 @@ class Dots(Still):
             x = self.left + PLOT_WIDTH * tick / self.ticks
             label = f"{self.low + tick * TICK_STEP:.1f}"
             elements.append(vertical_line(x, PAD, self.bottom, stroke=GRID))
-            elements.append(words(label, x, self.bottom + 20, text_anchor="middle"))
+            elements.append(text_at(label, x, self.bottom + 20, text_anchor="middle"))
         return "".join(elements)
 
     def row(self, name: str, values: list[float], y: float) -> str:
         """A row's name, its dots, and its mean as a bar and as a number."""
-        elements = [words(name, self.left - 12, y + 5, text_anchor="end", fill=INK)]
+        elements = [text_at(name, self.left - 12, y + 5, text_anchor="end", fill=INK)]
         for value in values:
             dot = circle(
-                self.x_of(value), y, 5, fill=COLOURS["score"], fill_opacity=0.45
+                self.x_of(value), y, 5, fill=KIND_COLOURS["score"], fill_opacity=0.45
             )
             elements.append(dot)
 
         mean = sum(values) / len(values)
         bar = rectangle(self.x_of(mean) - 1.5, y - 11, 3, 22, fill=INK)
-        number = words(
+        number = text_at(
             f"{mean:.2f}", self.means_left, y + 5, fill=INK, font_weight="600"
         )
         return "".join(elements) + bar + number

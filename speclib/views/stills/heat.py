@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from speclib.errors import SpeclibError
-from speclib.views.card import rectangle, vertical_line
 from speclib.views.display import Still
-from speclib.views.svg import INK, PAD, words
+from speclib.views.svg import INK, PAD, rectangle, text_at, vertical_line
 from speclib.views.text import text_width
 
 # Pixels.
@@ -91,7 +90,7 @@ class Heat(Still):
         self.size = (round(2 * PAD + width), round(PAD + height + PAD))
 
     def drawing(self) -> str:
-        title = words(
+        title = text_at(
             self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600"
         )
         elements = [title]
@@ -133,12 +132,12 @@ class Heat(Still):
         """A panel's name, and under it the numbers of its columns."""
         numbers_y = y + PANEL_HEAD - 7
         elements = [
-            words(name, left, y + 18, fill=INK, font_weight="600"),
-            words(self.across, left - 8, numbers_y, text_anchor="end", font_size=13),
+            text_at(name, left, y + 18, fill=INK, font_weight="600"),
+            text_at(self.across, left - 8, numbers_y, text_anchor="end", font_size=13),
         ]
         for column in range(self.columns):
             middle = left + (column + 0.5) * CELL_WIDTH
-            number = words(
+            number = text_at(
                 str(column), middle, numbers_y, text_anchor="middle", font_size=13
             )
             elements.append(number)
@@ -146,7 +145,7 @@ class Heat(Still):
 
     def row(self, name: str, values: Sequence[float], left: float, y: float) -> str:
         """A row's name and its cells."""
-        elements = [words(name, left - 8, y + 17, text_anchor="end", fill=INK)]
+        elements = [text_at(name, left - 8, y + 17, text_anchor="end", fill=INK)]
         for column, value in enumerate(values):
             elements.append(self.cell(value, left + column * CELL_WIDTH, y))
         return "".join(elements)
@@ -157,7 +156,7 @@ class Heat(Still):
         ground = rectangle(
             x, y, CELL_WIDTH, CELL_HEIGHT, kind="cell", fill=shade(share)
         )
-        number = words(
+        number = text_at(
             f"{value:.2f}",
             x + CELL_WIDTH / 2,
             y + 17,

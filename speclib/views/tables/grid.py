@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from speclib.papers.ledger import LedgerRow
-from speclib.papers.schema import Table
+from speclib.papers.schema import KINDS, Table, matches_any
 from speclib.papers.table_result import COMPARABLE_UNITS, TableResult
 from speclib.views.numbers import DASH
 
 from .cell_text import decimals_of, write_difference, write_interval, write_number
 
-KINDS = ("paper", "virtual", "emulated", "measured")  # in the order of the columns
 SCALES = {("s", "ms"): 1000.0}  # from the unit of the data to that of the print
 REASONS_FOR_EMPTY = ("failed", "not reported", "lost")  # how a note may begin
 WIDE = 12  # more columns than this do not fit beside each other
@@ -254,8 +253,6 @@ def _errata_of_cell(table: Table, row: LedgerRow) -> list[str]:
     """The notes of all errata that name a row's cell."""
     notes = []
     for erratum in table.errata:
-        for row_label, column_label in erratum.cells:
-            if row_label in (row.row, "*") and column_label in (row.column, "*"):
-                notes.append(" ".join(erratum.note.split()))
-                break
+        if matches_any(erratum.cells, row.row, row.column):
+            notes.append(" ".join(erratum.note.split()))
     return notes

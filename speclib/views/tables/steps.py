@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from speclib.papers.load import load_paper
-from speclib.papers.pearl_figures import replay
+from speclib.papers.pearl_figures import replay_steps
 
 
 def steps(paper: str, item: str) -> pd.DataFrame:
@@ -17,7 +17,7 @@ def steps(paper: str, item: str) -> pd.DataFrame:
     """
     table = load_paper(paper).tables[item]
     rows = []
-    for step, tokens in zip(table.steps, replay(table).committed, strict=False):
+    for step, tokens in zip(table.steps, replay_steps(table).committed, strict=False):
         printed = " ".join(step.committed)
         committed = " ".join(tokens)
         row = {

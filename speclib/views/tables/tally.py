@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from speclib.papers.schema import Claim
+from speclib.papers.schema import KINDS, Claim
 from speclib.papers.table_result import TableResult
-
-from .grid import KINDS
 
 # The heads of the summary: of the kind, and of each count by its name.
 KIND_HEAD = "kind"

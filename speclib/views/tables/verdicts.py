@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from speclib.papers.ledger import ClaimRow
-from speclib.papers.schema import Claim
+from speclib.papers.schema import KINDS, Claim
 from speclib.papers.table_result import TableResult
-
-from .grid import KINDS
 
 
 class Sign(NamedTuple):

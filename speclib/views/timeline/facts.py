@@ -1,236 +1,105 @@
-"""What a timeline says about one run, in words and figures: labels, texts, facts, summaries.
+"""What a timeline says about its runs in words: facts beside a panel, a summary.
 
-Reads a trace (and the text of its tokens). Knows no picture, method, clock or notebook. Every
-ratio is ``trace.Stats``'s; shares of idle time are of the makespan.
+Every ratio is one of ``trace.metrics.Stats``; shares of idle time are of the makespan.
+Knows no picture, method, clock or notebook.
 """
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import NamedTuple
+from collections.abc import Sequence
+from math import isfinite, nan
 
-from speclib.errors import SpeclibError
-from speclib.trace.events import Event, Trace
-from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import DRAFTING
 from speclib.views.numbers import Unit, duration, number, percent
 
-NAMES = {
-    "autoregressive": "AR",
-    "speculative": "SD",
-    "pearl": "PEARL",
-    "tree": "Tree SD",
-    "easyspec": "EasySpec",
-    "duodecoding": "DuoDecoding",
-    "dsi": "DSI",
-    "assisted": "Assisted",
-    "prompt_lookup": "Prompt lookup",
-}
+from .run import TimelineRun
 
 
-class Run(NamedTuple):
-    """One trace to show; ``note`` follows the label, ``pieces`` maps token ids to their text,
-    ``places`` devices to where they are."""
+def speedup(
+    run: TimelineRun, runs: Sequence[TimelineRun], base: str = "autoregressive"
+) -> float:
+    """Decode speed of ``run`` over that of the method ``base``, both of the same kind.
 
-    label: str
-    note: str
-    trace: Trace
-    pieces: dict[int, str]
-    places: dict[str, str] = {}
-
-    @property
-    def seconds(self) -> float:
-        return self.trace.makespan
-
-    @property
-    def stats(self) -> Stats:
-        return stats(self.trace)
-
-    @property
-    def kind(self) -> str:
-        """virtual, emulated or measured."""
-        return self.trace.meta.get("clock") or next(
-            (e.clock for e in self.trace.events), "virtual"
-        )
-
-    @property
-    def lanes(self) -> list[str]:
-        """Devices that did something, the draft's first."""
-        used = {e.device for e in self.trace.operations}
-        names = [name for name in self.trace.devices if name in used]
-        return sorted(names, key=lambda name: not name.startswith("draft"))
-
-    @property
-    def start(self) -> int:
-        """The prompt's tokens: what comes before the first row that a target gave."""
-        return min(
-            (
-                e.kept + e.fed - e.last
-                for e in self.trace.operations
-                if e.op == "score" and e.tokens
-            ),
-            default=0,
-        )
-
-    def stale(self, device: str) -> set[int]:
-        """Ids of ``device``'s finished passes on texts that were not to be: no row was of use.
-
-        A cache holds what was kept of it and what an operation fed, so it is the text scored.
-        """
-        said = [t for e in self.trace.commits for t in e.tokens]
-        cache, found, start = [], set(), self.start
-        for event in sorted(self.trace.operations, key=lambda e: e.ts):
-            if event.device == device:
-                cache[event.kept :] = event.tokens
-                before = cache[start : len(cache) - event.last]
-                if (
-                    event.op == "score"
-                    and event.tokens
-                    and before != said[: len(before)]
-                ):
-                    found.add(event.id)
-        return found
-
-    @property
-    def lost(self) -> dict[str, float]:
-        """Device -> the second at which it was lost, if it was."""
-        return {e.device: e.end for e in self.trace.operations if e.lost}
-
-    def idle(self, device: str) -> float:
-        """Share of the makespan in which ``device`` waits."""
-        return (
-            1 - self.trace.busy(device) / self.seconds if self.seconds else float("nan")
-        )
-
-    def piece(self, token: int) -> str:
-        return self.pieces.get(token, f" {token}")
-
-    def written(self) -> list[tuple[Event, tuple[tuple[str, str], ...]]]:
-        """Every commit with its tokens as (who wrote it: "draft" or "target", text).
-
-        A proposal's first token stands at position kept + fed - (n - 1): all of its prefix and all
-        but the last of its own tokens were fed. Branches and trees say how many they fed.
-        """
-        proposals = [
-            (e.kept + e.fed - (len(e.tokens) - 1 if e.op == "propose" else e.last), e)
-            for e in self.trace.operations
-            if e.op in DRAFTING and e.tokens
-        ]
-        position = self.start
-        drafted = {
-            first + ahead
-            for first, e in proposals
-            for ahead, outcome in zip(e.ahead, e.outcome, strict=True)
-            if outcome == "accepted"
-        }
-        commits = []
-        for event in self.trace.commits:
-            places = range(position, position + len(event.tokens))
-            commits.append(
-                (
-                    event,
-                    tuple(
-                        ("draft" if place in drafted else "target", self.piece(t))
-                        for place, t in zip(places, event.tokens, strict=True)
-                    ),
-                )
-            )
-            position += len(event.tokens)
-        return commits
+    Not-a-number where ``runs`` has no such run of ``base``.
+    """
+    for other in runs:
+        if other.trace.meta.get("method") == base and other.kind == run.kind:
+            return run.stats.decode_speed / other.stats.decode_speed
+    return nan
 
 
-def chosen(event: Event) -> int | None:
-    """Which of a branch's sequences begins with the target's own token, if one does."""
-    each = len(event.drafts[0])
-    return next(
-        (i for i, o in enumerate(event.outcome[::each]) if o == "accepted"), None
-    )
+def untested_share(run: TimelineRun) -> float:
+    """Share of the drafts that no target tested; not-a-number without drafts."""
+    if not run.stats.drafted:
+        return nan
+    tested = run.stats.accepted + run.stats.rejected
+    return 1 - tested / run.stats.drafted
 
 
-def run_of(item, label: str | None = None, places: dict[str, str] | None = None) -> Run:
-    """``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``."""
-    trace = getattr(item, "trace", item)
-    if not isinstance(trace, Trace):
-        raise SpeclibError(
-            f"a timeline shows results or traces; {type(item).__name__} is neither: "
-            "pass what speclib.decode returns"
-        )
-    meta = trace.meta
-    method = str(meta.get("method") or "run")
-    parts = [f"γ = {meta['gamma']}"] if meta.get("gamma") is not None else []
-    parts += [f"without {meta['without']}"] if meta.get("without") else []
-    parts += [f"N = {meta['lp']}"] if meta.get("lp") else []
-    parts += [f"width {meta['width']}"] if meta.get("width") else []
-    parts += ["not calibrated"] if meta.get("calibrate") is False else []
-    parts += [f"lookahead {meta['lookahead']}"] if meta.get("lookahead") else []
-    if method == "duodecoding":
-        parts.append(f"k = {meta['k']}" if meta.get("k") else "dynamic k")
-    if meta.get("servers"):
-        parts.append(f"{meta['servers']} target" + "s" * (meta["servers"] > 1))
-    return Run(
-        label or NAMES.get(method, method),
-        "" if label else ", ".join(parts),
-        trace,
-        getattr(item, "pieces", None) or {},
-        places or {},
-    )
+def idle_shares(run: TimelineRun) -> str:
+    """How long the draft's device and the target's wait: "draft 12 %, target 40 %".
+
+    Several servers of the target count as one, by their mean.
+    """
+    shares_by_role: dict[str, list[float]] = {}
+    for device in run.devices:
+        role = device.split("-")[0]
+        shares_by_role.setdefault(role, []).append(run.idle_share(device))
+
+    texts = []
+    for role, shares in shares_by_role.items():
+        texts.append(f"{role} {percent(sum(shares) / len(shares))}")
+    return ", ".join(texts)
 
 
-def speedup(run: Run, runs: list[Run], base: str = "autoregressive") -> float:
-    """Decode speed over that of the ``base`` method, if ``runs`` has it in the same kind."""
-    base = next(
-        (r for r in runs if r.trace.meta.get("method") == base and r.kind == run.kind),
-        None,
-    )
-    return run.stats.decode_speed / base.stats.decode_speed if base else float("nan")
+def fact_lines(
+    run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit
+) -> tuple[str, ...]:
+    """The lines beside a run's panel; the first is the headline."""
+    stats = run.stats
+    headline = f"{number(stats.decode_speed)} tok/s"
+    ratio = speedup(run, runs)
+    if isfinite(ratio) and stats.drafted:
+        headline += f" · {ratio:.2f}× AR"
+
+    lines = [headline, f"{stats.tokens} tokens in {duration(run.seconds, unit)}"]
+    if stats.drafted:
+        accepted = percent(stats.acceptance_rate)
+        lines.append(f"accepted {accepted}, wasted {wasted_tokens(run)}")
+    lines.append(f"waits: {idle_shares(run)}" if run.devices else "no operations")
+    return tuple(lines)
 
 
-def untested(run: Run) -> float:
-    """Share of the drafts that no target looked at."""
-    s = run.stats
-    return 1 - (s.accepted + s.rejected) / s.drafted if s.drafted else float("nan")
+def summary(runs: Sequence[TimelineRun], unit: Unit) -> str:
+    """All runs in plain text: what a terminal, a test or a diff sees.
 
-
-def waits(run: Run) -> str:
-    """Idle shares, the target's servers averaged."""
-    shares: dict[str, list[float]] = {}
-    for name in run.lanes:
-        shares.setdefault(name.split("-")[0], []).append(run.idle(name))
-    return ", ".join(f"{name} {percent(sum(v) / len(v))}" for name, v in shares.items())
-
-
-def facts(run: Run, runs: list[Run], unit: Unit) -> tuple[str, ...]:
-    """The lines beside a group; the first is the headline."""
-    s, ratio = run.stats, speedup(run, runs)
-    times = f" · {ratio:.2f}× AR" if isfinite(ratio) and s.drafted else ""
-    lines = [
-        f"{number(s.decode_speed)} tok/s{times}",
-        f"{s.tokens} tokens in {duration(run.seconds, unit)}",
-    ]
-    if s.drafted:
-        wasted = s.drafted - s.accepted - s.rejected
-        lines.append(f"accepted {percent(s.acceptance_rate)}, wasted {wasted}")
-    return (*lines, f"waits: {waits(run)}" if run.lanes else "no operations")
-
-
-def summary(runs: list[Run], unit: Unit) -> str:
-    """Plain text, the same for the same traces: what a terminal, a test or a diff sees."""
-    lines = [f"timeline of {len(runs)} run{'s' * (len(runs) != 1)}"]
+    The same for the same traces.
+    """
+    plural = "" if len(runs) == 1 else "s"
+    lines = [f"timeline of {len(runs)} run{plural}"]
     for run in runs:
-        s = run.stats
-        title = f"{run.label} ({run.note})" if run.note else run.label
-        lines.append(
-            f"{title}: makespan {duration(run.seconds, unit)} [{run.kind}], "
-            f"{s.tokens} tokens, {number(s.decode_speed)} tok/s after the first commit"
-        )
-        lines += [
-            f"  {name}: busy {percent(1 - run.idle(name))}, idle {percent(run.idle(name))}"
-            for name in run.lanes
-        ]
-        if s.drafted:
-            wasted = s.drafted - s.accepted - s.rejected
-            lines.append(
-                f"  drafted {s.drafted}: accepted {s.accepted}, rejected {s.rejected}, "
-                f"wasted {wasted}"
-            )
+        lines += run_summary(run, unit)
     return "\n".join(lines)
+
+
+def run_summary(run: TimelineRun, unit: Unit) -> list[str]:
+    """One run's lines of the summary."""
+    stats = run.stats
+    makespan = duration(run.seconds, unit)
+    lines = [
+        f"{run.title}: makespan {makespan} [{run.kind}], {stats.tokens} tokens, "
+        f"{number(stats.decode_speed)} tok/s after the first commit"
+    ]
+    for device in run.devices:
+        idle = run.idle_share(device)
+        lines.append(f"  {device}: busy {percent(1 - idle)}, idle {percent(idle)}")
+    if stats.drafted:
+        lines.append(
+            f"  drafted {stats.drafted}: accepted {stats.accepted}, "
+            f"rejected {stats.rejected}, wasted {wasted_tokens(run)}"
+        )
+    return lines
+
+
+def wasted_tokens(run: TimelineRun) -> int:
+    """Drafted tokens that no target tested."""
+    return run.stats.drafted - run.stats.accepted - run.stats.rejected

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from speclib.trace.events import Event
 from speclib.trace.rounds import DRAFTING
 from speclib.views.numbers import MILLISECONDS, SECONDS, duration
-from speclib.views.text import label_of, shown
+from speclib.views.text import one_line, token_label
 
-from .facts import Run, chosen
-from .shapes import Frame, Lane, Shape
+from .run import TimelineRun, chosen_sequence
+from .shapes import Box, Lane, TimeAxis
 
 
-def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
-    start = frame.time(event.ts)
+def tip_of(run: TimelineRun, event: Event, axis: TimeAxis, *lines: str) -> str:
+    start = axis.time(event.ts)
     lasts = duration(event.dur, MILLISECONDS if event.dur < 1 else SECONDS)
     cache = f"KV cache: {event.kept} kept, {event.fed} fed"
     return "\n".join(
@@ -30,9 +30,9 @@ def tip_of(run: Run, event: Event, frame: Frame, *lines: str) -> str:
     )
 
 
-def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
+def proposal(run: TimelineRun, event: Event, axis: TimeAxis) -> Iterator[Box]:
     """One cell per drafted token, an equal share of the duration each."""
-    width = frame.x(event.dur) / max(1, len(event.tokens))
+    width = axis.x(event.dur) / max(1, len(event.tokens))
     for i, (token, outcome) in enumerate(zip(event.tokens, event.outcome, strict=True)):
         why = {"wasted": "wasted: never tested"}.get(outcome, outcome)
         part = event._replace(
@@ -42,25 +42,25 @@ def proposal(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
         tip = tip_of(
             run,
             part,
-            frame,
-            f"drafted “{shown(run.piece(token))}” (id {token}): {why}",
+            axis,
+            f"drafted “{one_line(run.piece(token))}” (id {token}): {why}",
             f"token {i + 1} of {len(event.tokens)}",
         )
-        yield Shape(outcome, frame.x(part.ts), width, label_of(run.piece(token)), tip)
+        yield Box(outcome, axis.x(part.ts), width, token_label(run.piece(token)), tip)
     if not event.tokens:
-        yield Shape(
+        yield Box(
             "unused",
-            frame.x(event.ts),
-            frame.x(event.dur),
+            axis.x(event.ts),
+            axis.x(event.dur),
             "",
-            tip_of(run, event, frame, "drafting, cancelled"),
+            tip_of(run, event, axis, "drafting, cancelled"),
         )
 
 
-def branching(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
+def branching(run: TimelineRun, event: Event, axis: TimeAxis) -> Iterator[Box]:
     """A row of cells per sequence, the likeliest on top; those that did not go on are ``dropped``.
     All sequences share the duration: nothing says in which order they were written."""
-    taken = chosen(event)
+    taken = chosen_sequence(event)
     lead, tested = taken or 0, "wasted" != event.outcome[0] or taken is not None
     for row, tokens in enumerate(event.drafts):
         each = len(tokens)
@@ -68,18 +68,18 @@ def branching(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
             tokens=tokens, outcome=event.outcome[row * each : (row + 1) * each]
         )
         begins = "the target chose another" if tested and row != lead else ""
-        for shape in proposal(run, part, frame):
+        for box in proposal(run, part, axis):
             tip = f"sequence {row + 1} of {len(event.drafts)}"
             tip += f": {begins}" if begins else ""
-            yield shape._replace(
-                kind=shape.kind if row == lead else "dropped",
-                tip=f"{shape.tip}\n{tip}",
+            yield box._replace(
+                kind=box.kind if row == lead else "dropped",
+                tip=f"{box.tip}\n{tip}",
                 row=row,
                 rows=len(event.drafts),
             )
 
 
-def growing(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
+def growing(run: TimelineRun, event: Event, axis: TimeAxis) -> Iterator[Box]:
     """A tree: per level a cell, the node that passed or else the first one, and below it how many
     others there are. All levels get an equal share of the duration: nothing tells them apart."""
     levels = event.ahead
@@ -93,16 +93,18 @@ def growing(run: Run, event: Event, frame: Frame) -> Iterator[Shape]:
             ts=event.ts + event.dur * level / (max(levels) + 1),
             dur=event.dur / (max(levels) + 1),
         )
-        (shape,) = proposal(run, part, frame)
-        tip = f"{shape.tip.splitlines()[0]}\nlevel {level + 1} of {max(levels) + 1}"
-        yield shape._replace(rows=rows_of([event]), tip=tip)
+        (box,) = proposal(run, part, axis)
+        tip = f"{box.tip.splitlines()[0]}\nlevel {level + 1} of {max(levels) + 1}"
+        yield box._replace(rows=rows_of([event]), tip=tip)
         if others:
-            yield shape._replace(
+            yield box._replace(
                 kind="dropped",
                 row=1,
                 rows=2,
                 label=f"+ {len(others)}",
-                tip=(f"level {level + 1}, not on the way: " + shown(" |".join(others))),
+                tip=(
+                    f"level {level + 1}, not on the way: " + one_line(" |".join(others))
+                ),
             )
 
 
@@ -119,7 +121,9 @@ def rows_of(events: Iterable[Event]) -> int:
     )
 
 
-def scoring(run: Run, event: Event, frame: Frame, used: bool, grown: bool) -> Shape:
+def scoring(
+    run: TimelineRun, event: Event, axis: TimeAxis, used: bool, grown: bool
+) -> Box:
     """A target pass; ``unused`` when it failed, was cancelled, came too late or was of a text that
     was not to be. ``grown``: of a tree, whose tokens are no text."""
     tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last :]]
@@ -127,24 +131,28 @@ def scoring(run: Run, event: Event, frame: Frame, used: bool, grown: bool) -> Sh
     if tested:
         what = (
             f"target pass: verifies {len(tested)} drafted\n“"
-            + shown("".join(tested))
+            + one_line("".join(tested))
             + "”"
         )
-    label = f"{len(tested)} candidates" if grown else shown("".join(tested).strip(" "))
+    label = (
+        f"{len(tested)} candidates" if grown else one_line("".join(tested).strip(" "))
+    )
     note = [] if used else ["its result was not used"]
-    return Shape(
+    return Box(
         "score" if used else "unused",
-        frame.x(event.ts),
-        frame.x(event.dur),
+        axis.x(event.ts),
+        axis.x(event.dur),
         label,
-        tip_of(run, event, frame, what, *note),
+        tip_of(run, event, axis, what, *note),
     )
 
 
-def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
+def lane(
+    run: TimelineRun, device: str, y: float, height: float, axis: TimeAxis
+) -> Lane:
     """The device's operations and, between them, its waiting, up to the run's end or its own."""
     last = max((e.end for e in run.trace.commits), default=0.0) * (1 + 1e-9)
-    shapes, free, stale = [], 0.0, run.stale(device)
+    boxes, free, stale = [], 0.0, run.stale_passes(device)
     ends = run.lost.get(device, run.seconds)
     trees = {e.round for e in run.trace.operations if e.op == "grow"}
     events = sorted(
@@ -153,37 +161,37 @@ def lane(run: Run, device: str, y: float, height: float, frame: Frame) -> Lane:
     )
     for event in [*events, None]:
         start = ends if event is None else event.ts
-        if start - free > frame.span * 1e-6:
-            tip = f"{device} waits {frame.time(start - free)}\nfrom {frame.time(free)}"
-            shapes.append(Shape("idle", frame.x(free), frame.x(start - free), "", tip))
-        if event is None or event.ts >= frame.span:
+        if start - free > axis.span * 1e-6:
+            tip = f"{device} waits {axis.time(start - free)}\nfrom {axis.time(free)}"
+            boxes.append(Box("idle", axis.x(free), axis.x(start - free), "", tip))
+        if event is None or event.ts >= axis.span:
             break
         free = max(free, event.ts + event.dur)
-        shapes += (
-            branching(run, event, frame)
+        boxes += (
+            branching(run, event, axis)
             if event.sequences > 1
-            else growing(run, event, frame)
+            else growing(run, event, axis)
             if event.op == "grow" and event.tokens
-            else proposal(run, event, frame)
+            else proposal(run, event, axis)
             if event.op in DRAFTING
             else [
                 scoring(
                     run,
                     event,
-                    frame,
+                    axis,
                     event.tokens and event.end <= last and event.id not in stale,
                     event.round in trees,
                 )
             ]
         )
     if ends < run.seconds:
-        shapes.append(
-            Shape(
+        boxes.append(
+            Box(
                 "lost",
-                frame.x(ends),
-                frame.x(run.seconds - ends),
+                axis.x(ends),
+                axis.x(run.seconds - ends),
                 "lost",
-                f"{device} was lost at {frame.time(ends)}",
+                f"{device} was lost at {axis.time(ends)}",
             )
         )
-    return Lane(device, y, height, tuple(shapes))
+    return Lane(device, y, height, tuple(boxes))

@@ -1,155 +1,266 @@
-"""Where everything in a timeline goes: the one layout, in pixels, that every output draws.
+"""Where everything in a timeline goes: the one layout that every output draws.
 
-A figure has one time axis and, stacked on it, one group per run: a lane per device, a row with the
-text as it grows, and the run's facts. What depends on how far a reader has zoomed in (tick labels,
-the growing text) is laid out once for each of ``LEVELS``. Knows no markup and no notebook.
+A timeline has one time axis and, stacked above it, one panel per run::
+
+    legend
+    label, note                                         headline
+      draft   [ lane                             ]      facts
+      target  [ lane                             ]
+              the text as it grows
+    (the next run's panel)
+              +----------+----------+------------
+                          time in ms
+
+What depends on how far a reader has zoomed in (labels of the axis, the growing text) is
+laid out once for each of ``ZOOM_LEVELS``. This module asks ``run``, ``facts`` and
+``lanes`` for all that is shown, and ``render`` draws what it returns. Knows no markup
+and no notebook. All lengths are pixels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 from speclib.views.svg import PAD
-from speclib.views.text import fitting, shown, text_width
+from speclib.views.text import TextPart, end_that_fits, one_line, text_width
 
-from .facts import Run, facts
+from .facts import fact_lines
 from .lanes import lane, rows_of
-from .shapes import Frame, Lane, Mark, Words
+from .run import CommittedText, TimelineRun
+from .shapes import Lane, Mark, TextEnd, TimeAxis
 
-LEVELS = (1, 3, 9, 27)
-LEAST = 900  # pixels of width
+ZOOM_LEVELS = (1, 3, 9, 27)
+LEAST_WIDTH = 900  # pixels
+
+# Heights in pixels.
+LEGEND_HEIGHT = 36
+HEAD_HEIGHT = 25  # of a panel's label, above its lanes
+LANE_HEIGHT = 28
+LANE_GAP = 4
+TEXT_ROW_HEIGHT = 27
+AXIS_HEIGHT = 44
+PANEL_GAP = 16
+FACT_HEIGHT = 20
+SEQUENCE_HEIGHT = 19  # of a row in a lane that shows several sequences
+MOST_SEQUENCES = 4  # rows that make a lane higher; further ones make all rows lower
+
+ROUNDING = 1e-6  # pixels by which a mark may stand right of the axis
+TAIL_LETTERS = 70  # of the text so far that a commit's tooltip repeats
+TEXT_GAP = 5  # pixels between two pieces of the growing text
 PATIENCE = 200  # pixels of text row after which dense text is cut
-LEGEND, HEAD, LANE, GAP, ROW, AXIS, SPACE = 36, 25, 28, 4, 27, 44, 16
-STACK, MOST = 19, 4  # pixels of a sequence's row, rows that get them
 
 
-class Group(NamedTuple):
-    """One run. ``rows``: zoom level -> the growing text."""
+class Panel(NamedTuple):
+    """One run in the timeline; ``texts``: the growing text, by zoom level."""
 
-    run: Run
+    run: TimelineRun
     y: float
     height: float
     lanes: tuple[Lane, ...]
     marks: tuple[Mark, ...]
-    rows: dict[int, tuple[Words, ...]]
+    texts: dict[int, tuple[TextEnd, ...]]
     facts: tuple[str, ...]
 
     @property
-    def row(self) -> float:
+    def lanes_top(self) -> float:
+        return self.y + HEAD_HEIGHT
+
+    @property
+    def lanes_bottom(self) -> float:
         """Where the lanes end and the row of text begins."""
-        return self.y + HEAD + sum(lane.height + GAP for lane in self.lanes)
+        return self.lanes_top + total_height(self.lanes)
 
 
 class Figure(NamedTuple):
-    frame: Frame
-    groups: tuple[Group, ...]
-    title: str  # of the axis
+    """A whole timeline."""
+
+    axis: TimeAxis
+    panels: tuple[Panel, ...]
+    axis_title: str
     height: float
 
-
-def marks(run: Run, written: list, frame: Frame) -> tuple[Mark, ...]:
-    """A hairline where each round starts, a tick at each commit, a line at the end."""
-    starts: dict[int, float] = {}
-    for event in run.trace.operations:
-        starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
-    room = frame.x(run.seconds) / max(1, len(written))
-    found, tail, last = [], "", 0.0
-    for x in sorted(frame.x(t) for t in starts.values() if t):
-        found.append(Mark("round", x, "", min(room, x - last)))
-        last = x
-    for event, parts in written:
-        new = "".join(text for _, text in parts)
-        tail = (tail + new)[-70:]
-        tip = f"commit of {len(parts)} at {frame.time(event.end)}: “{shown(new)}”\n…{shown(tail)}"
-        found.append(Mark("commit", frame.x(event.end), tip, room))
-    found.append(Mark("end", frame.x(run.seconds), "", frame.plot))
-    return tuple(mark for mark in found if mark.x <= frame.plot + 1e-6)
-
-
-def growing(written: list, frame: Frame, level: int) -> tuple[Words, ...]:
-    """The committed text, each piece ending where it was committed.
-
-    Commits closer together than their text is wide join the next ones, so nothing appears after
-    its own time; where even that is too dense, the latest words stand for all.
-    """
-    rows, waiting, needed, free = [], [], 0.0, 0.0
-    commits = [
-        (frame.x(e.end) * level, parts)
-        for e, parts in written
-        if parts and frame.x(e.end) <= frame.plot + 1e-6
-    ]
-    for i, (x, parts) in enumerate(commits):
-        waiting += [(who, shown(text)) for who, text in parts]
-        needed += sum(text_width(shown(text)) for _, text in parts)
-        room = x - free
-        if needed > room and room < PATIENCE and i + 1 < len(commits):
-            continue
-        rows.append(Words(x / level, tuple(fitting(waiting, room))))
-        waiting, needed, free = [], 0.0, x + 5
-    return tuple(rows)
-
-
-def lanes_of(run: Run, top: float, frame: Frame) -> tuple[Lane, ...]:
-    """One under the other; higher where sequences are stacked."""
-    found = []
-    for name in run.lanes:
-        events = (e for e in run.trace.operations if e.device == name)
-        height = max(LANE, STACK * min(rows_of(events), MOST))
-        found.append(lane(run, name, top, height, frame))
-        top += height + GAP
-    return tuple(found)
+    @property
+    def panels_bottom(self) -> float:
+        return max(panel.y + panel.height for panel in self.panels)
 
 
 def layout(
-    runs: list[Run],
-    width: float = 1100,
-    until: float | None = None,
-    levels: tuple[int, ...] = LEVELS,
+    runs: Sequence[TimelineRun], width: float = 1100, until: float | None = None
 ) -> Figure:
-    """``runs`` on one axis, ``until`` seconds long (by default the longest makespan)."""
+    """The timeline of ``runs``, ``width`` pixels wide.
+
+    ``until``: seconds that the axis shows, at most the longest makespan, which is also
+    the default. Raises SpeclibError where there is nothing to show or the size makes no
+    sense.
+    """
+    check_arguments(runs, width, until)
+    longest = max(run.seconds for run in runs)
+    axis = TimeAxis(width, min(until or longest, longest) or 1.0)
+    runs = with_kinds_named(runs)
+
+    panels = []
+    y = PAD + LEGEND_HEIGHT
+    for run in runs:
+        panel = lay_out_panel(run, runs, y, axis)
+        panels.append(panel)
+        y += panel.height + PANEL_GAP
+
+    height = y - PANEL_GAP + AXIS_HEIGHT + PAD
+    return Figure(axis, tuple(panels), axis_title(runs, axis), height)
+
+
+def check_arguments(
+    runs: Sequence[TimelineRun], width: float, until: float | None
+) -> None:
     if not runs:
         raise SpeclibError("a timeline of nothing: pass at least one result or trace")
     if until is not None and not until > 0:
         raise SpeclibError(
             f"until is {until}: give the axis a length in seconds, above 0"
         )
-    if width < LEAST:
+    if width < LEAST_WIDTH:
         raise SpeclibError(
-            f"width is {width}: a readable timeline needs at least {LEAST} pixels"
+            f"width is {width}: a readable timeline needs at least {LEAST_WIDTH} pixels"
         )
-    longest = max(run.seconds for run in runs)
-    frame = Frame(width, min(until or longest, longest) or 1.0)
-    if len({run.kind for run in runs}) > 1:
-        runs = [
-            run._replace(note=", ".join(filter(None, [run.note, run.kind])))
-            for run in runs
-        ]
-    y, groups = PAD + LEGEND, []
+
+
+def with_kinds_named(runs: Sequence[TimelineRun]) -> list[TimelineRun]:
+    """The runs, with the kind of their numbers in the note where kinds differ."""
+    if len({run.kind for run in runs}) == 1:
+        return list(runs)
+
+    named = []
     for run in runs:
-        written = run.written()
-        lanes = lanes_of(run, y + HEAD, frame)
-        height = HEAD + max(sum(lane.height + GAP for lane in lanes), LANE + GAP) + ROW
-        lines = facts(run, runs, frame.unit)
-        height = max(height, 20 * len(lines) + 6)
-        groups.append(
-            Group(
-                run,
-                y,
-                height,
-                lanes,
-                marks(run, written, frame),
-                {n: growing(written, frame, n) for n in levels},
-                lines,
-            )
-        )
-        y += height + SPACE
-    return Figure(frame, tuple(groups), axis_title(runs, frame), y - SPACE + AXIS + PAD)
+        note = f"{run.note}, {run.kind}" if run.note else run.kind
+        named.append(replace(run, note=note))
+    return named
 
 
-def axis_title(runs: list[Run], frame: Frame) -> str:
+def axis_title(runs: Sequence[TimelineRun], axis: TimeAxis) -> str:
     """The unit and the kind of number; kinds never share an axis unnamed."""
     kinds = ", ".join(dict.fromkeys(run.kind for run in runs))
-    cut = max(run.seconds for run in runs) > frame.span * (1 + 1e-9)
-    more = "; cut off here, the figures beside it are of whole runs" if cut else ""
-    return f"time in {frame.unit[0]} ({kinds}{more})"
+    longest = max(run.seconds for run in runs)
+    is_cut_off = longest > axis.span * (1 + 1e-9)
+    warning = "; cut off here, the figures beside it are of whole runs"
+    return f"time in {axis.unit.name} ({kinds}{warning if is_cut_off else ''})"
+
+
+def lay_out_panel(
+    run: TimelineRun, runs: Sequence[TimelineRun], y: float, axis: TimeAxis
+) -> Panel:
+    """The panel of one of ``runs``; ``y`` is its upper edge."""
+    lanes = lay_out_lanes(run, y + HEAD_HEIGHT, axis)
+    facts = fact_lines(run, runs, axis.unit)
+    committed = run.committed_texts()
+    texts = {zoom: growing_text(committed, axis, zoom) for zoom in ZOOM_LEVELS}
+
+    # Where there is no lane, the panel has the height of one.
+    lanes_height = max(total_height(lanes), LANE_HEIGHT + LANE_GAP)
+    plot_height = HEAD_HEIGHT + lanes_height + TEXT_ROW_HEIGHT
+    facts_height = FACT_HEIGHT * len(facts) + 6
+    return Panel(
+        run=run,
+        y=y,
+        height=max(plot_height, facts_height),
+        lanes=lanes,
+        marks=lay_out_marks(run, committed, axis),
+        texts=texts,
+        facts=facts,
+    )
+
+
+def lay_out_lanes(run: TimelineRun, top: float, axis: TimeAxis) -> tuple[Lane, ...]:
+    """One under the other; higher where sequences are stacked."""
+    lanes = []
+    for device in run.devices:
+        events = [event for event in run.trace.operations if event.device == device]
+        rows = min(rows_of(events), MOST_SEQUENCES)
+        height = max(LANE_HEIGHT, SEQUENCE_HEIGHT * rows)
+        lanes.append(lane(run, device, top, height, axis))
+        top += height + LANE_GAP
+    return tuple(lanes)
+
+
+def total_height(lanes: Sequence[Lane]) -> float:
+    """Height of all lanes together, with the gap below each."""
+    return sum(lane.height + LANE_GAP for lane in lanes)
+
+
+def lay_out_marks(
+    run: TimelineRun, committed: Sequence[CommittedText], axis: TimeAxis
+) -> tuple[Mark, ...]:
+    """A hairline where each round starts, a tick at each commit, a line at the end."""
+    room_per_commit = axis.x(run.seconds) / max(1, len(committed))
+    marks = round_marks(run, axis, room_per_commit)
+    marks += commit_marks(committed, axis, room_per_commit)
+    marks.append(Mark("end", axis.x(run.seconds), "", axis.plot))
+    return tuple(mark for mark in marks if mark.x <= axis.plot + ROUNDING)
+
+
+def round_marks(run: TimelineRun, axis: TimeAxis, most_room: float) -> list[Mark]:
+    """A mark at each round's first operation, but for a round that starts at 0."""
+    starts: dict[int, float] = {}
+    for event in run.trace.operations:
+        starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
+
+    marks = []
+    previous_x = 0.0
+    for x in sorted(axis.x(start) for start in starts.values() if start):
+        marks.append(Mark("round", x, "", min(most_room, x - previous_x)))
+        previous_x = x
+    return marks
+
+
+def commit_marks(
+    committed: Sequence[CommittedText], axis: TimeAxis, room: float
+) -> list[Mark]:
+    """A mark at each commit, with the text until then in its tooltip."""
+    marks = []
+    tail = ""
+    for commit, parts in committed:
+        new_text = "".join(part.text for part in parts)
+        tail = (tail + new_text)[-TAIL_LETTERS:]
+        tip = (
+            f"commit of {len(parts)} at {axis.time(commit.end)}: “{one_line(new_text)}”"
+            f"\n…{one_line(tail)}"
+        )
+        marks.append(Mark("commit", axis.x(commit.end), tip, room))
+    return marks
+
+
+def growing_text(
+    committed: Sequence[CommittedText], axis: TimeAxis, zoom: int
+) -> tuple[TextEnd, ...]:
+    """The committed text, each piece of it ending where it was committed.
+
+    Commits closer together than their text is wide are joined to the next one, so
+    nothing appears before its own time. Where the text is still too dense after
+    ``PATIENCE`` pixels, its latest words stand for all of it.
+    """
+    visible = []
+    for commit, parts in committed:
+        x = axis.x(commit.end)
+        if parts and x <= axis.plot + ROUNDING:
+            visible.append((x * zoom, parts))
+
+    pieces = []
+    waiting: list[TextPart] = []
+    width = 0.0  # of what is waiting
+    free = 0.0  # where the last piece ended
+    for i, (x, parts) in enumerate(visible):
+        new_parts = [TextPart(part.kind, one_line(part.text)) for part in parts]
+        waiting += new_parts
+        width += sum(text_width(part.text) for part in new_parts)
+
+        room = x - free
+        is_last = i + 1 == len(visible)
+        if width > room and room < PATIENCE and not is_last:
+            continue
+        pieces.append(TextEnd(x / zoom, tuple(end_that_fits(waiting, room))))
+        waiting = []
+        width = 0.0
+        free = x + TEXT_GAP
+    return tuple(pieces)

@@ -1,7 +1,7 @@
-"""What pictures are made of: rectangles, lines and words, the time axis, the room that text takes.
+"""What a timeline is made of: the time axis, and the boxes, lines and words along it.
 
-Positions are pixels along the shared time axis, from its left end. Knows no markup, no notebook,
-and nothing of what is stacked above or below.
+Positions are pixels along the time axis, from its left end. Knows no markup, no
+notebook, and nothing of what is stacked above or below.
 """
 
 from __future__ import annotations
@@ -12,13 +12,21 @@ from typing import NamedTuple
 
 from speclib.views.numbers import MILLISECONDS, SECONDS, Unit, duration
 from speclib.views.svg import PAD
+from speclib.views.text import TextPart
 
-GUTTER, SIDE = 62, 222  # lane names, left; facts, right
+GUTTER = 62  # pixels left of the axis, for the names of lanes
+SIDE = 222  # pixels right of it, for the facts
+TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 
 
-class Shape(NamedTuple):
-    """A rectangle in a lane. ``kind``: accepted, rejected, wasted, dropped, score, unused, idle or
-    lost. ``row`` of ``rows``: its part of the lane's height."""
+class Box(NamedTuple):
+    """A rectangle in a lane: an operation, a part of one, or a wait.
+
+    ``kind``: accepted, rejected, wasted, dropped, score, unused, idle or lost; it
+    decides the colour. ``label`` is written on it, ``tip`` appears under the pointer. A
+    lane can be divided into ``rows``, one above the other; the box then stands in
+    ``row``, from 0.
+    """
 
     kind: str
     x: float
@@ -30,7 +38,10 @@ class Shape(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A vertical line. ``kind``: round, commit or end. ``room``: pixels between its like."""
+    """A vertical line.
+
+    ``kind``: round, commit or end. ``room``: pixels to the next mark of its kind.
+    """
 
     kind: str
     x: float
@@ -38,49 +49,81 @@ class Mark(NamedTuple):
     room: float
 
 
-class Words(NamedTuple):
-    """Text that ends at ``x``; ``parts`` are (who wrote it, text)."""
+class TextEnd(NamedTuple):
+    """A piece of the growing text; its last letter ends at ``x``."""
 
     x: float
-    parts: tuple[tuple[str, str], ...]
+    parts: tuple[TextPart, ...]
 
 
 class Lane(NamedTuple):
+    """One device's row of boxes; ``y`` is its upper edge."""
+
     name: str
     y: float
     height: float
-    shapes: tuple[Shape, ...]
+    boxes: tuple[Box, ...]
+
+
+class Tick(NamedTuple):
+    """A labelled point of the axis."""
+
+    x: float
+    label: str
 
 
 @dataclass(frozen=True)
-class Frame:
-    """The shared axis: ``span`` seconds on ``plot`` of the figure's ``width`` pixels."""
+class TimeAxis:
+    """The time axis that all runs share.
+
+    ``width``: pixels of the whole picture. ``span``: seconds that the axis shows.
+
+    ::
+
+        |<------------------------- width -------------------------->|
+        | PAD | GUTTER |<------------ plot ------------>| SIDE | PAD |
+              | names    0          seconds         span  facts |
+    """
 
     width: float
     span: float
 
     @property
     def plot(self) -> float:
+        """Length of the axis in pixels."""
         return self.width - 2 * PAD - GUTTER - SIDE
 
     @property
     def unit(self) -> Unit:
+        """The unit in which times on this axis are written."""
         return MILLISECONDS if self.span < 2 else SECONDS
 
     def x(self, seconds: float) -> float:
+        """Where a time stands, or how wide a duration is: pixels."""
         return seconds / self.span * self.plot
 
     def time(self, seconds: float) -> str:
+        """A time or a duration in the axis's unit."""
         return duration(seconds, self.unit)
 
-    def ticks(self, level: int) -> list[tuple[float, str]]:
-        """(x, label) of round times, at least 64 px apart at zoom ``level``."""
-        total = self.span * self.unit[1]
-        least = total * 64 / self.plot / level
-        power = 10.0 ** floor(log10(least))
-        step = next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
-        digits = max(0, -floor(log10(step * (1 + 1e-9))))
-        return [
-            (i * step / total * self.plot, f"{i * step:.{digits}f}")
-            for i in range(int(total / step + 1e-9) + 1)
-        ]
+    def ticks(self, zoom: int) -> list[Tick]:
+        """Round times, at least ``TICK_DISTANCE`` apart at this zoom level."""
+        total = self.span * self.unit.per_second
+        least_step = total * TICK_DISTANCE / self.plot / zoom
+        step = round_up_to_1_2_5(least_step)
+        decimals = max(0, -floor(log10(step * (1 + 1e-9))))
+
+        ticks = []
+        for i in range(int(total / step + 1e-9) + 1):
+            x = i * step / total * self.plot
+            ticks.append(Tick(x, f"{i * step:.{decimals}f}"))
+        return ticks
+
+
+def round_up_to_1_2_5(value: float) -> float:
+    """The next larger number of the form 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** floor(log10(value))
+    for factor in (1, 2, 5):
+        if factor * power >= value * (1 - 1e-9):
+            return factor * power
+    return 10 * power

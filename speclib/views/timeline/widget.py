@@ -1,11 +1,12 @@
-"""The timeline as something to look at: a widget in notebooks, a picture everywhere else.
+"""The timeline as a widget in notebooks, and as a picture everywhere else.
 
-The picture itself is made by ``layout`` and ``svg``.
+The picture itself is made by ``layout`` and ``render``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -16,11 +17,14 @@ from speclib.errors import SpeclibError
 from speclib.views.display import png
 from speclib.views.widgets.notebook_view import NotebookView
 
-from .facts import run_of, summary
+from .facts import summary
 from .layout import layout
-from .svg import markup
+from .render import render_timeline
+from .run import timeline_run
 
-HERE = Path(__file__).parent
+SCRIPT = Path(__file__).with_name("timeline.js")
+STYLE = Path(__file__).with_name("timeline.css")
+FORMATS = (".svg", ".png", ".html", ".json")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
@@ -37,103 +41,114 @@ mount(document.getElementById("timeline"));
 class Timeline(NotebookView, anywidget.AnyWidget):
     """What every device did and when, for one or more runs on one time axis.
 
-    ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result, instead of
-    the method's name. ``until``: seconds of the axis, to look at the beginning. ``width``: pixels.
-    ``places``: device -> where it is, to stand under its name.
+    ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result,
+    in place of the method's name. ``until``: seconds of the axis, to look at the
+    beginning. ``width``: pixels. ``places``: device -> where it is, to stand under its
+    name.
     """
 
-    _esm = HERE / "timeline.js"
-    _css = HERE / "timeline.css"
+    _esm = SCRIPT
+    _css = STYLE
     svg = traitlets.Unicode().tag(sync=True)
 
     def __init__(
         self,
-        *results,
-        labels=None,
+        *results: object,
+        labels: Sequence[str] | None = None,
         until: float | None = None,
         width: float = 1100,
         places: dict[str, str] | None = None,
     ):
-        self.until, self.width_px, self.places = until, width, places
-        self._arrange(results, labels)
-        super().__init__(svg=markup(self._figure, zoomable=True))
+        self.until = until
+        self.picture_width = width
+        self.places = places
+        self._lay_out(results, labels)
+        super().__init__(svg=render_timeline(self._figure, zoomable=True))
 
-    def _arrange(self, results, labels) -> None:
+    def _lay_out(self, results: Sequence[object], labels: Sequence[str] | None) -> None:
         if labels is not None and len(labels) != len(results):
             raise SpeclibError(
                 f"labels has {len(labels)} entries for {len(results)} results: "
                 "give one each, or none"
             )
-        self.runs = [
-            run_of(r, label, self.places)
-            for r, label in zip(results, labels or [None] * len(results), strict=True)
-        ]
-        self._figure = layout(self.runs, self.width_px, self.until)
 
-    def update(self, *results, labels=None) -> None:
+        self.runs = []
+        for i, result in enumerate(results):
+            label = labels[i] if labels is not None else None
+            self.runs.append(timeline_run(result, label, self.places))
+        self._figure = layout(self.runs, self.picture_width, self.until)
+
+    def update(self, *results: object, labels: Sequence[str] | None = None) -> None:
         """Shows other results in the same place; a reader's zoom stays."""
-        self._arrange(results, labels)
-        self.svg = markup(self._figure, zoomable=True)
+        self._lay_out(results, labels)
+        self.svg = render_timeline(self._figure, zoomable=True)
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the picture, pixels."""
-        return round(self._figure.frame.width), round(self._figure.height)
+        return round(self._figure.axis.width), round(self._figure.height)
 
     def picture(self) -> str:
         """The static SVG."""
-        return markup(self._figure)
+        return render_timeline(self._figure)
 
     def text(self) -> str:
-        return summary(self.runs, self._figure.frame.unit)
+        """The summary in plain text."""
+        return summary(self.runs, self._figure.axis.unit)
 
     def html(self) -> str:
-        """A page of its own, with zoom and tooltips, that loads nothing from anywhere."""
+        """A page with zoom and tooltips that loads nothing from anywhere."""
         title = "Timeline: " + ", ".join(run.label for run in self.runs)
         return PAGE.format(
             title=escape(title),
             svg=self.svg,
-            js=(HERE / "timeline.js").read_text(),
-            css=(HERE / "timeline.css").read_text(),
+            js=SCRIPT.read_text(),
+            css=STYLE.read_text(),
         )
 
+    def json(self) -> str:
+        """A list of {"label", "note", "trace"}, one per run.
+
+        ``Trace.from_json`` reads each trace's text.
+        """
+        entries = []
+        for run in self.runs:
+            trace = json.loads(run.trace.to_json())
+            entries.append({"label": run.label, "note": run.note, "trace": trace})
+        return json.dumps(entries)
+
     def save(self, path: str | Path) -> Path:
-        """Writes ``path``: .svg and .png still, .html interactive, .json the traces themselves."""
+        """Writes ``path``, whose ending is the format.
+
+        .svg and .png are still, .html is interactive, .json holds the traces
+        themselves.
+        """
         path = Path(path)
-        makers = {
-            ".svg": lambda: self.picture().encode(),
-            ".png": lambda: png(self.picture()),
-            ".html": lambda: self.html().encode(),
-            ".json": lambda: self.json().encode(),
-        }
-        if path.suffix not in makers:
-            raise SpeclibError(
-                f"cannot save a timeline as {path.name!r}: end the name in "
-                f"{', '.join(makers)}"
-            )
-        path.write_bytes(makers[path.suffix]())
+        path.write_bytes(self._content(path))
         return path
 
-    def json(self) -> str:
-        """A list of {"label", "note", "trace"}; ``Trace.from_json`` reads each trace's text."""
-        return json.dumps(
-            [
-                {
-                    "label": run.label,
-                    "note": run.note,
-                    "trace": json.loads(run.trace.to_json()),
-                }
-                for run in self.runs
-            ]
+    def _content(self, path: Path) -> bytes:
+        """What a file of this name holds."""
+        if path.suffix == ".png":
+            return png(self.picture())
+        if path.suffix == ".svg":
+            return self.picture().encode()
+        if path.suffix == ".html":
+            return self.html().encode()
+        if path.suffix == ".json":
+            return self.json().encode()
+        raise SpeclibError(
+            f"cannot save a timeline as {path.name!r}: end the name in "
+            f"{', '.join(FORMATS)}"
         )
 
 
 def timeline(
-    *results,
-    labels=None,
+    *results: object,
+    labels: Sequence[str] | None = None,
     until: float | None = None,
     width: float = 1100,
     places: dict[str, str] | None = None,
 ) -> Timeline:
-    """Shows ``results`` (or traces) stacked on one time axis; see ``Timeline``. ``.save(path)``."""
+    """Shows ``results`` (or traces) stacked on one time axis; see ``Timeline``."""
     return Timeline(*results, labels=labels, until=until, width=width, places=places)

@@ -28,8 +28,17 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.theory.closed_forms import dsi_speed, sd_speed
-from speclib.views.card import card, circle, rectangle
-from speclib.views.svg import INK, PAD, QUIET, n, tag, words
+from speclib.views.svg import (
+    INK,
+    PAD,
+    QUIET,
+    card,
+    circle,
+    point,
+    rectangle,
+    tag,
+    text_at,
+)
 
 from .controls import ControlSpec, control, settings_in_words
 from .figures import as_factor
@@ -126,7 +135,7 @@ def speed_maps(settings: Settings) -> dict[str, np.ndarray]:
 # -- the picture -----------------------------------------------------------------------
 def maps_svg(settings: Settings) -> str:
     """SVG of both maps and their legend."""
-    note = words(
+    note = text_at(
         "formulas for an endless text; the circle is where the sliders stand",
         PAD,
         PAD + 14,
@@ -148,7 +157,7 @@ def maps_svg(settings: Settings) -> str:
 def map_svg(name: str, speeds: np.ndarray, left: float) -> str:
     """One map: its cells in the colours of their bands, its frame, name and axes."""
     frame = rectangle(left, MAP_TOP, MAP_WIDTH, MAP_HEIGHT, fill="none", stroke=QUIET)
-    title = words(name, left, MAP_TOP - 12, fill=INK, font_size=17, font_weight="600")
+    title = text_at(name, left, MAP_TOP - 12, fill=INK, font_size=17, font_weight="600")
     return map_cells(speeds, left) + frame + title + axes(left)
 
 
@@ -161,12 +170,11 @@ def map_cells(speeds: np.ndarray, left: float) -> str:
         if is_in_band.any():
             paths.append(tag("path", d=path_of_cells(is_in_band), fill=colour))
 
-    x_scale = n(MAP_WIDTH / CELLS)
-    y_scale = n(MAP_HEIGHT / CELLS)
+    scale = point(MAP_WIDTH / CELLS, MAP_HEIGHT / CELLS)
     return tag(
         "g",
         "".join(paths),
-        transform=f"translate({n(left)} {MAP_TOP}) scale({x_scale} {y_scale})",
+        transform=f"translate({point(left, MAP_TOP)}) scale({scale})",
         shape_rendering="crispEdges",
     )
 
@@ -193,7 +201,7 @@ def axes(left: float) -> str:
     """The titles and the numbers of both axes of a map."""
     bottom = MAP_TOP + MAP_HEIGHT
     parts = [
-        words(
+        text_at(
             "drafter's latency / target's (1/c)",
             left + MAP_WIDTH / 2,
             bottom + 42,
@@ -205,19 +213,19 @@ def axes(left: float) -> str:
     for share in (0, 0.25, 0.5, 0.75, 1):
         x = left + share * MAP_WIDTH
         y = MAP_TOP + (1 - share) * MAP_HEIGHT
-        parts.append(words(f"{share:g}", x, bottom + 20, text_anchor="middle"))
-        parts.append(words(f"{share:g}", left - 8, y + 5, text_anchor="end"))
+        parts.append(text_at(f"{share:g}", x, bottom + 20, text_anchor="middle"))
+        parts.append(text_at(f"{share:g}", left - 8, y + 5, text_anchor="end"))
 
     title_x = left - 42
     title_y = MAP_TOP + MAP_HEIGHT / 2
     parts.append(
-        words(
+        text_at(
             "acceptance α",
             title_x,
             title_y,
             text_anchor="middle",
             fill=INK,
-            transform=f"rotate(-90 {n(title_x)} {n(title_y)})",
+            transform=f"rotate(-90 {point(title_x, title_y)})",
         )
     )
     return "".join(parts)
@@ -233,7 +241,7 @@ def sliders_point(settings: Settings, speed: float, left: float) -> str:
     is_near_right_edge = settings.c < 1.5
     label_x = x - 12 if is_near_right_edge else x + 12
     label_y = min(max(y + 6, MAP_TOP + 18), MAP_TOP + MAP_HEIGHT - 8)
-    label = words(
+    label = text_at(
         as_factor(speed),
         label_x,
         label_y,
@@ -259,7 +267,7 @@ def band_names() -> list[str]:
 
 def legend(left: float) -> str:
     """The bands and what they mean, fastest on top, the slower ones under a title."""
-    parts = [words("speed over plain", left, MAP_TOP - 12, fill=INK)]
+    parts = [text_at("speed over plain", left, MAP_TOP - 12, fill=INK)]
     faster_bands = len(COLOURS) - SLOWER_BANDS
 
     fastest_first = zip(reversed(band_names()), reversed(COLOURS), strict=True)
@@ -268,10 +276,10 @@ def legend(left: float) -> str:
         if place >= faster_bands:
             y += BAND_HEIGHT  # for the line that says "slower:"
         parts.append(rectangle(left, y, 22, 22, fill=colour))
-        parts.append(words(name, left + 30, y + 16, fill=INK))
+        parts.append(text_at(name, left + 30, y + 16, fill=INK))
 
     slower_y = MAP_TOP + BAND_HEIGHT * faster_bands + 18
-    parts.append(words("slower:", left, slower_y, fill=INK))
+    parts.append(text_at("slower:", left, slower_y, fill=INK))
     return "".join(parts)
 
 

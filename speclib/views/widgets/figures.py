@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from speclib.trace.metrics import Stats
 from speclib.views.numbers import percent
-from speclib.views.timeline.facts import Run, speedup, untested, waits
+from speclib.views.timeline.facts import idle_shares, speedup, untested_share
+from speclib.views.timeline.run import TimelineRun
 
 CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
@@ -57,7 +58,7 @@ def as_factor(ratio: float) -> str:
 
 
 def figures_of(
-    runs: list[Run], theory: Callable[..., float], values: dict
+    runs: list[TimelineRun], theory: Callable[..., float], values: dict
 ) -> list[RunFigures]:
     """A row of figures for each run.
 
@@ -77,9 +78,9 @@ def figures_of(
             expected=as_factor(expected),
             over_sd=as_factor(speedup(run, runs, "speculative")),
             accepted=percent(stats.acceptance_rate),
-            untested=percent(untested(run)),
+            untested=percent(untested_share(run)),
             device_time=as_factor(_device_time_ratio(stats, plain)),
-            waiting=waits(run),
+            waiting=idle_shares(run),
         )
         rows.append(row)
     return rows
@@ -102,7 +103,7 @@ def figures_in_words(row: RunFigures) -> str:
     )
 
 
-def _stats_of_plain_decoding(runs: list[Run]) -> Stats | None:
+def _stats_of_plain_decoding(runs: list[TimelineRun]) -> Stats | None:
     for run in runs:
         stats = run.stats
         if stats.drafted == 0:

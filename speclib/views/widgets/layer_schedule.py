@@ -27,17 +27,21 @@ from typing import NamedTuple
 from speclib.errors import SpeclibError
 from speclib.theory.layer_groups import grouped
 from speclib.theory.layer_schedule import Part, lasts, schedule, spans
-from speclib.views.card import (
+from speclib.views.numbers import MILLISECONDS, duration, percent
+from speclib.views.svg import (
+    INK,
+    PAD,
+    QUIET,
     card,
+    hatch_patterns,
     horizontal_line,
     rectangle,
+    text_at,
     unique_name,
     vertical_line,
 )
-from speclib.views.numbers import MILLISECONDS, duration, percent
-from speclib.views.svg import INK, PAD, QUIET, patterns, words
 from speclib.views.text import text_width
-from speclib.views.timeline.shapes import GUTTER, SIDE, Frame
+from speclib.views.timeline.shapes import GUTTER, SIDE, TimeAxis
 
 from .controls import ControlSpec, control
 from .figures import as_factor
@@ -88,14 +92,14 @@ def legend() -> str:
     x = float(PAD)
     for label, colour in LEGEND:
         parts.append(rectangle(x, PAD, 20, 16, fill=colour))
-        parts.append(words(label, x + 26, PAD + 13, fill=INK))
+        parts.append(text_at(label, x + 26, PAD + 13, fill=INK))
         # Two colours that share a label stand side by side.
         x += 26 + text_width(label) + 20 if label else 24
     return "".join(parts)
 
 
 def group_names(
-    parts: tuple[Part, ...], layers: int, lp: int, y: float, frame: Frame
+    parts: tuple[Part, ...], layers: int, lp: int, y: float, frame: TimeAxis
 ) -> str:
     """Over the lanes: a line where each group begins, and its layers if there is room.
 
@@ -110,7 +114,7 @@ def group_names(
         elements.append(vertical_line(x, y - 14, y, kind="group", stroke=QUIET))
         if text_width(name, 13) + 4 <= room:
             middle = x + room / 2
-            label = words(name, middle, y - 5, text_anchor="middle", font_size=13)
+            label = text_at(name, middle, y - 5, text_anchor="middle", font_size=13)
             elements.append(label)
     return "".join(elements)
 
@@ -127,7 +131,7 @@ def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
 
 
 def lanes(
-    parts: tuple[Part, ...], devices: int, top: float, frame: Frame, name: str
+    parts: tuple[Part, ...], devices: int, top: float, frame: TimeAxis, name: str
 ) -> str:
     """A lane per device with the parts of one pass; where a device waits it is hatched.
 
@@ -136,7 +140,7 @@ def lanes(
     elements = []
     for device in range(devices):
         y = top + device * LANE_STEP
-        device_name = words(
+        device_name = text_at(
             f"device {device + 1}", PLOT_LEFT - 8, y + 15, text_anchor="end", fill=INK
         )
         ground = rectangle(
@@ -153,7 +157,7 @@ def lanes(
     for part in parts:
         y = top + part.device * LANE_STEP
         elements.append(part_bar(part, y, frame))
-        # Either all layers' numbers fit into their parts, or none is shown.
+        # Measured by the highest number, so that all attentions show theirs, or none.
         width = frame.x(part.seconds)
         fits = text_width(str(highest_layer), 12) + 3 <= width
         if part.kind != "gather" and fits:
@@ -161,7 +165,7 @@ def lanes(
     return "".join(elements)
 
 
-def part_bar(part: Part, y: float, frame: Frame) -> str:
+def part_bar(part: Part, y: float, frame: TimeAxis) -> str:
     """A bar as long as the part takes, with a tooltip."""
     x = PLOT_LEFT + frame.x(part.start)
     width = frame.x(part.seconds)
@@ -183,7 +187,7 @@ def part_bar(part: Part, y: float, frame: Frame) -> str:
     )
 
 
-def part_in_words(part: Part, frame: Frame) -> str:
+def part_in_words(part: Part, frame: TimeAxis) -> str:
     """The tooltip of a part."""
     whats = {
         "attention": f"attention of layer {part.layer}",
@@ -198,11 +202,11 @@ def part_in_words(part: Part, frame: Frame) -> str:
     )
 
 
-def layer_number(part: Part, y: float, frame: Frame) -> str:
+def layer_number(part: Part, y: float, frame: TimeAxis) -> str:
     """The number of a part's layer, in the middle of its bar."""
     x = PLOT_LEFT + frame.x(part.start)
     is_on_dark_ground = part.kind == "attention" and not part.copy
-    return words(
+    return text_at(
         str(part.layer),
         x + frame.x(part.seconds) / 2,
         y + 14.5,
@@ -213,7 +217,7 @@ def layer_number(part: Part, y: float, frame: Frame) -> str:
     )
 
 
-def time_axis(y: float, frame: Frame) -> str:
+def time_axis(y: float, frame: TimeAxis) -> str:
     """A line with ticks, their numbers, and the unit."""
     elements = [
         horizontal_line(y, PLOT_LEFT, PLOT_LEFT + frame.plot, stroke=QUIET),
@@ -221,10 +225,12 @@ def time_axis(y: float, frame: Frame) -> str:
     for offset, label in frame.ticks(1):
         x = PLOT_LEFT + offset
         elements.append(vertical_line(x, y, y + 5, stroke=QUIET))
-        elements.append(words(label, x, y + 19, text_anchor="middle"))
+        elements.append(text_at(label, x, y + 19, text_anchor="middle"))
 
     middle = PLOT_LEFT + frame.plot / 2
-    unit = words("time in ms (formula)", middle, y + 38, text_anchor="middle", fill=INK)
+    unit = text_at(
+        "time in ms (formula)", middle, y + 38, text_anchor="middle", fill=INK
+    )
     return "".join(elements) + unit
 
 
@@ -297,7 +303,7 @@ class Layers(PictureWithSliders):
         """SVG."""
         passes = self.passes
         longest = max(lasts(parts) for parts in passes)
-        frame = Frame(PLOT_WIDTH + 2 * PAD + GUTTER + SIDE, longest)
+        frame = TimeAxis(PLOT_WIDTH + 2 * PAD + GUTTER + SIDE, longest)
         name = unique_name("l", passes)
 
         group_sizes = (1, self.values["lp"])
@@ -311,7 +317,7 @@ class Layers(PictureWithSliders):
 
         axis = time_axis(y - BETWEEN_SCHEDULES + 4, frame)
         body = legend() + "".join(schedules) + axis
-        return card(body, *self.size, definitions=patterns(name))
+        return card(body, *self.size, definitions=hatch_patterns(name))
 
     def _schedule_svg(
         self,
@@ -319,12 +325,12 @@ class Layers(PictureWithSliders):
         parts: tuple[Part, ...],
         lp: int,
         y: float,
-        frame: Frame,
+        frame: TimeAxis,
         name: str,
     ) -> str:
         """One schedule from ``y`` down: its heading, its groups and its lanes."""
         values = self.values
-        title = words(
+        title = text_at(
             heading, PLOT_LEFT, y + 16, fill=INK, font_size=17, font_weight="600"
         )
         lanes_top = y + HEADING_HEIGHT

@@ -1,0 +1,46 @@
+"""Named TOML files: found by their path under a folder, and read with clear errors.
+
+Knows nothing of what they say.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from speclib.errors import BadValue, unknown_name
+
+
+def read_toml(
+    folder: Path, name: str, problem: str, advice: str = ""
+) -> dict[str, Any]:
+    """What ``<folder>/<name>.toml`` says.
+
+    Raises UnknownName, which says ``problem``, the known names and ``advice``, if there
+    is no such file; BadValue with its path if it is no TOML.
+    """
+    path = toml_path(folder, name)
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadValue(f"{path} is not UTF-8 ({error}): save it as UTF-8") from error
+    except (OSError, ValueError) as error:  # ValueError: no path can be called so
+        raise unknown_name(problem, name, names_under(folder), advice) from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadValue(f"{path} is no TOML: {error}") from error
+
+
+def toml_path(folder: Path, name: str) -> Path:
+    """The path of the file called ``name``."""
+    return folder / f"{name}.toml"
+
+
+def names_under(folder: Path) -> list[str]:
+    """The names of all TOML files under ``folder``, at any depth."""
+    names = []
+    for path in folder.rglob("*.toml"):
+        names.append(path.relative_to(folder).with_suffix("").as_posix())
+    return sorted(names)

@@ -1,0 +1,181 @@
+"""A measured cell under way: what is known of its prompts so far, on disk at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from speclib.data import prompts
+from speclib.data.pairs import load_pair
+from speclib.decoding.decode import Result
+from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment.cells.measured import Conditions, Setting
+from speclib.experiment.cells.outputs import OutputFacts
+from speclib.experiment.spec import CellResult, Spec
+from speclib.methods import METHODS
+from speclib.models import factory
+from speclib.models.zoo import ZOO
+from speclib.paths import DATA
+from speclib.trace.metrics import Stats
+from speclib.trace.rounds import branches
+
+# Modules that enter the key, with all that they import: the cell's own, and what works
+# in another process or is imported only when a model is loaded.
+CODE = (
+    "speclib.experiment.cells.measured",
+    "speclib.experiment.cells.outputs",
+    "speclib.experiment.cells.task_prompts",
+    "speclib.worlds.processes",
+    "speclib.models.hf",
+    "speclib.models.toy",
+)
+LLAMACPP = ("speclib.models.llamacpp.model", "speclib.models.llamacpp.gguf")
+
+
+@dataclass
+class MeasuredHeader:
+    """What is stored of a cell besides its prompts.
+
+    gamma    the window used, found before the first prompt
+    c        seconds of a target pass over those of a draft pass
+    facts    as in ``CellResult``, of the workers and of the search
+    seconds  of all its requests and their baselines
+    trace, pieces, agree
+             of the first prompt, as in ``CellResult``
+    """
+
+    spec: dict
+    gamma: int | None
+    c: float
+    machine: str
+    created: str
+    facts: dict
+    seconds: float = 0.0
+    trace: str = ""
+    pieces: dict[int, str] = field(default_factory=dict)
+    agree: list[bool] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PromptOutcome:
+    """What one prompt gave, beside plain decoding of the same prompt.
+
+    ``differs`` and ``gap``: where the output leaves plain decoding's (see
+    ``Departure``).
+    """
+
+    stats: Stats
+    baseline: Stats
+    sequence_choices: list[tuple[int, int | None]]
+    differs: int | None
+    gap: float | None
+
+
+class MeasuredCell:
+    """A measured spec, and what is known of it so far.
+
+    ``on_prompt(name, count)`` is called with the spec's name for prompts that are done.
+    """
+
+    def __init__(self, spec: Spec, on_prompt: Callable[[str, int], None]):
+        self.spec = spec
+        self.key = key_of(spec)
+        self.on_prompt = on_prompt
+        self.header: MeasuredHeader | None = None  # None until the cell is prepared
+        self.outcomes: list[PromptOutcome] = []
+        stored = cache.load(self.key, MeasuredHeader, PromptOutcome)
+        if stored is not None:
+            self.header = stored.header
+            self.outcomes = stored.rows
+        self.was_cached = self.is_done
+        on_prompt(spec.name, len(self.outcomes))
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.outcomes) >= self.spec.requests
+
+    @property
+    def setting(self) -> Setting:
+        """The method with the window that was found for it."""
+        return Setting(self.spec.method, self.header.gamma, self.spec.settings)
+
+    @property
+    def conditions(self) -> Conditions:
+        """What other cells must share to be compared with this one prompt by prompt."""
+        spec = self.spec
+        return Conditions(
+            task=spec.task,
+            length=spec.length,
+            tokens=spec.tokens,
+            temperature=spec.temperature,
+            seed=spec.seed,
+            ignore_eos=spec.ignore_eos,
+        )
+
+    def lacks(self, prompt_number: int) -> bool:
+        """Whether this prompt is the next one that the cell needs."""
+        return prompt_number == len(self.outcomes) and not self.is_done
+
+    def add(self, result: Result, plain: Result, facts: OutputFacts) -> None:
+        """Add the next prompt's outcome beside plain decoding's, and store the cell."""
+        if not self.outcomes:
+            self.header.trace = result.trace.to_json()
+            self.header.pieces = result.pieces
+            self.header.agree = facts.agreements
+        self.outcomes.append(
+            PromptOutcome(
+                stats=result.stats,
+                baseline=plain.stats,
+                sequence_choices=branches(result.trace),
+                differs=facts.departure.position,
+                gap=facts.departure.gap,
+            )
+        )
+        seconds = sum(o.stats.seconds + o.baseline.seconds for o in self.outcomes)
+        self.header.seconds = round(seconds, 3)
+        cache.save(self.key, self.header, self.outcomes)
+        self.on_prompt(self.spec.name, 1)
+
+    def result(self) -> CellResult:
+        """What came of the spec, once all its prompts are done."""
+        facts = self.header.facts | {
+            "differs": [outcome.differs for outcome in self.outcomes],
+            "gap": [outcome.gap for outcome in self.outcomes],
+            "agree": self.header.agree,
+        }
+        return CellResult(
+            spec=self.spec,
+            stats=[outcome.stats for outcome in self.outcomes],
+            baseline=[outcome.baseline for outcome in self.outcomes],
+            gamma=self.header.gamma,
+            c=self.header.c,
+            machine=self.header.machine,
+            seconds=self.header.seconds,
+            created=self.header.created,
+            facts=facts,
+            trace=self.header.trace,
+            pieces=self.header.pieces,
+            sequence_choices=[outcome.sequence_choices for outcome in self.outcomes],
+            cached=self.was_cached,
+        )
+
+
+def key_of(spec: Spec) -> str:
+    """The cell's name: a hash of the spec, its code, its data and this machine."""
+    draft_runtime = factory.runtime(load_pair(spec.pair), "draft")
+    modules = CODE
+    if draft_runtime.startswith("llama.cpp"):
+        modules = CODE + LLAMACPP
+
+    files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS"]
+    if spec.task != "toy":
+        prompt_file, _ = prompts.locate(spec.task, None)
+        files.append(prompt_file)
+
+    return cache_keys.digest(
+        spec.model_dump_json(),
+        cache_keys.hash_of_method(METHODS[spec.method], *modules),
+        cache_keys.hash_of_files(*files),
+        draft_runtime,
+        machine.environment(),
+    )

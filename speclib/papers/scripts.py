@@ -1,0 +1,48 @@
+"""Numbers of a table that do not come from running its cells one by one.
+
+The table's file says which: its ``script`` names one of ``SCRIPTS``, a ``stat`` may be
+one that is read from a single trace, and a column may name ``books`` that it is charged
+by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from .dsi_heatmaps import add_accounting, add_heatmaps
+from .easyspec_layers import add_layer_groups, add_layer_similarities
+from .pearl_figures import add_from_one_trace, add_steps
+from .table_result import TableResult
+
+
+class Script(NamedTuple):
+    """What adds a table's numbers to its result, and of which kind they are."""
+
+    kind: str
+    add_numbers: Callable[[TableResult], None]
+
+
+SCRIPTS = {
+    "steps": Script("virtual", add_steps),
+    "heatmaps": Script("virtual", add_heatmaps),
+    "layer_groups": Script("virtual", add_layer_groups),
+    "layer_similarities": Script("measured", add_layer_similarities),
+}
+
+
+def add_scripted_numbers(result: TableResult, kinds: Iterable[str]) -> None:
+    """Adds what a table asks for besides its cells; to most tables nothing.
+
+    Virtual numbers are added even where ``kinds`` leaves them out: they take no engine.
+    """
+    table = result.table
+    if table.paper.fills(table.item, "virtual"):
+        add_accounting(result)
+        add_from_one_trace(result)
+
+    script = SCRIPTS.get(table.settings.get("script"))
+    if script is None or not table.paper.fills(table.item, script.kind):
+        return
+    if script.kind == "virtual" or script.kind in kinds:
+        script.add_numbers(result)

@@ -1,0 +1,226 @@
+"""Which cells of a table are to be run, and what is run for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import ceil
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from speclib.data.pairs import load_pair
+from speclib.errors import BadValue, SpeclibError
+from speclib.experiment import machine
+from speclib.experiment.spec import Profile, Spec
+from speclib.methods import find, parameters, takes_gamma
+
+from . import statistics
+from .pearl_figures import FROM_ONE_TRACE
+from .schema import ENGINE_KINDS, Table
+
+# The settings without which a cell has no number of a kind.
+NEEDED_SETTINGS = {
+    "virtual": ("latency", "alpha"),
+    "emulated": ("latency", "alpha"),
+    "measured": ("pair", "task"),
+}
+
+
+class TableCell(NamedTuple):
+    """A cell of a table that is to be run: where it stands, what is run and read.
+
+    ``stat`` is the statistic that is read, ``metric`` what the table calls it. Counts
+    of passes are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell
+    has set of its own run, the acceptance rate or the clock; it is empty if it has set
+    nothing.
+    """
+
+    row: str
+    column: str
+    kind: str
+    spec: Spec
+    stat: str
+    metric: str
+    unit: str
+    scaled_tokens: int = 0
+    calibrates: str = ""
+
+
+def cells_to_run(
+    table: Table, profile: Profile, kinds: Iterable[str] = ENGINE_KINDS
+) -> list[TableCell]:
+    """The cells of ``table`` that are run for ``kinds``, where [fill] allows them."""
+    kinds = [kind for kind in kinds if table.paper.fills(table.item, kind)]
+    cells = []
+    for row, column in _places(table):
+        for kind in kinds:
+            settings = table.setting(row, column, kind)
+            if _is_run(settings, kind):
+                cells.append(_table_cell(table, row, column, settings, kind, profile))
+    return cells
+
+
+# -- which cells -----------------------------------------------------------------------
+def _places(table: Table) -> Iterator[tuple[str, str]]:
+    """The printed cells, and those of rows or columns that print none at all."""
+    printed_rows = {row for row, _, _ in table.cells}
+    printed_columns = {column for _, column, _ in table.cells}
+    for row in table.row_labels or ("",):
+        for column in table.column_labels:
+            is_ours = row not in printed_rows or column not in printed_columns
+            if is_ours or table.printed(row, column) is not None:
+                yield row, column
+
+
+def _is_run(settings: dict[str, Any], kind: str) -> bool:
+    """Whether a cell with these settings is a run of its own."""
+    if "method" not in settings or "mean_of" in settings or "script" in settings:
+        return False
+    if not all(name in settings for name in NEEDED_SETTINGS[kind]):
+        return False
+    if kind == "measured":
+        return _machine_computes(settings)
+    return settings.get("stat") not in FROM_ONE_TRACE
+
+
+def _machine_computes(settings: dict[str, Any]) -> bool:
+    """Whether this machine has instructions for the dtype that a cell may ask for."""
+    if "dtype" not in settings:
+        return True
+    place = load_pair(settings["pair"]).place
+    if place is None:
+        return True
+    return machine.computes(settings["dtype"], place.draft + place.target)
+
+
+# -- what is run -----------------------------------------------------------------------
+def _table_cell(
+    table: Table,
+    row: str,
+    column: str,
+    settings: dict[str, Any],
+    kind: str,
+    profile: Profile,
+) -> TableCell:
+    try:
+        spec = _spec(table, settings, kind, profile)
+        accounting = settings.get("accounting", "committed")
+        stat = statistics.apply_accounting(
+            settings.get("stat") or settings["metric"], accounting
+        )
+    except (SpeclibError, TypeError, ValueError) as error:
+        raise BadValue(
+            f"data/papers/{table.paper.key}/{table.item}.toml, cell "
+            f"[{row!r}, {column!r}], {kind}: {_explain(error)}"
+        ) from error
+
+    return TableCell(
+        row=row,
+        column=column,
+        kind=kind,
+        spec=spec,
+        stat=stat,
+        metric=settings["metric"],
+        unit=settings["unit"],
+        scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
+        calibrates="" if kind == "measured" else _role(table, row, column, settings),
+    )
+
+
+def _explain(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, ValidationError):
+        return "; ".join(problem["msg"] for problem in error.errors())
+    return str(error)
+
+
+def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
+    if kind == "measured":
+        return _measured_spec(settings, profile)
+    return _clocked_spec(table, settings, kind, profile)
+
+
+def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
+    as_published = settings.get("accounting") == "as_published"
+    share = settings.get("share", 1)
+    return Spec(
+        kind="measured",
+        **_method_and_settings(settings),
+        pair=settings["pair"],
+        task=settings["task"],
+        tokens=settings.get("tokens")
+        or min(_longest(settings, profile), profile.tokens),
+        requests=max(1, round(profile.prompts * share)),
+        sweep=profile.sweep_prompts,
+        dtype=settings.get("dtype", "auto"),
+        length=settings.get("length"),
+        temperature=settings.get("temperature", 0.0),
+        ignore_eos=settings.get("ignore_eos", as_published),
+    )
+
+
+def _clocked_spec(
+    table: Table, settings: dict[str, Any], kind: str, profile: Profile
+) -> Spec:
+    """The spec of a virtual or emulated cell, whose clock is a latency file's."""
+    longest = _longest(settings, profile)
+    if kind == "emulated":
+        tokens = min(longest, profile.emulated_tokens)
+        requests = profile.emulated_requests
+    else:
+        tokens = min(longest, profile.virtual_tokens)
+        requests = ceil(profile.virtual_tokens * settings.get("sample", 1) / tokens)
+
+    over = None
+    if "over" in settings:
+        over = (settings["over"], settings["gamma"])
+    return Spec(
+        kind=kind,
+        **_method_and_settings(settings),
+        latency=settings["latency"],
+        alpha=table.paper.alpha(settings["alpha"]),
+        tokens=tokens,
+        requests=requests,
+        over=over,
+        per_token=settings.get("per_token", 0.0),
+        doubt=settings.get("doubt", 0.0),
+    )
+
+
+def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """What every kind of spec is told of the method."""
+    method = settings["method"]
+    find(
+        method
+    )  # raises an error that lists the methods, if there is none of that name
+    gamma = None
+    if takes_gamma(method):
+        if "gamma" not in settings:
+            raise BadValue(f"method {method!r} needs a gamma: give it one")
+        gamma = settings["gamma"]
+
+    of_method = []
+    for name in parameters(method):
+        if name in settings and name != "gamma":
+            of_method.append((name, settings[name]))
+    return {
+        "method": method,
+        "gamma": gamma,
+        "settings": tuple(of_method),
+        "cancel": settings.get("cancel"),
+    }
+
+
+def _longest(settings: dict[str, Any], profile: Profile) -> int:
+    """The most tokens that a request of the cell may have."""
+    return int(settings.get("max_new_tokens", profile.virtual_tokens))
+
+
+def _role(table: Table, row: str, column: str, settings: dict[str, Any]) -> str:
+    """What a printed cell has set of its own run."""
+    calibration = table.paper.calibration.get(settings.get("alpha"))
+    if calibration:
+        role = calibration.role(table.item, row, column)
+        if role:
+            return role
+    return "calibration of the clock" if table.makes_clock(row, column) else ""

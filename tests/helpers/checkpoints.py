@@ -1,0 +1,77 @@
+"""Random networks and checkpoint folders small enough for tests.
+
+Needs torch and transformers: a test imports this after ``pytest.importorskip``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import speclib
+from speclib.core.sampling import Sampler
+from speclib.data.pairs import Pair
+
+VOCAB = 61
+LAYERS = 9
+PLAIN = Sampler(temperature=1.0)
+TEXT = (5, 9, 2, 7, 11)
+
+
+def network(
+    family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes
+):
+    """A random network: every weight matters, and layers change what they read."""
+    config = getattr(transformers, f"{family}Config")(
+        **{
+            "vocab_size": VOCAB,
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": layers,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "max_position_embeddings": 128,
+            **changes,
+        }
+    )
+    torch.manual_seed(1)
+    net = getattr(transformers, f"{family}ForCausalLM")(config).to(dtype).eval()
+    for name, weight in net.requires_grad_(False).named_parameters():
+        if "norm" in name:
+            weight.uniform_(0.5, 1.5)
+        else:
+            weight.normal_(0, 0.15)
+    return net
+
+
+def save_tokenizer(folder: Path, words: list[str]) -> None:
+    """A tokenizer of whole words, whose ids are their places in ``words``."""
+    vocabulary = {word: token for token, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=words[0]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    fast.save_pretrained(folder)
+
+
+def numbered_words(count: int = VOCAB) -> list[str]:
+    """The words w0, w1, w2, ..."""
+    return [f"w{number}" for number in range(count)]
+
+
+def pair_over_ranks(
+    folder: Path, ranks: int, spread: str = "layers", role: str = "draft"
+) -> Pair:
+    """A pair of two models ``network()``, one of them spread over several ranks."""
+    save_tokenizer(folder, numbered_words())
+    network().save_pretrained(folder)
+
+    checkpoint = str(folder)
+    members = {"target": checkpoint, "draft": checkpoint}
+    members[role] = {"model": checkpoint, "spread": spread}
+    places = {"draft": ["cpu"], "target": ["cpu"]}
+    places[role] = ["cpu"] * ranks
+    return speclib.pair(**members, place=places)

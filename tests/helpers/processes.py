@@ -1,0 +1,103 @@
+"""Which processes are alive, and how to start one that hears interrupts."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import NamedTuple
+
+from speclib.worlds.processes import Processes
+
+# Options of subprocess.Popen: a session of its own, which hears interrupts even if the
+# tests run in the background of a shell.
+OWN_SESSION = {
+    "start_new_session": True,
+    "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+}
+
+
+class ProcessStatus(NamedTuple):
+    """What /proc/<pid>/stat says of a process."""
+
+    state: str  # one letter: R(unning), S(leeping), T (stopped), Z(ombie), ...
+    parent: int
+    group: int
+    session: int
+
+
+DEAD = ("Z", "X")
+NO_PROCESS = ProcessStatus("Z", 0, 0, 0)
+
+
+def process_status(pid: int) -> ProcessStatus:
+    """The status of a process; that of a zombie, if there is none of this number."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text()
+    except (OSError, ProcessLookupError):
+        return NO_PROCESS
+
+    # The second field is the command in parentheses, which may hold spaces.
+    _, _, after_command = line.rpartition(")")
+    state, parent, group, session, *_ = after_command.split()
+    return ProcessStatus(state, int(parent), int(group), int(session))
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    if Path("/proc").is_dir():
+        return process_status(pid).state not in DEAD
+
+    ps = ["ps", "-o", "stat=", "-p", str(pid)]
+    state = subprocess.run(ps, capture_output=True, text=True).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
+def living_processes() -> dict[int, ProcessStatus]:
+    """The status of every process that is alive, by its number."""
+    living = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        status = process_status(int(folder.name))
+        if status.state not in DEAD:
+            living[int(folder.name)] = status
+    return living
+
+
+def living_children(parent: int) -> list[int]:
+    """The processes alive whose parent is ``parent``."""
+    living = living_processes()
+    return sorted(pid for pid, status in living.items() if status.parent == parent)
+
+
+def living_in_session(session: int) -> list[int]:
+    """The processes alive of one session, which has the number of its first process."""
+    living = living_processes()
+    return sorted(pid for pid, status in living.items() if status.session == session)
+
+
+def gone(pids: Iterable[int], patience: float = 10.0) -> bool:
+    """Whether all of these processes end within ``patience`` seconds."""
+    pids = list(pids)
+    deadline = time.monotonic() + patience
+    while any(alive(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def all_ended(processes: Iterable[BaseProcess], patience: float = 10.0) -> bool:
+    """Whether all of these processes end, each within ``patience`` seconds."""
+    for process in processes:
+        process.join(patience)
+        if process.is_alive():
+            return False
+    return True
+
+
+def worker_processes(world: Processes, device: str) -> list[BaseProcess]:
+    """The processes of one device of a world: one for each of its ranks."""
+    return list(world._workers[device].processes)

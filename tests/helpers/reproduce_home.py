@@ -1,0 +1,69 @@
+"""A home of its own for ``speclib reproduce``, and the command run in it as a process.
+
+A home is a folder with a copy of the data of one paper, PEARL, of whose tables only
+some are to be filled; it has no notebook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
+REPRODUCE = ("reproduce", "--quick", "--virtual")
+
+
+def make_home(
+    path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()
+) -> Path:
+    """A home in ``path`` that fills these tables, each with the given kind of cells."""
+    for folder in ("papers/pearl", "latency", "pairs"):
+        shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
+
+    tables = {"virtual": virtual, "emulated": emulated, "measured": measured}
+    lines = [f"{kind} = {json.dumps(items)}" for kind, items in tables.items()]
+    fill = "\n".join(["[fill]", *lines, "", "[tasks]"])
+    paper = path / "data" / "papers" / "pearl" / "paper.toml"
+    text, replaced = re.subn(
+        r"\[fill\].*?\[tasks\]", fill, paper.read_text(), flags=re.S
+    )
+    assert replaced == 1
+    paper.write_text(text)
+    return path
+
+
+def command(
+    home: Path, *words: str, environment: dict[str, str] | None = None, **options
+) -> subprocess.Popen:
+    """Starts ``python -m speclib <words>`` in a home.
+
+    ``environment`` holds further variables, ``options`` are those of Popen.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "speclib", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=home,
+        env=os.environ | {"SPECLIB_HOME": str(home)} | (environment or {}),
+        **options,
+    )
+
+
+def run(home: Path, *words: str, status: int = 0) -> str:
+    """Runs a command to its end, which must have this status; all that it printed."""
+    process = command(home, *words)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == status, out + err
+    return out + err
+
+
+def reports(home: Path) -> dict[str, bytes]:
+    """The bytes of each report by the name of its file."""
+    return {name: (home / "reports" / name).read_bytes() for name in FILES}

@@ -1,0 +1,89 @@
+"""A virtual world that compares what operations say of KV caches with the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from speclib.worlds.virtual import Virtual
+
+
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two texts begin with in common."""
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+class WatchedWorld(Virtual):
+    """Checks every operation's KV accounts against the cache before and after it.
+
+    ``checked`` counts the operations.
+    """
+
+    checked = 0
+
+    def _start(self, future):
+        model, op = self.models[future.device], future.op
+        same_run = getattr(model, "run", None) == self.request.run
+        before = list(model.prefix.fed) if same_run else []
+
+        super()._start(future)
+
+        ((value, kept, fed),) = (done for _, _, f, done in self._heap if f is future)
+        if op.name == "grow":
+            self.check_drafted_tree(future, before, value[0], kept, fed)
+        else:
+            self.check_sequences(future, before, value, kept, fed)
+        self.checked += 1
+
+    def check_sequences(self, future, before, value, kept, fed):
+        """The cache holds the text and what was fed of one sequence."""
+        op, cached = future.op, self.models[future.device].prefix.fed
+        drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
+        several = len(drafts) > 1
+
+        # Of a tree that is scored, its first line stays.
+        nodes = getattr(op, "parents", ())
+        stays = len(op.text) - sum(
+            nodes[:n] != tuple(range(-1, n - 1)) for n in range(1, len(nodes) + 1)
+        )
+
+        # The cache holds what was fed; of several sequences, the one fed last.
+        drafted = cached[stays:]
+        assert cached[:stays] == list(op.text[:stays])
+        assert tuple(drafted) in {draft[: len(drafted)] for draft in drafts}
+
+        fed_drafts = sum(len(draft[1:]) for draft in drafts)
+        assert several or len(drafted) == fed_drafts
+
+        # Of several sequences the first may be fed once more, for theta alone.
+        fed_again = kept + fed - len(op.text) - fed_drafts
+        assert fed_again == 0 or (fed_again == 1 and several)
+
+        last = getattr(op, "last", 0)
+        assert kept == min(common_prefix(before, op.text), len(op.text) - last - 1)
+
+    def check_drafted_tree(self, future, before, drafted, kept, fed):
+        """All but the last level was fed, each node once.
+
+        Of the tree stays the line that it begins with, and nothing where the next pass
+        is to calibrate.
+        """
+        op, (tokens, parents) = future.op, drafted
+        levels: list[int] = []
+        for parent in parents:
+            levels.append(levels[parent] + 1 if parent >= 0 else 1)
+        inner = sum(level < op.n for level in levels)
+        assert kept + fed - len(op.text) == inner and max(levels) == op.n
+
+        cached = self.models[future.device].prefix.fed
+        line = cached[len(op.text) :]
+        assert cached[: len(op.text)] == list(op.text)
+        assert line == list(tokens[: len(line)])
+
+        calibrates = (op.lp or 1) > 1 and op.calibrate
+        assert (len(line) == 0) == (op.n == 1 or calibrates)
+        assert kept == min(common_prefix(before, op.text), len(op.text) - 1)

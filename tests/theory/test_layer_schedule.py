@@ -1,0 +1,100 @@
+"""EasySpec's groups of layers, and a draft pass over devices.
+
+Expected values are the paper's, or arithmetic.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from speclib.errors import SpeclibError
+from speclib.theory.layer_schedule import Part, lasts, schedule, spans
+
+
+def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
+    """The attentions, without those that another device computes, too."""
+    return [part for part in parts if part.kind == "attention" and not part.copy]
+
+
+@pytest.mark.parametrize(
+    "lp, printed",
+    [
+        (1, "0 1 2 3 4 5 6 7 8 9"),
+        (2, "0 1-2 3-4 5-6 7-8 9"),
+        (3, "0 1-3 4-6 7-8 9"),
+        (4, "0 1-3 4-7 8 9"),
+        (8, "0 1-3 4-8 9"),
+    ],
+)
+def test_groups_are_written_as_table_6_does(lp, printed):
+    """Its rule by hand for 10 layers: 0 alone, min(N, 3), then N each, the rest, the
+    last alone."""
+    assert " ".join(spans(10, lp)) == printed
+
+
+def test_table_6_of_llama_at_lp_size_4_is_as_printed():
+    assert ", ".join(spans(32, 4)) == (
+        "0, 1-3, 4-7, 8-11, 12-15, 16-19, 20-23, 24-27, 28-30, 31"
+    )
+
+
+@pytest.mark.parametrize(
+    "lp, ms", [(1, 27.2), (2, 18.8), (3, 16.0), (4, 14.88), (5, 14.32)]
+)
+def test_a_pass_is_shorter_by_an_attention_for_every_layer_that_joins_a_group(lp, ms):
+    """32 layers of .56 + .29 ms in 32, 17, 12, 10, 9 groups: 27.2 - .56 * (32 -
+    groups)."""
+    seconds = lasts(schedule(32, lp, lp, 0.56e-3, 0.29e-3))
+    assert 1e3 * seconds == pytest.approx(ms)
+
+
+def test_a_gather_is_paid_once_per_group_and_by_one_device_never():
+    """N = 4: 8 of the 10 groups share."""
+    without_gather = lasts(schedule(32, 4, 4, 2.0, 1.0, 0.0))
+    with_gather = lasts(schedule(32, 4, 4, 2.0, 1.0, 0.5))
+    assert with_gather - without_gather == 4.0
+
+    on_one_device = schedule(32, 4, 1, 2.0, 1.0, 0.5)
+    assert lasts(on_one_device) == 32 * 3.0
+    assert not [part for part in on_one_device if part.kind == "gather"]
+
+
+def test_two_devices_take_turns_with_the_attentions_of_four_layers():
+    """Groups 0 | 1-3 | 4-7 | 8 | 9 of 10 layers: 1 + 2 + 2 + 1 + 1 attentions in a row,
+    10 MLPs."""
+    parts = schedule(10, 4, 2, 3.0, 1.0)
+    assert lasts(parts) == 7 * 3 + 10
+    on_second = [part.layer for part in own_attentions(parts) if part.device == 1]
+    assert on_second == [2, 5, 7]
+
+
+@pytest.mark.parametrize("lp, devices", [(1, 1), (3, 2), (4, 4), (5, 8)])
+def test_devices_do_one_thing_at_a_time_and_an_mlp_waits_for_its_attention(lp, devices):
+    parts = schedule(12, lp, devices, 2.0, 1.0, 0.25)
+    for device in range(devices):
+        parts_of_device = [part for part in parts if part.device == device]
+        for part, next_part in pairwise(parts_of_device):
+            assert part.end <= next_part.start
+        mlps = [part.layer for part in parts_of_device if part.kind == "mlp"]
+        assert mlps == list(range(12))
+
+    attentions = own_attentions(parts)
+    assert sorted(part.layer for part in attentions) == list(range(12))
+    attention_ends = {part.layer: part.end for part in attentions}
+    for part in parts:
+        if part.kind == "mlp":
+            assert attention_ends[part.layer] <= part.start
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: schedule(8, 0, 1, 1, 1), "lp is 0"),
+        (lambda: schedule(8, 1, 1, -1, 1), "attention is -1"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(SpeclibError, match=message):
+        call()

@@ -1,0 +1,109 @@
+"""DSI's charts and its wide table in the paper's report, judged from figure and
+HTML."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+
+from speclib.papers.dsi_heatmaps import HeatmapFigure
+from speclib.papers.ledger import LedgerRow
+from speclib.papers.load import load_paper
+from speclib.theory.dsi_heatmaps import heatmaps
+from speclib.views.charts.choose import chart
+from speclib.views.tables.grid import Source, grid
+from speclib.views.tables.html import table_html
+
+
+def extra_1(**means: float):
+    """Extra 1 with one value for all pairs in each column: 1 where none is given."""
+    table = load_paper("dsi").table("extra-1")
+    values = {}
+    rows = []
+    for row in table.row_labels:
+        for column in table.column_labels:
+            value = means.get(column, 1.0)
+            values[row, column] = value
+            rows.append(
+                LedgerRow(
+                    "dsi", "extra-1", row, column, "speedup", "x", "virtual", "", value
+                )
+            )
+    return SimpleNamespace(
+        table=table,
+        rows=rows,
+        values={"virtual": values},
+        kinds=["virtual"],
+        figure=None,
+    )
+
+
+def test_heatmaps_have_acceptance_upwards_and_a_line_only_where_something_is_slower():
+    """The paper on panel (a): SI gains in "the region above the pink region"."""
+    rules = heatmaps((5,), repeats=None, dsi_lookahead=5)
+    shares = np.array([0.1, 1.0])
+    alphas = np.array([0.0, 0.5, 1.0])
+    code = np.ones((2, 3))
+    figure_6 = SimpleNamespace(
+        table=load_paper("dsi").table("figure-6"),
+        values={"virtual": {("a", "b"): 1.0}},
+        kinds=["virtual"],
+        figure=HeatmapFigure(
+            rules, shares, alphas, code, code - 1, "the rules', sampled"
+        ),
+    )
+    figure = chart(figure_6)
+
+    si = next(trace for trace in figure.data if trace.type == "heatmap")
+    speeds = np.array(si.z)
+    assert speeds.shape == (len(si.y), len(si.x)) == (101, 100)
+    assert si.y[-1] == si.x[-1] == 1
+    always_right_and_fast = speeds[100, 0]
+    never_right_and_slow = speeds[0, 99]
+    assert always_right_and_fast > 0 > never_right_and_slow
+
+    contour_axes = [trace.xaxis for trace in figure.data if trace.type == "contour"]
+    assert contour_axes == [si.xaxis]
+    titles = {annotation.text for annotation in figure.layout.annotations}
+    assert "(a) SI vs. non-SI" in titles
+
+
+def test_a_rule_of_charge_is_worth_the_stroke_from_the_mean_without_to_the_mean_with_it():  # noqa: E501
+    with_bonus = "simulator, but SI's bonus token counts"
+    figure = chart(extra_1(**{"simulator": 2.0, with_bonus: 1.5}))
+
+    means = {}
+    for annotation in figure.layout.annotations:
+        if annotation.y:
+            means[annotation.y] = annotation.text
+    assert means["simulator"] == "<b>2.00</b>"
+    assert means["listing"] == "<b>1.00</b>"
+    assert means[with_bonus] == "<b>1.50</b> (−0.50)"
+    # (1.47 + 1.41 + ... + 1.60) / 10
+    assert means["printed in Table 1"] == "<b>1.52</b>"
+
+    strokes = {}
+    for trace in figure.data:
+        if trace.mode == "lines":
+            strokes[trace.y[0]] = tuple(trace.x)
+    assert strokes[with_bonus] == (2.0, 1.5)
+
+
+def test_a_table_too_wide_is_shown_with_rows_and_columns_exchanged_and_says_so():
+    filled = extra_1(simulator=1.75)
+    pair = "Phi3-14B / Phi3-4B / Alpaca"
+    source = Source("virtual")
+    upright = grid(filled)
+    narrow = grid(filled).narrow()
+
+    entry = narrow.entry("simulator", pair, source)
+    assert entry == upright.entry(pair, "simulator", source)
+    assert len(upright.columns) == len(narrow.rows) == 15
+    assert len(narrow.columns) == 10
+
+    html = table_html(filled)
+    assert "<th>accounting</th>" in html
+    assert "columns: target / drafter / dataset" in html
+    assert re.search(r"<th scope=row>simulator</th><td [^>]*>1\.75<", html)

@@ -1,0 +1,90 @@
+"""Curves, dots and heat maps, judged from the finished SVG and text."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from helpers.svg import centres, elements, number, rectangles, texts
+
+from speclib import SpeclibError, curves, dots, heat
+
+NAN = float("nan")
+
+
+# -- curves ----------------------------------------------------------------------------
+def test_points_of_a_curve_stand_at_their_values_and_a_nan_is_left_out():
+    lines = {"a": {1: 1.0, 2: 2.0, 4: 1.5}, "b": {1: NAN, 2: 1.0}}
+    still = curves(lines, "t", "x")
+
+    (x1, y1), (x2, y2), (x4, y4), (b_x, b_y) = centres(still.picture())
+    assert x2 - x1 == pytest.approx(x4 - x2, abs=0.02)  # places, not numbers
+    assert (y1 - y4) / (y1 - y2) == pytest.approx(0.5, abs=0.001)
+    assert (b_x, b_y) == (x2, y1)
+    assert repr(still).splitlines() == ["t", "  a: 1: 1, 2: 2, 4: 1.5", "  b: 2: 1"]
+
+
+def test_an_axis_begins_where_it_is_asked_to():
+    line = {"a": {1: 0.72, 2: 0.75}}
+    labels = texts(curves(line, "t", low=0.5).picture())
+    assert "0.50" in labels
+    assert "0.45" not in labels
+    assert "0.50" not in curves(line, "t").picture()
+
+
+def test_names_at_the_ends_of_curves_do_not_overlap():
+    lines = {"a": {1: 0.5, 2: 0.9}, "b": {1: 0.5, 2: 0.9}, "c": {1: 0.5, 2: 0.901}}
+    picture = curves(lines, "t").picture()
+    names = [text for text in elements(picture, "text") if text.text in lines]
+    heights = sorted(number(name, "y") for name in names)
+    distances = [lower - upper for upper, lower in pairwise(heights)]
+    assert min(distances) > 15
+
+
+# -- heat maps -------------------------------------------------------------------------
+def test_a_heat_map_is_white_at_one_and_darkens_below():
+    panels = {"N = 2": {"h": [1.0, 0.8], "q": [0.9, 0.85]}}
+    still = heat(panels, "cosine", "layer", {"N = 2": [1]})
+    picture = still.picture()
+
+    colours = [cell.get("fill") for cell in elements(picture, "rect", "cell")]
+    light_of_1, light_of_08, light_of_09, light_of_085 = map(brightness, colours)
+    assert colours[0] == "#ffffff"
+    assert light_of_1 > light_of_09 > light_of_085 > light_of_08
+
+    (split,) = elements(picture, "line", "split")
+    second_column = rectangles(picture, "cell")[1]
+    assert number(split, "x1") == second_column.x
+    assert "N = 2, q: 0.90 0.85" in repr(still)
+    assert still._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
+
+
+def brightness(colour: str) -> int:
+    """The sum of red, green and blue of a colour like "#1f4f8f"."""
+    return sum(int(colour[start : start + 2], 16) for start in (1, 3, 5))
+
+
+# -- dots ------------------------------------------------------------------------------
+def test_dots_stand_at_their_values_and_bars_at_the_means():
+    still = dots({"a": [1.0, 2.0], "b": [1.5]}, "speed-up")
+    at_1, at_2, at_1_5 = [x for x, _ in centres(still.picture())]
+    assert at_1_5 - at_1 == pytest.approx(at_2 - at_1_5, abs=0.011) == 280
+    assert repr(still).splitlines()[1:] == [
+        "  a: 1.00 to 2.00, mean 1.50",
+        "  b: 1.50 to 1.50, mean 1.50",
+    ]
+    assert still._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: curves({}, "a"), "no values"),
+        (lambda: curves({"a": {1: NAN}}, "a"), "no values"),
+        (lambda: heat({"a": {"h": [1], "q": [1, 2]}}, "a"), r"\[1, 2\] values"),
+        (lambda: dots({"a": []}, "speed-up"), "has no values"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(SpeclibError, match=message):
+        call()
