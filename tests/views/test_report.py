@@ -22,7 +22,8 @@ from speclib.views import pages as report
 from speclib.views.charts import choose as charts
 from speclib.views.tables import html as tables
 from speclib.views.tables import markdown
-from speclib.views.tables.grid import Source, grid, percent
+from speclib.views.tables.cell_text import write_difference
+from speclib.views.tables.grid import Source, build_grid
 
 SHORT = replace(QUICK, virtual_tokens=1_024)
 EXTERNAL = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
@@ -69,15 +70,15 @@ def plot(figure):
 
 # -- numbers -------------------------------------------------------------------------------------
 def test_a_cell_shows_its_kinds_side_by_side_with_the_error_against_print(filled):
-    cell = grid(filled["table-5"]).cells["3", "CodeLlama 7&34"]
+    cell = build_grid(filled["table-5"]).cells["3", "CodeLlama 7&34"]
     paper, virtual = cell[Source("paper")], cell[Source("virtual")]
     assert paper.text == "46.06" and paper.mark == "†" and "41.1" in paper.note
     assert re.fullmatch(r"\d\d\.\d\d", virtual.text)
-    assert percent(float(virtual.text) / 46.06 - 1) == virtual.error
+    assert write_difference(float(virtual.text) / 46.06 - 1) == virtual.difference
 
 
 def test_the_unit_shown_is_the_printed_one(filled):
-    g = grid(filled["table-15"])
+    g = build_grid(filled["table-15"])
     assert (
         g.unit == "ms"
         and g.entry("target", "llama 2 7&70B", Source("paper")).text == "108.0"
@@ -85,10 +86,10 @@ def test_the_unit_shown_is_the_printed_one(filled):
 
 
 def test_numbers_in_brackets_stand_with_their_cell(filled):
-    entry = grid(filled["table-4"]).entry(
+    entry = build_grid(filled["table-4"]).entry(
         "PEARL w/o pre-verify", "Llama 2 7B&70B", Source("paper")
     )
-    assert (entry.text, entry.error) == ("2.51", "(0.26)") and "0.36" in entry.note
+    assert (entry.text, entry.bracket) == ("2.51", "(0.26)") and "0.36" in entry.note
     assert "| 2.51† (0.26) |" in markdown.section_md(filled["table-4"])
     assert "<small>(0.26)</small>" in tables.section_html(filled["table-4"])
 
@@ -104,14 +105,14 @@ def test_numbers_in_brackets_stand_with_their_cell(filled):
     ],
 )
 def test_relative_differences_are_short_and_signed(share, text):
-    assert percent(share) == text
+    assert write_difference(share) == text
 
 
 def test_every_printed_cell_is_in_html_and_markdown(filled):
     for item in filled.values():
         html, text = tables.section_html(item), markdown.section_md(item)
         for row, column, value in item.table.cells:
-            entry = grid(item).entry(row, column, Source("paper"))
+            entry = build_grid(item).entry(row, column, Source("paper"))
             assert float(entry.text) == pytest.approx(
                 value * (1000 if entry.text and item.table.printed_unit == "ms" else 1)
             )
@@ -236,7 +237,9 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
         )
         if table.rows not in ("pair", "target / drafter / dataset") or not printed:
             continue
-        bars = [y for bar in charts.bars_by_kind(shown).data for y in bar.y if y is not None]
+        bars = [
+            y for bar in charts.bars_by_kind(shown).data for y in bar.y if y is not None
+        ]
         assert sorted(bars) == sorted([*printed.values()] * 2), table.item
 
 

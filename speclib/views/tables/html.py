@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from speclib.papers.ledger import LedgerRow
+from speclib.papers.schema import Table
 from speclib.papers.table_result import TableResult
 from speclib.views.numbers import DASH
 from speclib.views.templates import load_templates
 
 from .failures import group_by_reason
-from .grid import Entry, Grid
-from .section import Section, gather_section
+from .grid import Entry, Grid, build_grid
+from .section import gather_section
 from .tally import COUNT_HEADS, KIND_HEAD, count, is_own
 from .verdicts import SIGNS, select_verdicts
 
@@ -35,7 +36,17 @@ def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
 
     ``others`` are ledger rows of other machines.
     """
-    return _render("section.html", _numbers_of(gather_section(result, others)))
+    section = gather_section(result, others)
+    names = {
+        "about": section.about,
+        "failures": section.failures,
+        "claims": section.claims,
+        "errata": section.errata,
+        "sources": section.sources,
+    }
+    return _render(
+        "section.html", names | _names_of_numbers(result.table, section.grid)
+    )
 
 
 def table_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
@@ -43,7 +54,8 @@ def table_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
 
     Rows and columns are exchanged where the table is too wide.
     """
-    return _render("numbers.html", _numbers_of(gather_section(result, others)))
+    grid = build_grid(result, others)
+    return _render("numbers.html", _names_of_numbers(result.table, grid))
 
 
 def failures_html(errors: Mapping[str, str]) -> str:
@@ -71,19 +83,10 @@ def summary_html(results: Mapping[str, TableResult]) -> str:
 
 
 # -- what templates ask for ------------------------------------------------------------
-def _numbers_of(section: Section) -> dict[str, object]:
-    """A section's parts, by the names that templates use."""
-    grid = section.grid.narrow()
-    return {
-        "table": section.table,
-        "about": section.about,
-        "grid": grid,
-        "legend": "; ".join(_legend(grid)),
-        "failures": section.failures,
-        "claims": section.claims,
-        "errata": section.errata,
-        "sources": section.sources,
-    }
+def _names_of_numbers(table: Table, grid: Grid) -> dict[str, object]:
+    """What ``numbers.html`` shows, by the names that it uses."""
+    grid = grid.narrow()
+    return {"table": table, "grid": grid, "legend": "; ".join(_legend(grid))}
 
 
 def _legend(grid: Grid) -> list[str]:
