@@ -182,7 +182,11 @@ ADVICE = {
     "bool_type": "give True or False",
     "callable_type": "give a function",
     "dict_type": "give a dict",
+    "dict_attributes_type": "give a {class_name}",
     "int_type": "give a whole number",
+    "is_instance_of": "give a {class}",
+    "mapping_type": "give a dict",
+    "model_type": "give a {class_name}",
     "string_type": "give a text",
 }
 
@@ -268,7 +272,7 @@ def _fields_at(model: type[BaseModel], path: list[int | str]) -> list[str]:
 
 def _advice(detail: ErrorDetails) -> str:
     if detail["type"] in ADVICE:
-        return ADVICE[detail["type"]]
+        return ADVICE[detail["type"]].format_map(detail.get("ctx", {}))
     advice = detail["msg"].removeprefix("Value error, ")
     return advice.replace("Input should be ", "give ")
 

@@ -1,25 +1,27 @@
-"""Shared by all tests: no network, every registered method in every variant, one decoding loop."""
+"""What all tests share: no network, every registered method, one decoding loop."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import signal
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import settings as hypothesis_settings
 
-os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TRANSFORMERS_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores
-signal.signal(
-    signal.SIGINT, signal.default_int_handler
-)  # shells ignore it in the background
-settings.register_profile(
+
+# Shells ignore interrupts in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+hypothesis_settings.register_profile(
     "same every time", derandomize=True, deadline=None, database=None
 )
-settings.load_profile("same every time")
+hypothesis_settings.load_profile("same every time")
 
 from speclib import paths  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
@@ -29,75 +31,80 @@ from speclib.trace.events import Trace  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
 
 
+# -- every method, in every variant ---------------------------------------------------
 class Case(NamedTuple):
     """One registered method in one of its variants."""
 
     name: str
-    method: Callable
-    settings: dict
+    method: Callable[..., None]
+    settings: dict[str, Any]
 
-    def at(self, *gammas: int) -> list[dict]:
-        """Its settings at each gamma; once, where it takes none."""
+    def at(self, *gammas: int) -> list[dict[str, Any]]:
+        """Its settings at each gamma; once, if it takes no gamma."""
         if "gamma" not in inspect.signature(self.method).parameters:
             return [self.settings]
         return [{**self.settings, "gamma": gamma} for gamma in gammas]
 
     def __str__(self) -> str:
-        return " ".join([self.name, *(f"{k}={v}" for k, v in self.settings.items())])
+        shown = [f"{name}={value}" for name, value in self.settings.items()]
+        return " ".join([self.name, *shown])
 
 
-CASES = [
-    Case(name, method, settings)
-    for name, method in METHODS.items()
-    for settings in VARIANTS.get(name, [{}])
-]
+# Of these methods only the first variant is fast enough for the fast tests.
+SLOW_BUT_FOR_THE_FIRST = {"assisted", "lookahead", "rest", "tree"}
 
 
-FIRST = {"assisted", "lookahead", "rest", "tree"}  # of these the first variant is fast
+def every_case() -> Iterator[Any]:
+    """All methods in all their variants, the slow ones marked."""
+    for name, method in METHODS.items():
+        for number, settings in enumerate(VARIANTS.get(name, [{}])):
+            is_slow = name in SLOW_BUT_FOR_THE_FIRST and number > 0
+            marks = [pytest.mark.slow] if is_slow else []
+            yield pytest.param(Case(name, method, settings), marks=marks)
 
 
-def _marked(case: Case):
-    later = case.name in FIRST and case.settings != VARIANTS[case.name][0]
-    return pytest.param(case, marks=pytest.mark.slow if later else ())
-
-
-@pytest.fixture(params=map(_marked, CASES), ids=str, scope="module")
-def case(request) -> Case:
-    """Every registered method in every variant: registering a method is enough to test it."""
+@pytest.fixture(params=every_case(), ids=str, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    """Every method in every variant: it is tested as soon as it is registered."""
     return request.param
 
 
+# -- what tests ask for ---------------------------------------------------------------
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> None:
-    """Cells of this test alone."""
+    """An empty cache of cells, of this test alone."""
     monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
+def decode_on_the_virtual_clock(
+    method: Callable[..., None],
+    models: Mapping[str, Any],
+    limit: int,
+    *,
+    prompt: tuple[int, ...] = (0,),
+    sampler: Sampler | None = None,
+    coins: Coins | None = None,
+    eos: frozenset[int] = frozenset(),
+    latency: Latency | None = None,
+    **settings: Any,
+) -> tuple[tuple[int, ...], Trace]:
+    """Runs ``method`` for ``limit`` tokens; its output and the trace.
+
+    Unless a test says otherwise, decoding is greedy and c is 3.
+    """
+    world = Virtual(models, latency or Latency.ratio(3))
+    world.begin(
+        prompt,
+        sampler=sampler or Sampler(),
+        coins=coins or Coins(),
+        limit=limit,
+        eos=eos,
+    )
+    method(world, **settings)
+    output = world.text[len(prompt) :]
+    return output, world.end(prompt=list(prompt), **settings)
+
+
 @pytest.fixture(scope="session")
-def decode() -> Callable:
-    """decode(method, models, limit, ...) -> (output tokens, trace), on the virtual clock."""
-
-    def decode(
-        method,
-        models: dict,
-        limit: int,
-        *,
-        prompt=(0,),
-        sampler=None,
-        coins=None,
-        eos=frozenset(),
-        latency=None,
-        **settings,
-    ) -> tuple[tuple[int, ...], Trace]:
-        world = Virtual(models, latency or Latency.ratio(3))
-        world.begin(
-            prompt,
-            sampler=sampler or Sampler(),
-            coins=coins or Coins(),
-            limit=limit,
-            eos=eos,
-        )
-        method(world, **settings)
-        return world.text[len(prompt) :], world.end(prompt=list(prompt), **settings)
-
-    return decode
+def decode() -> Callable[..., tuple[tuple[int, ...], Trace]]:
+    return decode_on_the_virtual_clock

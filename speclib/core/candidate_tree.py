@@ -1,46 +1,93 @@
-"""A tree of candidates after a text, as plain tuples.
+"""Trees of candidates: several possible continuations of one text, scored together.
 
-A tree grows after a text: nodes in order, ``parents`` the place of the node that each one follows
-(-1: the text), which comes before it.
+A tree stands after a text. Its nodes are tokens in a fixed order; ``parents`` gives for
+every node the place of the node before it, or -1 where that is the text itself. A parent
+always comes before its children:
+
+    text ── a(0) ── b(1) ── c(2)        tokens   a   b   c   d   e
+             │       └───── d(3)        parents -1   0   1   1   0
+             └────── e(4)
+
+The paths of this tree are the text, text+a, text+a+b, text+a+b+c, text+a+b+d, text+a+e.
+
+Knows no model and no method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from .sampling import Drafted, Tokens, ids
 
-def ancestry(parents) -> np.ndarray:
-    """[n, n], true where the row's node follows the column's, or is it."""
-    sees = np.eye(len(parents), dtype=bool)
+
+class CandidateTree(NamedTuple):
+    """Drafted tokens that form a tree: see the picture above."""
+
+    drafted: tuple[Drafted, ...]
+    parents: tuple[int, ...]
+
+    @property
+    def tokens(self) -> Tokens:
+        """The token of every node."""
+        return ids(self.drafted)
+
+    def children(self, node: int) -> list[int]:
+        """The nodes that follow ``node`` (-1: the text), in their order."""
+        return [child for child, parent in enumerate(self.parents) if parent == node]
+
+
+def ancestry(parents: Sequence[int]) -> np.ndarray:
+    """[n, n] booleans: true where the column's node is on the path to the row's node."""
+    on_path = np.eye(len(parents), dtype=bool)
     for node, parent in enumerate(parents):
         if parent >= 0:
-            sees[node] |= sees[parent]
-    return sees
+            on_path[node] |= on_path[parent]
+    return on_path
 
 
-def paths(text, parents) -> tuple[tuple[int, ...], ...]:
-    """What the rows of a Tree follow: the text, then the text and the path to each node."""
+def depths(parents: Sequence[int]) -> tuple[int, ...]:
+    """For every node, how many nodes come before it on its path."""
+    depth_of_node: list[int] = []
+    for parent in parents:
+        depth = depth_of_node[parent] + 1 if parent >= 0 else 0
+        depth_of_node.append(depth)
+    return tuple(depth_of_node)
+
+
+def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[Tokens, ...]:
+    """The texts that a tree's rows follow: the bare text, then the path to each node.
+
+    ``text`` ends with the tree's own tokens, in the order of ``parents``.
+    """
     start = len(text) - len(parents)
-    nodes, text = np.array(text[start:], int), tuple(text[:start])
-    return (text, *(text + tuple(nodes[sees].tolist()) for sees in ancestry(parents)))
+    bare_text = tuple(text[:start])
+    nodes = np.array(text[start:], int)
+
+    found = [bare_text]
+    for on_path in ancestry(parents):
+        found.append(bare_text + tuple(nodes[on_path].tolist()))
+    return tuple(found)
 
 
-def stem(parents) -> int:
-    """How many nodes, from the first on, follow each other: a cache may go on with them."""
-    return next(
-        (i for i, parent in enumerate(parents) if parent != i - 1), len(parents)
-    )
+def stem(parents: Sequence[int]) -> int:
+    """How many nodes, from the first on, form one line that a KV cache can go on with."""
+    for node, parent in enumerate(parents):
+        if parent != node - 1:
+            return node
+    return len(parents)
 
 
-def merged(paths: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(tokens, parents) of the tree of ``paths``, what they begin with in common once."""
-    nodes = {(): -1}
+def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
+    """(tokens, parents) of the tree of ``paths``; what they begin with in common stands once."""
+    place_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):
-            nodes.setdefault(path[:end], len(nodes) - 1)
-    del nodes[()]
-    return tuple(path[-1] for path in nodes), tuple(
-        nodes.get(path[:-1], -1) for path in nodes
-    )
+            place_of_path.setdefault(path[:end], len(place_of_path) - 1)
+    del place_of_path[()]
+
+    tokens = tuple(path[-1] for path in place_of_path)
+    parents = tuple(place_of_path.get(path[:-1], -1) for path in place_of_path)
+    return tokens, parents

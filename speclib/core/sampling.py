@@ -1,145 +1,206 @@
-"""Tokens and chance: samplers, coins, drafted tokens and their verification.
+"""Samplers, coins and drafted tokens: everything here that chance decides.
 
 Symbols, spelled once for every method:
   p        the target's distribution of the next token, shape [V]
-  q        the draft's distribution a drafted token was drawn from, shape [V]
+  q        the draft's distribution that a drafted token was drawn from, shape [V]
   gamma    draft length: tokens proposed per drafting operation
-  alpha    acceptance rate: accepted / tested drafted tokens
+  alpha    acceptance rate: accepted drafted tokens over tested ones
 
-Randomness is keyed, not streamed. The only door is ``coins.choose``, which inverts a CDF at
-u(seed, request, position, role, index). Nobody sees u, so a test can hold it as an interval and
-walk every outcome of a method exactly (``speclib.worlds.enumerator``).
+Randomness is keyed, not streamed. The only door is ``coins.choose``: it inverts the
+distribution's cumulative sum at a number u that depends on (seed, request, position,
+role, index) alone. Nobody else sees u. So a test can hold u as an interval in place of
+a number and walk every outcome of a method exactly (``speclib.worlds.enumerator``).
 
-This module does not know time, devices or models.
+Knows no time, device or model.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
+
+Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
+Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
+Rows: TypeAlias = npt.NDArray[np.floating[Any]]  # distributions, shape [n, V]
 
 ROLES = ("draft", "accept", "residual", "target")
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """Logits to a distribution; greedy is one-hot, so verification never asks for the mode.
+    """Turns logits into a distribution.
 
-    ``temperature`` >= 0 (0 is greedy), ``top_k`` >= 0 (0 is off), ``top_p`` in (0, 1]. Applied in
-    that order, as transformers does, and the same way to the draft and to the target.
+    Greedy decoding is a distribution too, one that is certain of its token (one-hot).
+    So nothing that tests or draws tokens has to ask which mode it is in.
+
+    ``temperature``: 0 (greedy) or more. ``top_k``: 0 (off) or more. ``top_p``: above 0,
+    up to 1 (off). They are applied in this order, as transformers does, and to the
+    draft's logits exactly as to the target's.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
 
-    def __post_init__(self):
-        if not self.temperature >= 0:
-            raise SpeclibError(
-                f"temperature is {self.temperature}: give 0 (greedy) or more"
+    def __post_init__(self) -> None:
+        if not _is_number(self.temperature) or not self.temperature >= 0:
+            raise BadValue(
+                f"temperature is {self.temperature!r}: give 0 (greedy) or more"
             )
-        if self.top_k < 0 or int(self.top_k) != self.top_k:
-            raise SpeclibError(
-                f"top_k is {self.top_k}: give 0 (off) or a positive integer"
+        if not _is_count(self.top_k):
+            raise BadValue(
+                f"top_k is {self.top_k!r}: give 0 (off) or a positive integer"
             )
-        if not 0 < self.top_p <= 1:
-            raise SpeclibError(
-                f"top_p is {self.top_p}: give a number above 0, up to 1 (off)"
+        if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
+            raise BadValue(
+                f"top_p is {self.top_p!r}: give a number above 0, up to 1 (off)"
             )
 
     @property
     def greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
         return self.temperature == 0
 
-    def __call__(self, logits: np.ndarray) -> np.ndarray:
-        """``logits`` [n, V] (float32 or float64) -> probabilities [n, V] of the same dtype."""
+    def __call__(self, logits: Rows) -> Rows:
+        """Probabilities [n, V] of ``logits`` [n, V], of the same dtype."""
         if self.greedy:
-            probabilities = np.zeros_like(logits)
-            probabilities[np.arange(len(logits)), logits.argmax(-1)] = 1
-            return probabilities
+            return _one_hot(logits)
+
+        scores = self._tempered(logits)
+        if 0 < self.top_k < scores.shape[-1]:
+            scores = _only_top_k(scores, self.top_k)
+        probabilities = np.exp(scores)
+        probabilities /= probabilities.sum(-1, keepdims=True)
+        if self.top_p < 1:
+            probabilities = _nucleus(probabilities, self.top_p)
+        return probabilities
+
+    def _tempered(self, logits: Rows) -> Rows:
+        """Logits over the temperature, moved so that each row's largest is 0."""
         smallest = np.finfo(logits.dtype).tiny  # below it, division would give 0 / 0
         with np.errstate(over="ignore"):
-            scaled = logits - logits.max(-1, keepdims=True)
-            scaled /= logits.dtype.type(max(self.temperature, smallest))
-        if 0 < self.top_k < scaled.shape[-1]:
-            kth = np.partition(scaled, -self.top_k, axis=-1)[:, -self.top_k, None]
-            scaled = np.where(scaled < kth, -np.inf, scaled)
-        probabilities = np.exp(scaled)
-        probabilities /= probabilities.sum(-1, keepdims=True)
-        return _nucleus(probabilities, self.top_p) if self.top_p < 1 else probabilities
+            scores = logits - logits.max(-1, keepdims=True)
+            scores /= logits.dtype.type(max(self.temperature, smallest))
+        return scores
 
 
-def _nucleus(probabilities: np.ndarray, top_p: float) -> np.ndarray:
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+
+
+def _one_hot(logits: Rows) -> Rows:
+    """All mass on each row's first largest entry."""
+    probabilities = np.zeros_like(logits)
+    probabilities[np.arange(len(logits)), logits.argmax(-1)] = 1
+    return probabilities
+
+
+def _only_top_k(scores: Rows, top_k: int) -> Rows:
+    """Bans every token below the ``top_k``-th best; ties with it stay."""
+    kth_best = np.partition(scores, -top_k, axis=-1)[:, -top_k, None]
+    return np.where(scores < kth_best, -np.inf, scores)
+
+
+def _nucleus(probabilities: Rows, top_p: float) -> Rows:
     """Keeps the fewest most probable tokens whose mass reaches ``top_p``, renormalised."""
     order = np.argsort(-probabilities, axis=-1, kind="stable")
     ranked = np.take_along_axis(probabilities, order, -1)
-    ranked[np.cumsum(ranked, -1) - ranked >= top_p] = 0
+    mass_before = np.cumsum(ranked, -1) - ranked
+    ranked[mass_before >= top_p] = 0
     kept = np.empty_like(ranked)
     np.put_along_axis(kept, order, ranked, -1)
     return kept / kept.sum(-1, keepdims=True)
 
 
+class CoinTosser(Protocol):
+    """What methods see of randomness: real coins, or a test's."""
+
+    def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
+        """Draws a token from ``dist``; see ``Coins.choose``."""
+        ...
+
+
 @dataclass(frozen=True)
 class Coins:
-    """Keyed randomness of one request: the same key gives the same answer, anywhere, in any order.
+    """Keyed randomness of one request.
 
-    ``index`` tells siblings apart (candidates, branches, drafters): they never share a key.
+    The same key gives the same answer in any process, at any time and in any order.
     """
 
     seed: int = 0
     request: int = 0
 
-    def choose(self, dist: np.ndarray, position: int, role: str, index: int = 0) -> int:
-        """Draws from ``dist`` [V], which sums to one; ``position`` is the token's in the text."""
-        best = int(dist.argmax())
-        if dist[best] == 1:  # one outcome: no coin is needed
-            return best
+    def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
+        """Draws a token from ``dist`` [V], which sums to one.
+
+        ``position``: the place in the text that the token is for. ``role``: one of
+        ``ROLES``. ``index`` tells siblings apart (candidates, sequences, drafters):
+        two decisions never share a key.
+        """
+        likeliest = int(dist.argmax())
+        if dist[likeliest] == 1:  # only one outcome: no coin is needed
+            return likeliest
         return invert(dist, self._u(position, role, index))
 
     def _u(self, position: int, role: str, index: int) -> float:
+        """A number in [0, 1) that depends on the key alone."""
         key = f"{self.seed},{self.request},{position},{role},{index}".encode()
-        word = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
+        digest = hashlib.blake2b(key, digest_size=8).digest()
+        word = int.from_bytes(digest, "little")
         return (word >> 11) * 2.0**-53
 
 
-def invert(dist: np.ndarray, u: float) -> int:
-    """The smallest token whose cumulative mass exceeds ``u``; never one of zero mass."""
-    mass = np.cumsum(dist, dtype=np.float64)
-    last = mass[-1]
-    return int(min(mass.searchsorted(u * last, side="right"), mass.searchsorted(last)))
+def invert(dist: Row, u: float) -> int:
+    """The first token whose cumulative mass exceeds ``u``; never one without mass."""
+    cumulative = np.cumsum(dist, dtype=np.float64)
+    whole = cumulative[-1]
+    token = cumulative.searchsorted(u * whole, side="right")
+    last_with_mass = cumulative.searchsorted(whole)
+    return int(min(token, last_with_mass))
 
 
 class Drafted(NamedTuple):
-    """A drafted token, the exact q it was drawn from, and where in the trace it came from."""
+    """A drafted token, and the exact q it was drawn from.
+
+    ``operation`` and ``index`` say where the trace shows it: the id of the event, and
+    the token's place in it.
+    """
 
     token: int
-    q: np.ndarray
-    op: int = -1
+    q: Row
+    operation: int = -1
     index: int = 0
 
 
-def ids(drafted) -> tuple[int, ...]:
+def ids(drafted: Iterable[Drafted]) -> Tokens:
     """The token ids of drafted tokens."""
-    return tuple(d.token for d in drafted)
+    return tuple(draft.token for draft in drafted)
 
 
-def certain(tokens, vocab: int) -> np.ndarray:
-    """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot rows."""
+def certain(tokens: Sequence[int], vocab: int) -> Rows:
+    """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot."""
     rows = np.zeros((len(tokens), vocab), np.float32)
     rows[np.arange(len(tokens)), list(tokens)] = 1
     return rows
 
 
-def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """norm(max(0, p - q)) [V]; p itself where that sum underflows.
+def residual(p: Row, q: Row) -> Row:
+    """norm(max(0, p - q)) [V], or p itself where that sum underflows.
 
     Source: Leviathan et al. 2023; PEARL section 2.
     """
-    left = np.maximum(p.astype(np.float64) - q, 0)
-    total = left.sum()
-    return left / total if total > 0 else p
+    difference = np.maximum(p.astype(np.float64) - q, 0)
+    total = difference.sum()
+    return difference / total if total > 0 else p

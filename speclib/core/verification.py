@@ -1,148 +1,207 @@
-"""How drafted tokens are tested: in a line, and down a tree."""
+"""How drafted tokens are tested against the target's distributions.
+
+There are two rules, and both come for drafts in a line and for drafts in a tree:
+
+                    a line        a tree
+    ratio test      verify        verify_tree     keeps most; equal in distribution
+    exact match     match         match_tree      the target's own draws, token for token
+
+Row i of ``rows`` is p after the committed text and i drafted tokens; of a tree, row 0
+follows the text and row i + 1 node i. ``world`` lends its text, its coins and the marks
+that tell the trace what became of each draft.
+
+Knows no model and no time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .candidate_tree import merged
-from .sampling import Drafted, residual
+from .candidate_tree import CandidateTree, merged
+from .sampling import CoinTosser, Drafted, Row, Rows, Tokens, residual
+
+if TYPE_CHECKING:
+    from speclib.worlds.world import World
+
+TEXT = -1  # where a walk down a tree begins: the parent of its first nodes
 
 
-class Verdict(NamedTuple):
-    """``accepted``: drafted tokens that passed. ``extra``: one more token, or none: the residual's
-    after a rejection, the target's own (the bonus) when all passed and a row was left over."""
+class Verified(NamedTuple):
+    """What a test of drafted tokens gave.
 
-    accepted: tuple[int, ...]
-    extra: tuple[int, ...]
+    ``accepted``: the drafted tokens that passed. ``extra``: one more token, or none.
+    After a rejection it is the replacement; when all passed and a row was left over it
+    is the target's own next token (the bonus).
+    """
+
+    accepted: Tokens
+    extra: Tokens
 
     @property
-    def tokens(self) -> tuple[int, ...]:
+    def tokens(self) -> Tokens:
+        """All that may be committed."""
         return self.accepted + self.extra
 
 
-def verify(world, drafted, rows: np.ndarray) -> Verdict:
-    """Tests ``drafted`` in order against ``rows`` [n, V] until one fails or either runs out.
+# -- in a line -------------------------------------------------------------------------
+def verify(
+    world: World, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
+) -> Verified:
+    """Tests ``drafted`` in order by the ratio test until one fails or either runs out.
 
-    Row i is p after the committed text and i drafted tokens. A token x passes when a coin falls
-    under min(1, p(x)/q(x)), strictly; the first to fail is replaced from the residual. If every
-    drafted token passed and one more row is left, the next token is drawn from it: with nothing
-    drafted this is plain decoding. ``world`` lends its text, coins and trace marks.
+    A token x passes when a coin falls under min(1, p(x)/q(x)), strictly. The first that
+    fails is replaced by a draw from norm(max(0, p - q)). If all passed and a row is
+    left, the next token is drawn from it: with nothing drafted, this is plain decoding.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2, equation 1.
     """
-    start, accepted = len(world.text), ()
-    for drafted_token, p in zip(drafted, rows, strict=False):
-        token, q = drafted_token.token, drafted_token.q
-        position = start + len(accepted)
-        chance = min(1.0, float(p[token]) / float(q[token]))
-        if world.coins.choose(np.array((chance, 1 - chance)), position, "accept") == 1:
-            world.mark(drafted_token, "rejected")
-            return Verdict(
-                accepted, (world.coins.choose(residual(p, q), position, "residual"),)
-            )
-        world.mark(drafted_token, "accepted")
-        accepted += (token,)
-    if len(rows) <= len(accepted):
-        return Verdict(accepted, ())
-    position = start + len(accepted)
-    return Verdict(
-        accepted, (world.coins.choose(rows[len(accepted)], position, "target"),)
-    )
+    accepted: Tokens = ()
+    position = len(world.text)
+    for draft, p in zip(drafted, rows, strict=False):
+        if not _passes(world.coins, draft, p, position):
+            world.mark(draft, "rejected")
+            left = residual(p, draft.q)
+            replacement = world.coins.choose(left, position, "residual")
+            return Verified(accepted, (replacement,))
+        world.mark(draft, "accepted")
+        accepted += (draft.token,)
+        position += 1
+    return Verified(accepted, _bonus(world, accepted, rows))
 
 
-def match(world, drafted, rows: np.ndarray) -> Verdict:
-    """``verify`` by another rule: a drafted token passes when it is the one that the target draws
-    there itself, with plain decoding's own coin. The output is plain decoding's, token for token,
-    at any temperature and under any timing; fewer tokens pass than by the ratio test.
+def match(
+    world: World, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
+) -> Verified:
+    """Tests ``drafted`` in order against the target's own draws.
+
+    A drafted token passes when it is the one that the target draws there itself, with
+    plain decoding's own coin. So the output is plain decoding's, token for token, at
+    any temperature and under any timing. Fewer tokens pass than by the ratio test.
 
     Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
     """
-    start, accepted = len(world.text), ()
-    for drafted_token, p in zip(drafted, rows, strict=False):
-        token = world.coins.choose(p, start + len(accepted), "target")
-        if token != drafted_token.token:
-            world.mark(drafted_token, "rejected")
-            return Verdict(accepted, (token,))
-        world.mark(drafted_token, "accepted")
+    accepted: Tokens = ()
+    position = len(world.text)
+    for draft, p in zip(drafted, rows, strict=False):
+        token = world.coins.choose(p, position, "target")
+        if token != draft.token:
+            world.mark(draft, "rejected")
+            return Verified(accepted, (token,))
+        world.mark(draft, "accepted")
         accepted += (token,)
+        position += 1
+    return Verified(accepted, _bonus(world, accepted, rows))
+
+
+def _passes(
+    coins: CoinTosser, draft: Drafted, p: Row, position: int, index: int = 0
+) -> bool:
+    """The ratio test: true with probability min(1, p(x)/q(x))."""
+    chance = min(1.0, float(p[draft.token]) / float(draft.q[draft.token]))
+    outcome = coins.choose(np.array((chance, 1 - chance)), position, "accept", index)
+    return outcome == 0
+
+
+def _bonus(world: World, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens:
+    """The target's own token after all that were accepted, if there is a row for it."""
     if len(rows) <= len(accepted):
-        return Verdict(accepted, ())
-    token = world.coins.choose(rows[len(accepted)], start + len(accepted), "target")
-    return Verdict(accepted, (token,))
+        return ()
+    position = len(world.text) + len(accepted)
+    return (world.coins.choose(rows[len(accepted)], position, "target"),)
 
 
-def offer(
-    world, paths: Iterable[tuple[int, ...]]
-) -> tuple[tuple[Drafted, ...], tuple[int, ...]]:
-    """The tree of ``paths`` as candidates after the world's text, and their parents: each path as
-    far as the next end token and what is left to write allow; the target writes the last one."""
+# -- in a tree -------------------------------------------------------------------------
+def verify_tree(world: World, tree: CandidateTree, rows: Rows) -> Verified:
+    """The ratio test down a tree, by removal and renormalisation.
 
-    def fit(path):
-        ending = takewhile(lambda token: token not in world.request.eos, path)
-        return tuple(islice(ending, world.left - 1))
+    At each place the candidates are tried in their order. x passes with probability
+    min(1, p(x)/q(x)), strictly. After each that fails, p becomes norm(max(0, p - q)).
+    Where none passes the token is drawn from what is left of p; where there are no
+    candidates, from the row itself.
 
-    tokens, parents = merged(map(fit, paths))
-    drafted = world.guess(tokens)
-    return drafted, parents[: len(drafted)]
+    Lossless where each q is what its token was drawn from, given its elder siblings.
+    Independent draws tested with one q each are; draws tested with the q of another
+    candidate are not. In the trace a place counts once, as in ``match_tree``.
 
-
-def follow(world, drafted, parents, rows: np.ndarray) -> Verdict:
-    """``match`` down a tree: at each place the target draws its token with plain decoding's own
-    coin, and the candidate that carries it passes. The output is plain decoding's, token for token,
-    at any temperature. Row 0 follows the text, row i + 1 node i.
-
-    In the trace a place counts once: the candidate that passed, or where none did the first as
-    rejected; its siblings were never needed.
+    Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
+    "Recursive Speculative Decoding".
     """
-    node, accepted = -1, ()
+    accepted: Tokens = ()
+    node = TEXT
     while True:
-        token = world.coins.choose(
-            rows[node + 1], len(world.text) + len(accepted), "target"
-        )
-        here = [n for n, parent in enumerate(parents) if parent == node]
-        node = next((n for n in here if drafted[n].token == token), None)
-        if node is None:
-            for first in here[:1]:
-                world.mark(drafted[first], "rejected")
-            return Verdict(accepted, (token,))
-        world.mark(drafted[node], "accepted")
-        accepted += (token,)
-
-
-def descend(world, drafted, parents, rows: np.ndarray) -> Verdict:
-    """``verify`` down a tree, by removal and renormalisation: at each place the candidates are
-    tried in order, x with min(1, p(x)/q(x)), strictly; after each that fails p is the residual.
-    Where none passes the token comes from that; where there are none, from the row itself.
-
-    Lossless where each q is what its token was drawn from, given its elder siblings: independent
-    draws tested with one q each are, draws tested with the q of another candidate are not.
-    In the trace a place counts once, as in ``follow``.
-    """
-    node, accepted = -1, ()
-    while True:
-        p, position = rows[node + 1], len(world.text) + len(accepted)
-        here = [n for n, parent in enumerate(parents) if parent == node]
-        node = None
-        for index, n in enumerate(here):
-            token, q = drafted[n].token, drafted[n].q
-            chance = min(1.0, float(p[token]) / float(q[token]))
-            if (
-                world.coins.choose(
-                    np.array((chance, 1 - chance)), position, "accept", index
-                )
-                == 0
-            ):
-                node = n
+        p = rows[node + 1]
+        position = len(world.text) + len(accepted)
+        candidates = tree.children(node)
+        passed = None
+        for index, candidate in enumerate(candidates):
+            draft = tree.drafted[candidate]
+            if _passes(world.coins, draft, p, position, index):
+                passed = candidate
                 break
-            p = residual(p, q)
-        if node is None:
-            for first in here[:1]:
-                world.mark(drafted[first], "rejected")
-            role = "residual" if here else "target"
-            return Verdict(accepted, (world.coins.choose(p, position, role),))
-        world.mark(drafted[node], "accepted")
-        accepted += (drafted[node].token,)
+            p = residual(p, draft.q)
+
+        if passed is None:
+            _mark_rejected(world, tree, candidates)
+            role = "residual" if candidates else "target"
+            return Verified(accepted, (world.coins.choose(p, position, role),))
+        world.mark(tree.drafted[passed], "accepted")
+        accepted += (tree.drafted[passed].token,)
+        node = passed
+
+
+def match_tree(world: World, tree: CandidateTree, rows: Rows) -> Verified:
+    """Exact match down a tree.
+
+    At each place the target draws its token with plain decoding's own coin, and the
+    candidate that carries this token passes. The output is plain decoding's, token for
+    token, at any temperature.
+
+    In the trace a place counts once: the candidate that passed, or where none did the
+    first one as rejected. Its siblings were never needed.
+    """
+    accepted: Tokens = ()
+    node = TEXT
+    while True:
+        position = len(world.text) + len(accepted)
+        token = world.coins.choose(rows[node + 1], position, "target")
+        candidates = tree.children(node)
+        passed = None
+        for candidate in candidates:
+            if tree.drafted[candidate].token == token:
+                passed = candidate
+                break
+
+        if passed is None:
+            _mark_rejected(world, tree, candidates)
+            return Verified(accepted, (token,))
+        world.mark(tree.drafted[passed], "accepted")
+        accepted += (token,)
+        node = passed
+
+
+def _mark_rejected(world: World, tree: CandidateTree, candidates: list[int]) -> None:
+    """Of several candidates at one place that all failed, the first stands for all."""
+    if candidates:
+        world.mark(tree.drafted[candidates[0]], "rejected")
+
+
+def offer(world: World, paths: Iterable[Tokens]) -> CandidateTree:
+    """The tree of ``paths``, as candidates after the world's text that no model drafted.
+
+    Each path goes as far as the next end token, and as far as there is room: the last
+    token that may still be written is left to the target.
+    """
+    fitting = [_fitting(world, path) for path in paths]
+    tokens, parents = merged(fitting)
+    drafted = world.guess(tokens)
+    return CandidateTree(drafted, parents[: len(drafted)])
+
+
+def _fitting(world: World, path: Tokens) -> Tokens:
+    """The beginning of ``path`` that can be committed before the target's own token."""
+    before_end = takewhile(lambda token: token not in world.request.eos, path)
+    return tuple(islice(before_end, world.left - 1))

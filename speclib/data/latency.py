@@ -16,8 +16,9 @@ from typing import Annotated, Any
 
 from speclib.arguments import Number, Seconds, checked, shown
 from speclib.errors import BadValue
+from speclib.operations.operation import Operation, Pass
 from speclib.paths import DATA
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 from .toml_files import read_toml, toml_path
 
@@ -31,7 +32,7 @@ class Curve:
     forward: tuple[tuple[int, float], ...]
     prefill: float | None = None
 
-    def __call__(self, fed: int, kept: int = 1) -> float:
+    def __call__(self, fed: float, kept: int = 1) -> float:
         if kept == 0 and self.prefill is not None:
             return self.prefill
         points = self.forward
@@ -65,13 +66,13 @@ class Fuzzy:
     layers: int
     lp_size: int
 
-    def seconds(self, exact: Curve, lp: int, fed: int) -> float:
+    def seconds(self, exact: Curve, lp: int, fed: float) -> float:
         """Of a pass in groups of up to ``lp``, where an exact one takes as ``exact`` says."""
         share = self._joined(lp) / self._joined(self.lp_size)
         return exact(fed) - share * (exact(fed) - self.curve(fed))
 
     def _joined(self, lp: int) -> int:
-        return self.layers - len(grouped(self.layers, lp))
+        return self.layers - len(group_layers(self.layers, lp))
 
 
 @dataclass(frozen=True)
@@ -117,31 +118,19 @@ class Latency:
     def c(self) -> float:
         return self.target(1) / self.draft(1)
 
-    def seconds(self, device: str, op, kept: int, fed: int) -> float:
-        curve = self.draft if device.startswith("draft") else self.target
-        later = (
-            kept + fed - len(op.text)
-        )  # fed by passes after the first, of one token each
-        if later < 0:
-            return 0.0
-        if op.name == "grow":
-            return self._grown(curve, op, kept, fed - later, later)
-        return curve(fed - later, kept) + later * curve(1)
+    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
+        """Seconds of an operation that kept and fed so many tokens: those of its passes."""
+        exact = self.draft if device.startswith("draft") else self.target
+        total = 0.0
+        for forward in op.passes(kept, fed):
+            total += forward.count * self._pass_seconds(exact, forward)
+        return total
 
-    def _grown(self, curve: Curve, op, kept: int, first: int, later: int) -> float:
-        """Of a Grow: a pass that is fed ``first`` tokens, then one for each further level, which
-        are taken as alike and fed ``later`` in all. Nothing cached, the first is exact."""
-
-        def fuzzy(fed):
-            return (
-                self.fuzzy.seconds(curve, op.lp, fed)
-                if self.fuzzy and op.lp
-                else curve(fed)
-            )
-
-        levels, exact = max(0, op.n - 1), op.calibrate or not kept
-        start = curve(first, kept) if exact else fuzzy(first)
-        return start + levels * fuzzy(later / max(1, levels))
+    def _pass_seconds(self, exact: Curve, forward: Pass) -> float:
+        """Of one pass of a model whose exact passes take as ``exact`` says."""
+        if self.fuzzy and forward.lp:
+            return self.fuzzy.seconds(exact, forward.lp, forward.fed)
+        return exact(forward.fed, forward.kept)
 
 
 # -- files -----------------------------------------------------------------------------
@@ -170,7 +159,7 @@ def load_latency(name: str) -> Latency:
 
 def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
     """The part [fuzzy] of a latency file."""
-    if len(grouped(layers, lp_size)) == layers:
+    if len(group_layers(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
     return Fuzzy(_read_curve(curve), layers, lp_size)
 

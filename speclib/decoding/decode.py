@@ -15,7 +15,7 @@ from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.worlds.devices import named
+from speclib.worlds.devices import device_names
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
@@ -113,7 +113,7 @@ def _open(
         )
 
     models = {}
-    for name in named(servers):
+    for name in device_names(servers):
         role: Literal["draft", "target"] = "draft" if name == "draft" else "target"
         models[name] = factory.build(pair, role, dtype, dilated=False)
     opened = Virtual(models, latency, cancel=cancel or "immediate")

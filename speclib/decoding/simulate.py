@@ -8,7 +8,6 @@ method's own code runs on the virtual clock, so every number is of the kind "vir
 from __future__ import annotations
 
 from functools import cache
-from heapq import heapify
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
@@ -20,7 +19,7 @@ from speclib.methods import METHODS, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
-from speclib.worlds.devices import DeviceLost, Future, named
+from speclib.worlds.devices import DeviceLost, Future, device_names
 from speclib.worlds.virtual import Virtual
 
 from .auto_settings import request_settings
@@ -98,7 +97,7 @@ def simulate(
     script = _check_script(script_of(text))
 
     models = {}
-    for name in named(requested.servers_at(passes.c)):
+    for name in device_names(requested.servers_at(passes.c)):
         if name == "draft":
             models[name] = Toy(
                 alpha,
@@ -159,17 +158,18 @@ class MortalWorld(Virtual):
                 raise unknown_name(f"no device {name!r} to lose", name, models)
         self._lost = lost
 
-    def _start(self, future: Future) -> None:
-        super()._start(future)
+    def _schedule(
+        self, time: float, future: Future, done: Done, error: Exception | None = None
+    ) -> None:
+        """What would end after its device has died fails at that moment instead."""
         dies = self._lost.get(future.device, inf)
-        at = next(i for i, entry in enumerate(self._heap) if entry[2] is future)
-        end, number, *_ = self._heap[at]
-        if end > dies:
+        if time > dies:
+            time = max(dies, self.now)
+            done = Done(None, 0, 0)
             error = DeviceLost(
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )
-            self._heap[at] = max(dies, self.now), number, future, Done(error, 0, 0)
-            heapify(self._heap)
+        super()._schedule(time, future, done, error)
 
 
 @checked

@@ -1,10 +1,14 @@
-"""The registry: a new method is one file here and one line below.
+"""The registry of methods: a new one is a file here, and a line in ``METHODS``.
 
-Methods import ``tokens`` and know ``World`` only: never time, randomness, torch or models.
+Methods import ``core`` and know a ``World`` only: never time, randomness, torch or
+models. Being registered, a method is tested for losslessness in every variant.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from inspect import signature
+from typing import Any
 
 from speclib.errors import SpeclibError
 
@@ -20,7 +24,7 @@ from .rest import rest
 from .speculative import speculative
 from .tree_speculative import tree
 
-METHODS = {
+METHODS: dict[str, Callable[..., None]] = {
     "autoregressive": autoregressive,
     "speculative": speculative,
     "pearl": pearl,
@@ -34,11 +38,11 @@ METHODS = {
     "easyspec": easyspec,
 }
 
-# What these ask for depends on what ends first: their runs are not each other's on another clock.
+# What these ask for depends on what ends first, so a run on another clock is another run.
 BY_TIME = {"dsi"}
 
-# The settings in which every method is tested; `gamma` is added where a method takes one.
-VARIANTS = {
+# The settings in which methods are tested; `gamma` is added where a method takes one.
+VARIANTS: dict[str, list[dict[str, Any]]] = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
     "dsi": [{"lookahead": 1}, {"lookahead": 3}, {"lookahead": 2, "test": "ratio"}],
     "duodecoding": [{}, {"k": 1}, {"k": 3}],
@@ -50,18 +54,21 @@ VARIANTS = {
 }
 
 
-def find(name: str, settings: Iterable[str] = ()) -> Callable:
-    """The method registered as ``name``. Raises SpeclibError listing what is known, if there is
-    none, or if it lacks one of ``settings`` (names; ``gamma`` aside, which every method ignores
-    that has no draft length)."""
+def find(name: str, settings: Iterable[str] = ()) -> Callable[..., None]:
+    """The method registered as ``name``.
+
+    ``settings``: names that it should know. ``gamma`` may be given to any method; those
+    without a draft length ignore it. Raises SpeclibError listing what is known, for an
+    unknown method or setting.
+    """
     if name not in METHODS:
         raise SpeclibError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
-    known = [p for p in parameters(name) if p != "gamma"]
-    for key in settings:
-        if key not in known:
+    known = [parameter for parameter in parameters(name) if parameter != "gamma"]
+    for setting in settings:
+        if setting not in known:
+            listed = ", ".join(["gamma", *known]) if known else "none besides gamma"
             raise SpeclibError(
-                f"method {name!r} has no parameter {key!r}; known: "
-                f"{', '.join(['gamma', *known]) if known else 'none besides gamma'}"
+                f"method {name!r} has no parameter {setting!r}; known: {listed}"
             )
     return METHODS[name]
 

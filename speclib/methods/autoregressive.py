@@ -1,13 +1,16 @@
-"""Plain decoding: one target forward pass per token. The baseline, and the truth."""
+"""Plain decoding: one target pass per token. The baseline, and the truth."""
+
+from __future__ import annotations
 
 from speclib.core.verification import verify
+from speclib.worlds.world import World
 
 
-def autoregressive(world):
-    """Every committed token is drawn from the target's own distribution.
+def autoregressive(world: World) -> None:
+    """Draws every token from the target's own distribution.
 
-    All other methods must equal this one: token for token when greedy, in distribution when
-    sampling. The draft's device idles.
+    All other methods must equal this one: token for token when greedy, in distribution
+    when sampling. The draft's device idles.
     """
     while world.going:
         rows = world.wait(world.target.score(world.text))

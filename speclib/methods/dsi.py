@@ -1,96 +1,199 @@
-"""DSI: distributed speculative inference: drafting never stops, several targets verify at once.
+"""DSI: distributed speculative inference. Drafting never stops; several targets verify at once.
 
-A free target scores the texts that no target has looked at: at once if the committed text is one
-of them, so plain decoding never stops; else when ``lookahead`` of them have gathered. Rows come in
-any order and wait in ``known``, by the text they follow, until that is committed. With one drafter
-ceil(t_target / (lookahead * t_draft)) targets keep up.
+    draft      d1 d2 | d3 d4 | d5 d6 | ...          never waits, lookahead 2
+    target     text ─────────┐                      plain decoding's own pass
+    target-2         d1 d2 ──┼──────┐               as soon as two drafts are there
+    target-3               d3 d4 ───┼──────┐
+                             │      │      │
+                             rows: any order in, applied in the order of the text
+
+With one drafter, ceil(t_target / (lookahead * t_draft)) targets keep up with it.
 """
 
-from itertools import dropwhile, takewhile
+from __future__ import annotations
 
-from speclib.core.sampling import ids
+from speclib.core.sampling import Drafted, Row, Tokens, ids
+from speclib.core.settings import require_counts, require_one_of
 from speclib.core.verification import match, verify
-from speclib.errors import SpeclibError
-from speclib.worlds.world import DeviceLost
+from speclib.worlds.world import Device, DeviceLost, Future, World
 
 TESTS = {"exact": match, "ratio": verify}
 
 
-def dsi(world, lookahead: int, servers: int | None = None, test: str = "exact"):
-    """Every drafter writes a text of its own; ``servers`` targets (None: all) score what is there.
-    ``test="exact"`` gives plain decoding's own tokens; "ratio" keeps more, equal in distribution as
-    long as no draft's time depends on its token. A lost device is done without.
+def dsi(
+    world: World, lookahead: int, servers: int | None = None, test: str = "exact"
+) -> None:
+    """Every drafter writes a text of its own; ``servers`` targets score what is there.
 
-    Source: Timor et al. 2024, section 3.1, Algorithm 1: lines 4-6 are the two loops, 7-12 the test,
-    13 is ``known``; the lookahead is its "preemption".
-    Differences from the paper: drafters do not continue each other's texts; a target scores all
-    that has gathered; line 17 may return an unverified prefix, this does not.
+    A free target scores the texts that no target has looked at. It does so at once if
+    the committed text is one of them, so plain decoding never stops; else when
+    ``lookahead`` of them have gathered. A lost device is done without.
+
+    ``servers``: None is all targets. ``test``: "exact" gives plain decoding's own
+    tokens; "ratio" keeps more, equal in distribution as long as no draft's time depends
+    on its token.
+
+    Source: Timor et al. 2024, section 3.1, Algorithm 1: lines 4-6 are the two ways in
+    which devices get work, 7-12 the test, 13 is ``known_rows``; the lookahead is its
+    "preemption".
+    Differences from the paper: drafters do not continue each other's texts; a target
+    scores all that has gathered; line 17 may return an unverified prefix, this does not.
     """
-    if test not in TESTS:
-        raise SpeclibError(f"test is {test!r}: give 'exact' or 'ratio'")
-    targets, drafts = world.targets[:servers], dict.fromkeys(world.drafts, ())
-    known, scoring, writing = (
-        {},
-        {},
-        {},
-    )  # text -> the row after it; future -> its device
+    require_one_of("test", test, tuple(TESTS))
+    require_counts(lookahead=lookahead, servers=servers)
+    speculation = Speculation(world, lookahead, servers, test)
     while world.going:
-        for at, draft in drafts.items():
-            if at not in writing.values() and len(draft) < world.left:
-                writing[at.propose(world.text + ids(draft), lookahead, at.index)] = at
-        for at in (target for target in targets if target not in scoring.values()):
-            seen = {*known, *(text for future in scoring for text in future.op.texts)}
-            texts = _unseen(world.text, drafts.values() or [()], seen, lookahead)
-            scoring |= {at.score(texts[-1], last=len(texts) - 1): at} if texts else {}
-        done = world.first(*scoring, *writing)
-        at = scoring.pop(done, None) or writing.pop(done)
-        if isinstance(done.error, DeviceLost):
-            targets, _ = [t for t in targets if t is not at], drafts.pop(at, None)
-            if not targets:
-                raise done.error
-        elif done.error is None and at in targets:
-            known |= zip(done.op.texts, done.value, strict=True)
-        elif done.error is None:
-            drafts[at] = _beyond(world.text, drafts[at], done)
-        while world.going and world.text in known:
-            draft = next(filter(None, drafts.values()), ())
-            rows = [
-                known[t]
-                for t in takewhile(known.__contains__, _along(world.text, draft))
-            ]
-            world.commit(tokens := TESTS[test](world, draft, rows).tokens)
-            drafts = {
-                at: draft[len(tokens) :] if ids(draft)[: len(tokens)] == tokens else ()
-                for at, draft in drafts.items()
-            }
-        known = {
-            t: row for t, row in known.items() if t[: len(world.text)] == world.text
-        }
-        world.cancel(
-            *(f for f in (*scoring, *writing) if not f.op.concerns(world.text))
-        )
+        speculation.keep_drafters_writing()  # lines 4-6
+        speculation.give_idle_targets_work()  # line 6, and section 3.1's lookahead
+        finished = world.first(*speculation.running)  # line 4: once any thread finishes
+        speculation.record(finished)  # line 13
+        speculation.commit_what_is_verified()  # lines 7-12
+        speculation.cancel_what_cannot_follow()  # line 10
 
 
-def _along(text, draft):
-    """``text``, then with one drafted token more each."""
-    return [text + ids(draft[:n]) for n in range(len(draft) + 1)]
+class Speculation:
+    """What all devices have written and scored beyond the committed text.
+
+    ``drafts``: of each drafter that is not lost, what it has written after that text.
+    ``known_rows``: the target's row by the text that it follows; rows come in any order
+    and wait here until that text is committed.
+    """
+
+    def __init__(self, world: World, lookahead: int, servers: int | None, test: str):
+        self.world = world
+        self.lookahead = lookahead
+        self.test = TESTS[test]
+        self.targets = list(world.targets[:servers])
+        self.drafts: dict[Device, tuple[Drafted, ...]] = {}
+        for drafter in world.drafts:
+            self.drafts[drafter] = ()
+        self.known_rows: dict[Tokens, Row] = {}
+        self._scoring: dict[Future, Device] = {}
+        self._writing: dict[Future, Device] = {}
+
+    @property
+    def running(self) -> list[Future]:
+        """Everything that a device still has to answer."""
+        return [*self._scoring, *self._writing]
+
+    def keep_drafters_writing(self) -> None:
+        """A drafter goes on from its own draft, as long as there is text left to write."""
+        busy = set(self._writing.values())
+        for drafter, draft in self.drafts.items():
+            if drafter not in busy and len(draft) < self.world.left:
+                text = self.world.text + ids(draft)
+                future = drafter.propose(text, self.lookahead, drafter.index)
+                self._writing[future] = drafter
+
+    def give_idle_targets_work(self) -> None:
+        """A free target scores the texts along a draft that no target has looked at."""
+        for target in self.targets:
+            if target in self._scoring.values():
+                continue
+            texts = self._texts_to_score()
+            if texts:
+                future = target.score(texts[-1], last=len(texts) - 1)
+                self._scoring[future] = target
+
+    def _texts_to_score(self) -> list[Tokens]:
+        """The unseen texts along the first draft that has enough of them; or none."""
+        seen = set(self.known_rows)
+        for future in self._scoring:
+            seen.update(future.op.texts)
+
+        drafts = list(self.drafts.values()) or [()]  # without drafters: plain decoding
+        for draft in drafts:
+            texts = first_unseen(texts_along(self.world.text, draft), seen)
+            if self.world.text in texts or len(texts) >= self.lookahead:
+                return texts
+        return []
+
+    def record(self, finished: Future) -> None:
+        """Takes in what a device answered, or that it is lost."""
+        if finished in self._scoring:
+            device = self._scoring.pop(finished)
+        else:
+            device = self._writing.pop(finished)
+
+        if isinstance(finished.error, DeviceLost):
+            self._do_without(device, finished.error)
+        elif finished.error is None and device in self.targets:
+            rows = zip(finished.op.texts, finished.value, strict=True)
+            self.known_rows.update(rows)
+        elif finished.error is None:
+            self.drafts[device] = self._extended(self.drafts[device], finished)
+
+    def _do_without(self, device: Device, error: DeviceLost) -> None:
+        """Raises ``error`` where no target is left."""
+        self.targets = [target for target in self.targets if target is not device]
+        self.drafts.pop(device, None)
+        if not self.targets:
+            raise error
+
+    def _extended(
+        self, draft: tuple[Drafted, ...], future: Future
+    ) -> tuple[Drafted, ...]:
+        """A draft with what was written after it; () where that left the committed text."""
+        committed = self.world.text
+        written = future.op.text + ids(future.value)
+        beyond = len(written) - len(committed)
+        if not beyond or written[: len(committed)] != committed:
+            return ()
+        return (draft + future.value)[-beyond:]
+
+    def commit_what_is_verified(self) -> None:
+        """Tests the first draft there is, as far as rows are known, and again after it."""
+        while self.world.going and self.world.text in self.known_rows:
+            draft = next(filter(None, self.drafts.values()), ())
+            rows = self._known_rows_along(draft)
+            committed = self.test(self.world, draft, rows).tokens
+            self.world.commit(committed)
+            for drafter in self.drafts:
+                written = self.drafts[drafter]
+                self.drafts[drafter] = remaining_draft(written, committed)
+
+    def _known_rows_along(self, draft: tuple[Drafted, ...]) -> list[Row]:
+        """The rows after the committed text and along ``draft``, up to the first unknown."""
+        rows = []
+        for text in texts_along(self.world.text, draft):
+            if text not in self.known_rows:
+                break
+            rows.append(self.known_rows[text])
+        return rows
+
+    def cancel_what_cannot_follow(self) -> None:
+        """Drops rows and operations of texts that do not begin with the committed one."""
+        committed = self.world.text
+        following = {}
+        for text, row in self.known_rows.items():
+            if text[: len(committed)] == committed:
+                following[text] = row
+        self.known_rows = following
+
+        stale = [f for f in self.running if not f.op.concerns(committed)]
+        self.world.cancel(*stale)
 
 
-def _unseen(text, drafts, seen, lookahead):
-    """The texts a free target should score, along the first draft that has enough of them."""
-    for draft in drafts:
-        later = dropwhile(seen.__contains__, _along(text, draft))
-        texts = list(takewhile(lambda t: t not in seen, later))
-        if text in texts or len(texts) >= lookahead:
-            return texts
+def texts_along(text: Tokens, draft: tuple[Drafted, ...]) -> list[Tokens]:
+    """``text``, then the same with one drafted token more each."""
+    return [text + ids(draft[:count]) for count in range(len(draft) + 1)]
 
 
-def _beyond(text, draft, future):
-    """What follows ``text`` once ``future`` has gone on from ``draft``; nothing if it left it."""
-    written = future.op.text + ids(future.value)
-    beyond = len(written) - len(text)
-    return (
-        (draft + future.value)[-beyond:]
-        if beyond and written[: len(text)] == text
-        else ()
-    )
+def first_unseen(texts: list[Tokens], seen: set[Tokens]) -> list[Tokens]:
+    """The first run of ``texts`` that are not ``seen``."""
+    unseen: list[Tokens] = []
+    for text in texts:
+        if text not in seen:
+            unseen.append(text)
+        elif unseen:
+            break
+    return unseen
+
+
+def remaining_draft(
+    draft: tuple[Drafted, ...], committed: Tokens
+) -> tuple[Drafted, ...]:
+    """What is left of ``draft`` once ``committed`` is; () where it went another way."""
+    if ids(draft)[: len(committed)] != committed:
+        return ()
+    return draft[len(committed) :]

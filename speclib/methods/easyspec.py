@@ -1,44 +1,57 @@
 """EasySpec: tree speculative decoding whose draft runs several of its layers at once."""
 
-from speclib.core.sampling import ids
-from speclib.core.verification import descend
+from __future__ import annotations
 
-from .tree_speculative import check
+from speclib.core.settings import require_counts
+from speclib.core.verification import verify_tree
+from speclib.worlds.world import World
 
 
 def easyspec(
-    world,
+    world: World,
     gamma: int,
     lp: int = 4,
     width: int = 8,
     budget: int | None = None,
     calibrate: bool = True,
-):
-    """While a large target is spread over many devices, its small draft runs on one and the others
-    wait. Here they take part: ``lp`` (N) consecutive layers of the draft are given the *same*
-    input, so that their attentions run at once, one on each device; then their MLPs follow in
-    order. What comes out is *fuzzy*: near the draft's own, in fewer steps. It may be, since the
-    target tests it: q is the fuzzy distribution, and the output is the target's own all the same.
+) -> None:
+    """Tree SD with a drafter that gives ``lp`` (N) consecutive layers the same input.
 
-    Errors in the draft's KV cache would add up. *Bonus calibration*: after each verification every
-    fuzzy entry is dropped, also of accepted tokens, and one exact pass over them and the bonus
-    token rebuilds the cache; that pass yields the first level of the next tree, so it costs no pass
-    more. One iteration takes t_draft + (gamma - 1) * t_fuzzy + t_target. ``calibrate=False``: that
-    pass is fuzzy too, and what fuzzy passes cached stays.
+    While a large target is spread over many devices, its small draft runs on one of
+    them and the others wait. Here they take part: the attentions of ``lp`` layers run at
+    once, one on each device, and then their MLPs follow in order. What comes out is
+    *fuzzy*: near the draft's own distribution, in fewer steps. That is allowed, since
+    the target tests it. q is the fuzzy distribution, and the output is the target's own
+    all the same.
 
-    So the loop is that of tree SD, word for word: what is new lives inside the draft's forward pass
-    (``models.layered``; a pair's ``spread = "layers"`` gives it several devices, any Llama or Qwen
-    draft can do it on one, at no gain). With ``lp`` 1 every pass is exact: this is ``tree`` then.
+    *Bonus calibration.* Errors in the draft's KV cache would add up. So after each
+    verification every fuzzy entry is dropped, also those of accepted tokens, and one
+    exact pass over these tokens and the bonus token rebuilds the cache. That pass also
+    yields the first level of the next tree, so no pass is added:
 
-    Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; figure 4 for calibration's effect.
-    Differences from the paper: none in the drafter; gamma (5 fits its times, so "auto" is 5), width
-    and how a tree is drawn and tested are not stated there: see ``tree``. The authors' code, named
-    in data/papers/easyspec/paper.toml, was not looked at.
+        a round    exact pass | fuzzy pass ... fuzzy pass | target pass
+                   t_draft    | (gamma - 1) * t_fuzzy     | t_target
+
+    ``calibrate=False``: that pass is fuzzy too, and what fuzzy passes cached stays.
+
+    The loop is tree SD's, word for word. What is new lives inside the draft's forward
+    pass (``models.parallel``). A pair's ``spread = "layers"`` gives the draft several
+    devices; any Llama or Qwen draft can do it on one, at no gain. With ``lp`` 1 every
+    pass is exact, and this is ``tree``.
+
+    Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; figure 4 for calibration's
+    effect.
+    Differences from the paper: none in the drafter. Gamma (5 fits its times, so "auto"
+    is 5), width, and how a tree is drafted and tested are not stated there: see
+    ``tree``. The authors' code, named in data/papers/easyspec/paper.toml, was not
+    looked at.
     """
-    check(lp=lp, width=width, budget=budget)
+    require_counts(lp=lp, width=width, budget=budget)
     while world.going:
-        draft, parents = world.wait(
-            world.draft.grow(world.text, gamma, width, budget, lp, calibrate)
+        drafted = world.wait(
+            world.draft.draft_tree(world.text, gamma, width, budget, lp, calibrate)
         )
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
-        world.commit(descend(world, draft, parents, rows).tokens)
+        rows = world.wait(
+            world.target.score_tree(world.text, drafted.tokens, drafted.parents)
+        )
+        world.commit(verify_tree(world, drafted, rows).tokens)

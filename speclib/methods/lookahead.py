@@ -1,84 +1,151 @@
-"""Lookahead decoding: the target writes ahead of itself and keeps what it wrote; no draft runs."""
+"""Lookahead decoding: the target writes ahead of itself and keeps what it wrote.
 
+No draft model runs. Every target pass scores one tree that has two parts: candidates to
+test now, and a window that grows candidates for later. With ngram = 4 the window is
+
+    place        0    1    2    3    4    5    6
+    level 0      x    a1   a2   a3                     x is the text's last token
+    level 1           b1   b2   b3   b4                b2 follows a1, b1 follows x
+    level 2                c2   c3   c4   c5           c3 follows b2
+    likeliest                   d3   d4   d5   d6      what the pass says after each c
+
+and each diagonal is an n-gram that the target itself might write:
+x b1 c2 d3,  a1 b2 c3 d4,  a2 b3 c4 d5,  a3 b4 c5 d6. They go into a pool. Then the
+window moves one place: level 0 goes, the likeliest tokens are the new lowest level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
 from itertools import cycle, islice
 
-from speclib.core.sampling import ids
-from speclib.core.verification import follow, offer
-from speclib.errors import SpeclibError
+from speclib.core.sampling import Tokens
+from speclib.core.settings import require_counts
+from speclib.core.verification import match_tree, offer
+from speclib.worlds.world import World
 
 
-def lookahead(world, window: int = 7, ngram: int = 5, guesses: int = 7):
-    """Every target pass has two branches, one ``Tree`` together. The *lookahead branch* holds the
-    last ``ngram`` - 1 levels of a Jacobi iteration over ``window`` places ahead of the text, whose
-    last token is the first of the first level. A node follows the one above it, in the first level
-    the one before it. What the target finds likeliest after the lowest level is the next level, and
-    each column has grown an n-gram, which the pool keeps under its first token, the ``guesses``
-    last ones of each. The *verification branch* tests those under the text's last token.
+def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
+    """Writes ahead in a ``window``, and tests n-grams that it wrote before.
 
-    Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead
-    Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its README.
-    Differences from the paper: the window begins with the prompt's tokens in order, there with
-    random ones of it; n-grams that begin alike are fed once; sampling, an n-gram passes where the
-    target draws it, there each is tried and removed in turn: as often. The cache keeps the first
-    n-gram's tokens only: others that pass are fed again. The window moves one place a pass, however
-    many pass, as published ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The
+    The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of a
+    Jacobi iteration over ``window`` places ahead of the text. The *verification branch*
+    tests the pool's n-grams that begin with the text's last token. The pool keeps the
+    latest ``guesses`` n-grams for each first token.
+
+    Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
+    Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
+    README.
+    Differences from the paper: the window begins with the prompt's tokens in order, there
+    with random ones of it. N-grams that begin alike are fed once. When sampling, an
+    n-gram passes where the target draws it; there each is tried and removed in turn,
+    which passes as often. The cache keeps the first n-gram's tokens only: others that
+    pass are fed again. The window moves one place a pass, however many tokens pass, as
+    published ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The
     window ends where the models' context does.
     """
-    for name, value, least in (
-        ("window", window, 1),
-        ("ngram", ngram, 3),
-        ("guesses", guesses, 1),
-    ):
-        if value < least:
-            raise SpeclibError(f"{name} is {value}: give at least {least}")
-    deep = window + ngram - 3
-    levels, pool = [tuple(islice(cycle(world.text), deep))], {}
+    require_counts(window=window, guesses=guesses)
+    require_counts(least=3, ngram=ngram)
+    pool = Pool(guesses)
+    ahead = Window(world.text, places=window + ngram - 3, height=ngram - 1)
     while world.going:
-        last, ahead = (
-            world.text[-1],
-            levels if len(world.text) + deep <= world.context else [()],
-        )
-        draft, parents = offer(world, reversed(pool.get(last, ())))
-        looked = len(ahead[-1])
-        rows = world.wait(
-            world.target.tree(
-                world.text,
-                sum(ahead, ids(draft)),
-                parents + _links(ahead, len(draft)),
-                looked,
-            )
-        )
-        world.commit(follow(world, draft, parents, rows).tokens)
-        if looked:
-            best = tuple(rows[-looked:].argmax(-1).tolist())
-            if len(levels) == ngram - 1:
-                for key, *rest in zip(
-                    (last, *levels[0]), *levels[1:], best, strict=True
-                ):
-                    _keep(pool.setdefault(key, {}), tuple(rest), guesses)
-            levels = _moved(levels, best, ngram - 1)
+        last_token = world.text[-1]
+        candidates = offer(world, pool.starting_with(last_token))
+
+        # One pass scores the candidates and, as far as the context allows, the window.
+        has_room = len(world.text) + ahead.places <= world.context
+        tokens, parents = candidates.tokens, candidates.parents
+        looked = 0
+        if has_room:
+            tokens += ahead.tokens
+            parents += ahead.parents(first=len(candidates.drafted))
+            looked = ahead.lowest
+        rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
+        world.commit(match_tree(world, candidates, rows).tokens)
+
+        if has_room:
+            likeliest = tuple(rows[-looked:].argmax(-1).tolist())
+            for written in ahead.ngrams(last_token, likeliest):
+                pool.add(written)
+            ahead.move(likeliest)
 
 
-def _links(levels, first: int) -> tuple[int, ...]:
-    """The parents of a window's nodes, level by level; its first node's place is ``first``."""
-    above = (-1, *range(first, first + len(levels[0])))
-    parents = above[:-1]
-    for level in levels[1:]:
-        start = first + len(parents)
-        parents, above = parents + tuple(above), range(start, start + len(level))
-    return parents
+class Window:
+    """The last levels of a Jacobi iteration; see the picture at the top of this file.
+
+    It begins as one level of ``places`` tokens, the prompt's own repeated. Each pass adds
+    a level until there are ``height`` of them.
+    """
+
+    def __init__(self, prompt: Tokens, places: int, height: int):
+        self.places = places
+        self.height = height
+        self.levels: list[Tokens] = [tuple(islice(cycle(prompt), places))]
+
+    @property
+    def tokens(self) -> Tokens:
+        """All nodes, level by level."""
+        every: Tokens = ()
+        for level in self.levels:
+            every += level
+        return every
+
+    @property
+    def lowest(self) -> int:
+        """How many nodes the lowest level has."""
+        return len(self.levels[-1])
+
+    def parents(self, first: int) -> tuple[int, ...]:
+        """The parents of all nodes, the first of which has the place ``first``.
+
+        Level 0 is a line after the text. A node of level 1 follows the one before its
+        place in level 0, so its first follows the text. Below that a node follows the one
+        in the same column.
+        """
+        top = self.levels[0]
+        line = (-1, *range(first, first + len(top)))
+        parents = line[:-1]
+        above = line
+        for level in self.levels[1:]:
+            start = first + len(parents)
+            parents += above
+            above = tuple(range(start, start + len(level)))
+        return parents
+
+    def ngrams(self, last_token: int, likeliest: Tokens) -> Iterator[Tokens]:
+        """The diagonals of a full window: n-grams that the target might write."""
+        if len(self.levels) < self.height:
+            return
+        first_tokens = (last_token, *self.levels[0])
+        yield from zip(first_tokens, *self.levels[1:], likeliest, strict=True)
+
+    def move(self, likeliest: Tokens) -> None:
+        """Goes one place further; ``likeliest`` becomes the lowest level."""
+        if len(self.levels) == self.height:
+            top = self.levels[1][1:]
+            self.levels = [top, *self.levels[2:], likeliest]
+        else:
+            shorter = [level[1:] for level in self.levels]
+            self.levels = [*shorter, likeliest[-len(self.levels[0]) :]]
 
 
-def _moved(levels, best, most: int):
-    """The next window: ``best`` is the new level, a place further; the oldest of ``most`` goes."""
-    if len(levels) == most:
-        return [levels[1][1:], *levels[2:], best]
-    return [*(level[1:] for level in levels), best[-len(levels[0]) :]]
+class Pool:
+    """The latest n-grams by their first token, at most ``most`` of each."""
 
+    def __init__(self, most: int):
+        self.most = most
+        self._tails: dict[int, dict[Tokens, None]] = {}  # as ordered sets, oldest first
 
-def _keep(tails, tail, most: int) -> None:
-    """Remembers an n-gram as its key's latest."""
-    tails.pop(tail, None)
-    tails[tail] = None
-    if len(tails) > most:
-        del tails[next(iter(tails))]
+    def starting_with(self, token: int) -> list[Tokens]:
+        """What followed ``token``, the latest first."""
+        return list(reversed(self._tails.get(token, {})))
+
+    def add(self, ngram: Tokens) -> None:
+        """Remembers ``ngram`` as the latest of its first token."""
+        first_token, tail = ngram[0], ngram[1:]
+        tails = self._tails.setdefault(first_token, {})
+        tails.pop(tail, None)
+        tails[tail] = None
+        if len(tails) > self.most:
+            oldest = next(iter(tails))
+            del tails[oldest]

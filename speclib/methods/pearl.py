@@ -1,46 +1,119 @@
-"""PEARL: parallel speculative decoding with adaptive draft length."""
+"""PEARL: parallel speculative decoding with adaptive draft length.
 
-from speclib.core.sampling import ids
-from speclib.core.verification import verify
-from speclib.errors import SpeclibError
+Draft and target work at the same time. What the target tests was drafted one round
+earlier, except for one token, which it tests while it is being drafted:
+
+    round          1                   2                     3
+    draft          d1 d2 d3            d4 d5 d6              ...
+    target         text                d1 d2 d3              ...
+    its rows test  d1                  d2 d3, and d4         ...
+                   pre-verify          post-verify, and pre-verify
+"""
+
+from __future__ import annotations
+
+from speclib.core.sampling import Drafted, ids
+from speclib.core.settings import require_one_of
+from speclib.core.verification import Verified, verify
+from speclib.worlds.world import World
 
 
-def pearl(world, gamma: int, without: str | None = None):
-    """The draft proposes ``gamma`` tokens *while* the target scores what was drafted before.
+def pearl(world: World, gamma: int, without: str | None = None) -> None:
+    """Drafts ``gamma`` tokens *while* the target scores what was drafted before.
 
-    ``window`` holds the drafted tokens that still await the target. Empty window: *pre-verify*, the
-    target's row for the bare text tests the first token being drafted meanwhile. Otherwise
-    *post-verify*: the target is fed the window; its rows test the window, and its last row the
-    first token being drafted meanwhile. One iteration takes max(gamma * t_draft, t_target), so the
-    speed-up over plain decoding is at most c = t_target / t_draft; the paper's gamma is round(c).
+    ``window`` holds the drafted tokens that still await the target. An empty window is
+    *pre-verify*: the target's row for the bare text tests the first token that is being
+    drafted meanwhile. Otherwise it is *post-verify*: the target is fed the window, its
+    rows test the window, and the last row tests the first token being drafted meanwhile.
 
-    ``without="pre-verify"``: no token is tested before its block is complete, so with an empty
-    window the target idles, and the last row is not asked for. ``without="post-verify"``: the
-    draft idles while the target scores a window, and when all pass the last row gives a bonus.
+    A round takes max(gamma * t_draft, t_target). So the speed-up over plain decoding is
+    at most c = t_target / t_draft, and the paper's gamma is round(c).
+
+    ``without``: "pre-verify" or "post-verify" gives that ablation of the paper.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.
-    Differences from the paper: Algorithm 2 line 29 defines p_i after x_i while line 32 tests x_i
-    with it, and line 40 loses x_1; the meaning is taken from Table 9 (row i tests x_(i+1)). The
-    published ablation without pre-verify never tests x_1; here it is tested in the next step.
+    Differences from the paper: Algorithm 2, line 29, defines p_i after x_i, while line 32
+    tests x_i with it, and line 40 loses x_1. The meaning is taken from Table 9, where row
+    i tests x_(i+1).
     """
-    if without not in (None, "pre-verify", "post-verify"):
-        raise SpeclibError(
-            f"without is {without!r}: give 'pre-verify', 'post-verify' or None"
-        )
-    window = ()
+    require_one_of("without", without, (None, *ABLATIONS))
+    if without is not None:
+        return ABLATIONS[without](world, gamma)
+
+    window: tuple[Drafted, ...] = ()
     while world.going:
-        fed = window if without != "pre-verify" else window[:-1]
-        drafts = not window or without != "post-verify"
-        scores = window or without != "pre-verify"
-        checking = (
-            [world.target.score(world.text + ids(fed), last=len(fed))] if scores else []
+        rows, drafted = world.all(
+            world.target.score(world.text + ids(window), last=len(window)),
+            world.draft.propose(world.text + ids(window), gamma),
         )
-        drafting = (
-            [world.draft.propose(world.text + ids(window), gamma)] if drafts else []
-        )
-        results = world.all(*checking, *drafting)
-        rows = results[0] if scores else ()
-        drafted = window + (results[-1] if drafts else ())
-        accepted, extra = verdict = verify(world, drafted, rows)
-        world.commit(verdict.tokens)
-        window = () if extra else drafted[len(accepted) :]
+        verified = verify(world, window + drafted, rows)
+        world.commit(verified.tokens)
+        window = next_window(window + drafted, verified)
+
+
+def next_window(
+    drafted: tuple[Drafted, ...], verified: Verified
+) -> tuple[Drafted, ...]:
+    """The drafts that still await the target; none of them follow a token of its own."""
+    if verified.extra:
+        return ()
+    return drafted[len(verified.accepted) :]
+
+
+def pearl_without_pre_verify(world: World, gamma: int) -> None:
+    """The ablation in which no token is tested before its block is complete.
+
+    With an empty window the target idles. Its last row, which would test the first token
+    being drafted, is not asked for.
+
+    Source: PEARL section 4.3, Table 4.
+    Differences from the published code: it never tests x_1; here x_1 is tested in the
+    next round.
+    """
+    window: tuple[Drafted, ...] = ()
+    while world.going:
+        if window:
+            tested_after = window[:-1]
+            rows, drafted = world.all(
+                world.target.score(
+                    world.text + ids(tested_after), last=len(tested_after)
+                ),
+                world.draft.propose(world.text + ids(window), gamma),
+            )
+        else:
+            rows = ()
+            drafted = world.wait(world.draft.propose(world.text, gamma))
+        verified = verify(world, window + drafted, rows)
+        world.commit(verified.tokens)
+        window = next_window(window + drafted, verified)
+
+
+def pearl_without_post_verify(world: World, gamma: int) -> None:
+    """The ablation in which the draft idles while the target scores a window.
+
+    The first token of a block is still tested early. When all of a window pass, the last
+    row gives a bonus token.
+
+    Source: PEARL section 4.3, Table 4.
+    """
+    window: tuple[Drafted, ...] = ()
+    while world.going:
+        if window:
+            drafted: tuple[Drafted, ...] = ()
+            rows = world.wait(
+                world.target.score(world.text + ids(window), last=len(window))
+            )
+        else:
+            rows, drafted = world.all(
+                world.target.score(world.text),
+                world.draft.propose(world.text, gamma),
+            )
+        verified = verify(world, window + drafted, rows)
+        world.commit(verified.tokens)
+        window = next_window(window + drafted, verified)
+
+
+ABLATIONS = {
+    "pre-verify": pearl_without_pre_verify,
+    "post-verify": pearl_without_post_verify,
+}

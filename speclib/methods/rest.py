@@ -1,63 +1,78 @@
-"""REST: retrieval-based speculative decoding: what followed elsewhere is drafted; no draft runs."""
+"""REST: retrieval-based speculative decoding; no draft model runs.
+
+What followed the text's last words elsewhere, in a datastore of texts, is the draft.
+"""
+
+from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from speclib.core.sampling import ids
-from speclib.core.verification import follow, offer
-from speclib.errors import SpeclibError
+from speclib.core.sampling import Tokens
+from speclib.core.settings import require_counts
+from speclib.core.verification import match_tree, offer
+from speclib.worlds.world import World
 
 
-def rest(world, longest: int = 16, length: int = 10, nodes: int = 64):
-    """The longest end of the text, of at most ``longest`` tokens, that the world's datastore has is
-    looked up there; the ``length`` tokens after each of its places form a tree, of which the
-    ``nodes`` nodes that most places share are scored in one pass. The target's own draws decide
-    how far the tree is followed. Without a datastore the text itself is what there is.
+def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
+    """Looks the end of the text up in a datastore, and tests what stands after it there.
 
-    Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the published
-    code, whose defaults these are.
-    Differences from the paper: of very many places evenly chosen ones count, there the first 5,000
-    in alphabetical order; an end of one token counts, there of two or more; where nothing is found
-    nothing is drafted, there an arbitrary token. The rule is the paper's: a token passes if
-    it is the one drawn. Sampling, the published code draws anew for every branch that leads through
-    a node, which prefers what branches carry and is not lossless; here each node draws once. The
-    cache keeps the heaviest branch's tokens only: others that pass are fed again.
+    The longest end of the text, of at most ``longest`` tokens, that the world's
+    datastore has is looked up. The ``length`` tokens after each of its places form a
+    tree. Of its nodes the ``nodes`` that most places share are scored in one pass, and
+    the target's own draws decide how far the tree is followed. Without a datastore the
+    text itself is what there is.
+
+    Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the
+    published code, whose defaults these are.
+    Differences from the paper: of very many places evenly chosen ones count, there the
+    first 5,000 in alphabetical order. An end of one token counts, there of two or more.
+    Where nothing is found nothing is drafted, there an arbitrary token. The rule is the
+    paper's: a token passes if it is the one drawn. But when sampling, the published code
+    draws anew for every branch that leads through a node, which prefers what branches
+    carry and is not lossless; here each node draws once. The cache keeps the heaviest
+    branch's tokens only: others that pass are fed again.
     """
-    for name, value in (("longest", longest), ("length", length), ("nodes", nodes)):
-        if value < 1:
-            raise SpeclibError(f"{name} is {value}: give at least 1")
-    after = _in_text if world.datastore is None else world.datastore.after
+    require_counts(longest=longest, length=length, nodes=nodes)
+    look_up = after_in_text if world.datastore is None else world.datastore.after
     while world.going:
-        weight = Counter(
-            path[:end]
-            for path in after(world.text, longest, length)
-            for end in range(1, len(path) + 1)
+        continuations = look_up(world.text, longest, length)
+        tree = offer(world, heaviest_paths(continuations, nodes))
+        rows = world.wait(
+            world.target.score_tree(world.text, tree.tokens, tree.parents)
         )
-        heavy = sorted(weight, key=lambda path: (-weight[path], len(path), path))[
-            :nodes
-        ]
-        draft, parents = offer(world, _depth_first(heavy, weight))
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
-        world.commit(follow(world, draft, parents, rows).tokens)
+        world.commit(match_tree(world, tree, rows).tokens)
 
 
-def _depth_first(paths, weight):
-    """``paths`` in the order in which the heaviest branch comes first, whole."""
-    return sorted(
-        paths,
-        key=lambda path: [
-            (-weight[path[:end]], path[end - 1]) for end in range(1, len(path) + 1)
-        ],
-    )
+def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
+    """The ``most`` beginnings that most continuations share, the heaviest branch first.
+
+    A path's weight is the number of continuations that begin with it. The order is depth
+    first: each branch stands whole, and a heavier one before a lighter one.
+    """
+    weight: Counter[Tokens] = Counter()
+    for continuation in continuations:
+        for end in range(1, len(continuation) + 1):
+            weight[continuation[:end]] += 1
+
+    ranked = sorted(weight, key=lambda path: (-weight[path], len(path), path))
+
+    def place(path: Tokens) -> list[tuple[int, int]]:
+        """(weight, token) of every step on the way: sorts depth first."""
+        return [(-weight[path[:end]], path[end - 1]) for end in range(1, len(path) + 1)]
+
+    return sorted(ranked[:most], key=place)
 
 
-def _in_text(text, longest: int, length: int) -> list[tuple[int, ...]]:
+def after_in_text(text: Tokens, longest: int, length: int) -> list[Tokens]:
     """As ``Datastore.after``, of earlier places in the text itself."""
     for size in range(min(longest, len(text) - 1), 0, -1):
-        found = [
-            text[start + size : start + size + length]
-            for start in range(len(text) - size)
-            if text[start : start + size] == text[-size:]
-        ]
-        if found:
-            return found
+        last_tokens = text[-size:]
+        continuations = []
+        for start in range(len(text) - size):
+            end = start + size
+            if text[start:end] == last_tokens:
+                continuations.append(text[end : end + length])
+        if continuations:
+            return continuations
     return []

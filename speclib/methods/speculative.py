@@ -1,15 +1,19 @@
-"""SD: speculative decoding, the sequential draft-then-verify loop."""
+"""SD: speculative decoding, where draft and target take turns."""
+
+from __future__ import annotations
 
 from speclib.core.sampling import ids
 from speclib.core.verification import verify
+from speclib.worlds.world import World
 
 
-def speculative(world, gamma: int):
-    """The draft proposes ``gamma`` tokens while the target waits; the target scores them in one
-    pass over gamma + 1 rows while the draft waits; all that pass are kept, then one more token.
+def speculative(world: World, gamma: int) -> None:
+    """Drafts ``gamma`` tokens, then tests them all in one target pass.
 
-    Commits 1 .. gamma + 1 tokens per iteration: the bonus comes from the last row when every draft
-    passes. One iteration takes gamma * t_draft + t_target.
+    The target waits while the draft writes, and the draft waits while the target scores
+    gamma + 1 rows. All drafts up to the first that fails are kept, and one token more:
+    its replacement, or a bonus from the last row when every draft passed. So a round
+    commits 1 to gamma + 1 tokens and takes gamma * t_draft + t_target.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2.
     Differences from the paper: none.

@@ -1,8 +1,9 @@
 """Builds what a pair describes: its models, and what they share.
 
-A ``Pair`` is a description that was read from a file. Here it becomes models, a tokenizer, limits
-and a datastore, on the places that this machine has. What is heavy (torch, transformers,
-llama.cpp) is imported only when it is needed. Knows no world and no method.
+A ``Pair`` is a description that was read from a file. Here it becomes models, a
+tokenizer, limits and a datastore, on the places that this machine has. What is heavy
+(torch, transformers, llama.cpp) is imported only when it is needed. Knows no world and
+no method.
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ def build(
 ):
     """Builds the model of the ``index``-th device of ``role``.
 
-    ``dtype``: auto (float32), float32, float64, bfloat16 or float16. ``dilated=False`` gives the
-    same logits at the cost that the model was trained at. ``packed=False`` leaves torch's own
-    linear layers. These three are torch's: in llama.cpp the quantised weights are those of the
-    shape, which it keeps, and a toy has none. ``rank``: the worker.Rank whose part is wanted; None
-    builds the whole model in this process.
+    ``dtype``: auto (float32), float32, float64, bfloat16 or float16. ``dilated=False``
+    gives the same logits at the cost that the model was trained at. ``packed=False``
+    leaves torch's own linear layers. These three are torch's: in llama.cpp the
+    quantised weights are those of the shape, which it keeps, and a toy has none.
+    ``rank``: the worker.Rank whose part is wanted; None builds the whole model in this
+    process.
     """
     check_dtype(dtype)
     spec = pair.model(role)
@@ -70,24 +72,24 @@ def build(
     if spec.is_toy:
         return _toy(spec, role)
     if spec.in_llamacpp:
-        from .llamacpp.model import load
+        from .llamacpp import model
 
-        return load(spec, places, pair.place.threads, vocab(pair), context(pair))
+        return model.load(spec, places, pair.place.threads, vocab(pair), context(pair))
     if not dilated:
         spec = spec.model_copy(update={"shape": None})
 
     # A draft in one piece can give one input to several of its layers, so it is loaded as such.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
-        from .parallel.layer_parallel import load
+        from .parallel import layer_parallel
 
-        return load(spec, dtype, places, vocab(pair), packed, rank)
+        return layer_parallel.load(spec, dtype, places, vocab(pair), packed, rank)
     if rank is None:
-        from .hf import load
+        from . import hf
 
-        return load(spec, dtype, places, vocab(pair), packed)
-    from .parallel.tensor_parallel import load
+        return hf.load(spec, dtype, places, vocab(pair), packed)
+    from .parallel import tensor_parallel
 
-    return load(spec, dtype, places, vocab(pair), packed, rank)
+    return tensor_parallel.load(spec, dtype, places, vocab(pair), packed, rank)
 
 
 def _toy(spec: ModelSpec, role: Role):

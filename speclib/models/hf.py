@@ -8,7 +8,7 @@ has to handle it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -74,7 +74,8 @@ class HFModel:
 
         A pass that was stopped leaves layers of different lengths.
         """
-        for layer in self.cache.layers:
+        layers: list[Any] = self.cache.layers
+        for layer in layers:
             surplus = layer.get_seq_length() - length
             if surplus > 0:
                 layer.crop(-surplus)  # negative: so many tokens are removed
@@ -217,13 +218,13 @@ def _check_numbers(logits: np.ndarray) -> None:
         )
 
 
-def decoder_layers(network: torch.nn.Module) -> Sequence[torch.nn.Module]:
-    """The decoder's layers, whatever an architecture calls them; () if it has none."""
+def decoder_layers(network: PreTrainedModel) -> list[Any]:
+    """The decoder's layers, whatever an architecture calls them; [] if it has none."""
     count = network.config.get_text_config().num_hidden_layers
     for module in network.modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == count:
-            return module
-    return ()
+            return list(module)
+    return []
 
 
 def load(
@@ -274,7 +275,7 @@ def network(
     if spec.shape is not None:
         built = dilate(built, tuple(spec.shape), dtype=torch_dtype, device=place)
     elif gpus and not is_spread:
-        built = built.to(place)
+        built.to(place)
     return pack(built) if packed else built
 
 

@@ -14,16 +14,16 @@ from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
-from speclib.operations.draft_tree import one_by_one
+from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
 
 
 class Uncached:
     """A model without weights: everything but its ``rows`` and ``chances``.
 
-    A subclass sets ``vocab``, calls ``reset`` when it is made, and begins its ``rows``
-    with ``_feed``. ``stopped()`` is asked before each pass; when it says yes, the pass
-    raises Stopped.
+    A subclass has these, sets ``vocab``, calls ``reset`` when it is made, and begins
+    its ``rows`` with ``_feed``. ``stopped()`` is asked before each pass; when it says
+    yes, the pass raises Stopped.
 
     sharing: how many layers share an input in the pass under way; 1 in an exact pass.
     exact: how many cached tokens, from the first on, come from exact passes.
@@ -45,6 +45,14 @@ class Uncached:
         """Keeps the first ``length`` tokens of the cache."""
         self.prefix.cut(length)
         self.exact = min(self.exact, length)
+
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+        """Distributions [last + 1, vocab] after text[:-last] ... text."""
+        raise NotImplementedError
+
+    def chances(self) -> np.ndarray:
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        raise NotImplementedError
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
@@ -111,7 +119,7 @@ class Uncached:
         and the tree's stem.
         """
         with self._uncounted():
-            rows = one_by_one(self, text, parents, new, sampler)
+            rows = rows_path_by_path(self, text, parents, new, sampler)
         kept = len(text) - len(parents) + stem(parents)
         self.prefix.fed[:] = text[:kept]
         self.prefix.count += new

@@ -1,1 +1,16 @@
-"""What a device can be asked to do: one file an operation."""
+"""What a device can be asked to do: one file an operation, and one line here.
+
+Being registered, an operation is tested, traced and drawn in timelines.
+"""
+
+from .draft_sequences import DraftSequences
+from .draft_tree import DraftTree
+from .operation import Operation
+from .propose import Propose
+from .score import Score
+from .score_tree import ScoreTree
+
+OPERATIONS: dict[str, type[Operation]] = {
+    operation.name: operation
+    for operation in (Propose, DraftSequences, DraftTree, Score, ScoreTree)
+}

@@ -1,95 +1,234 @@
-"""Drafting several sequences at once: an operation like those of ``operations``.
+"""Drafting several sequences at once, which begin with different tokens.
 
-Knows no method, and no model beyond ``rows`` and ``chances``.
+Knows no method, and no model beyond ``rows``, ``chances`` and, where there is one, a
+``continued`` of its own.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Sampler, Tokens
 
-from .operation import Request, Stopped
+from .operation import (
+    Finished,
+    MakeDrafts,
+    Model,
+    Operation,
+    Raw,
+    Recording,
+    Request,
+    Stopped,
+)
+from .payload import Cell, DraftPayload, Words, draft_cells
+
+if TYPE_CHECKING:
+    from speclib.trace.events import Event
 
 GREEDY = Sampler()
 
 
-class Branch(NamedTuple):
-    """Draft greedily after ``text``, ``n`` tokens in all (the budget), as several sequences where
-    the draft is not sure; the result is (k sequences of n // k tokens each, their chances).
+@dataclass(frozen=True)
+class DraftedSequences(DraftPayload):
+    """The event's tokens are ``count`` sequences of one length, one after the other.
 
-    With P_i the draft's i-th highest probability at the first position, P its highest at the
-    second, all at temperature 1: the sequences begin with the first token and with every other
-    whose P_i > theta = P_1 * P, at most ``most``, and so many that k divides ``n``. ``k``
-    given: with the k likeliest. Chances: theta (0 where k is given), then P_i of each sequence.
+    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 where the number
+    of sequences was given. ``chances``: what the draft gave each one's first token.
+    """
+
+    count: int = 0
+    fed: int = 0
+    threshold: float = 0.0
+    chances: tuple[float, ...] = ()
+
+    def passes(self, tokens: Tokens) -> int:
+        """Every sequence has passes of its own; the first token needs one for all."""
+        return self.fed + 1 if tokens else 0
+
+    def drafts_fed(self, tokens: Tokens) -> int:
+        return self.fed
+
+    def sequences(self, tokens: Tokens) -> tuple[Tokens, ...]:
+        length = len(tokens) // max(1, self.count)
+        return tuple(
+            tokens[number * length : (number + 1) * length]
+            for number in range(self.count)
+        )
+
+    def depths(self, tokens: Tokens) -> tuple[int, ...]:
+        depths: list[int] = []
+        for sequence in self.sequences(tokens):
+            depths += range(len(sequence))
+        return tuple(depths)
+
+    def first_outcomes(self, event: Event) -> tuple[str, ...]:
+        """What became of each sequence's first token."""
+        length = len(event.tokens) // max(1, self.count)
+        return event.outcome[::length] if length else ()
+
+    def chosen(self, event: Event) -> int | None:
+        """The sequence that begins with the target's own token, if one does."""
+        outcomes = self.first_outcomes(event)
+        return outcomes.index("accepted") if "accepted" in outcomes else None
+
+    def rows(self, tokens: Tokens) -> int:
+        return max(1, self.count)
+
+    def cells(self, event: Event, words: Words) -> list[Cell]:
+        """A row of cells per sequence, the likeliest on top.
+
+        All sequences share the duration, since nothing says in which order they were
+        written. Those that the target did not choose are ``dropped``.
+        """
+        if self.count <= 1:
+            return draft_cells(event.tokens, event.outcome, words)
+
+        chosen = self.chosen(event)
+        leading = chosen or 0
+        was_tested = event.outcome[0] != "wasted" or chosen is not None
+
+        cells = []
+        length = len(event.tokens) // self.count
+        for row, tokens in enumerate(self.sequences(event.tokens)):
+            outcomes = event.outcome[row * length : (row + 1) * length]
+            note = f"sequence {row + 1} of {self.count}"
+            if was_tested and row != leading:
+                note += ": the target chose another"
+            for cell in draft_cells(tokens, outcomes, words):
+                kind = cell.kind if row == leading else "dropped"
+                tip = (*cell.tip, note)
+                cells.append(
+                    cell._replace(kind=kind, tip=tip, row=row, rows=self.count)
+                )
+        return cells
+
+
+@dataclass(frozen=True)
+class DraftSequences(Operation):
+    """Draft greedily after ``text``: several sequences where the draft is not sure.
+
+    ``n``: tokens in all, the budget. Gives k sequences of n // k tokens each.
+
+    P_i is the draft's i-th highest probability at the first position, P its highest at
+    the second, all at temperature 1. The sequences begin with the likeliest token and
+    with every other one whose P_i > theta = P_1 * P. There are at most ``most`` of them,
+    and so many that k divides ``n``:
+
+        text ── t1 ── t2 ── ...      P_1, always; t2 with P
+           ├─── t3 ── ...            P_2 > theta
+           └─── t4 ── ...            P_3 > theta
+
+    ``k``: always the k likeliest, without a threshold.
 
     Source: DuoDecoding, section 3.2.
     """
 
-    text: tuple[int, ...]
     n: int
     k: int | None = None
     most: int = 8
-    name = "branch"
 
-    def run(self, model, request: Request):
+    name: ClassVar[str] = "draft_sequences"
+    payload_type: ClassVar = DraftedSequences
+
+    @classmethod
+    def example(cls, text: Tokens) -> DraftSequences:
+        return cls(text, n=4, k=2)
+
+    @property
+    def most_drafts(self) -> int:
+        return self.n
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.n
+
+    def within(self, room: int) -> DraftSequences:
+        return DraftSequences(self.text, min(self.n, room), self.k, self.most)
+
+    def run(self, model: Model, request: Request) -> Raw | None:
+        """(sequences, [theta, then P_i of each])."""
+        if not self.n:
+            return Raw(((),), np.zeros(2))
         try:
-            return self._drafted(model) if self.n else (((),), np.zeros(2))
+            return self._draft(model)
         except Stopped:
-            return (), np.empty(0)
+            return None
 
-    def _drafted(self, model):
+    def _draft(self, model: Model) -> Raw:
+        # The first position: how likely is each token?
         model.rows(self.text, 0, GREEDY)
-        chances, theta, k = model.chances(), 0.0, self.k or 1
+        chances = model.chances()
         ranked = np.argsort(-chances, kind="stable")
-        start = (int(ranked[0]),)
+        first_start: Tokens = (int(ranked[0]),)
+
+        # The second position, after the likeliest token, gives theta.
+        theta = 0.0
+        count = self.k or 1
         if self.k is None and self.n > 1:
-            model.rows(self.text + start, 0, GREEDY)
+            model.rows(self.text + first_start, 0, GREEDY)
             after = model.chances()
-            theta, start = (
-                chances[start[0]] * after.max(),
-                (*start, int(after.argmax())),
-            )
-            k = self._allowed((chances > theta).sum())
-        k = min(k, self.n, len(ranked))
-        starts = (start[: self.n // k], *((int(t),) for t in ranked[1:k]))
-        sequences = continued(model, self.text, starts, self.n // k)
-        return sequences, np.array([theta, *chances[ranked[:k]]])
+            theta = chances[first_start[0]] * after.max()
+            first_start = (*first_start, int(after.argmax()))
+            count = self._allowed((chances > theta).sum())
+        count = min(count, self.n, len(ranked))
+
+        length = self.n // count
+        starts = [first_start[:length]]
+        for token in ranked[1:count]:
+            starts.append((int(token),))
+        sequences = continued(model, self.text, tuple(starts), length)
+        return Raw(sequences, np.array([theta, *chances[ranked[:count]]]))
 
     def _allowed(self, likely: int) -> int:
-        """``likely`` sequences, as far as ``most`` and a divisor of ``n`` allow."""
-        return max(
-            k
-            for k in range(1, self.most + 1)
-            if k == 1 or k <= likely and self.n % k == 0
-        )
+        """The most sequences that are likely enough, allowed, and divide the budget."""
+        allowed = 1
+        for count in range(1, self.most + 1):
+            if count <= likely and self.n % count == 0:
+                allowed = count
+        return allowed
 
-    def result(self, value, kept: int, fed: int, drafted):
-        sequences, chances = value
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        sequences, numbers = raw
         tokens = tuple(chain.from_iterable(sequences))
-        flat = iter(drafted(tokens, None))
-        return (
-            tuple(tuple(islice(flat, len(s))) for s in sequences),
-            {
-                "tokens": tokens,
-                "sequences": len(sequences),
-                "last": kept + fed - len(self.text),
-                "chances": tuple(map(float, chances)),
-            },
+        drafts = iter(make_drafts(tokens, None))
+        value = tuple(tuple(islice(drafts, len(sequence))) for sequence in sequences)
+
+        payload = DraftedSequences(
+            count=len(sequences),
+            fed=kept + fed - len(self.text),
+            threshold=float(numbers[0]) if len(numbers) else 0.0,
+            chances=tuple(map(float, numbers[1:])),
         )
+        return Finished(value, tokens, payload)
+
+    def recorded(self, event: Event, recording: Recording) -> Raw:
+        payload = event.payload
+        assert isinstance(payload, DraftedSequences)
+        numbers = np.array([payload.threshold, *payload.chances])
+        return Raw(payload.sequences(event.tokens), numbers)
 
 
-def continued(model, text, starts, n: int) -> tuple[tuple[int, ...], ...]:
-    """Each of ``starts`` gone on with greedily after ``text`` until it has ``n`` tokens: in the
-    model's own way if it has one, else one after the other, the first last: so it stays cached."""
+def continued(
+    model: Any, text: Tokens, starts: tuple[Tokens, ...], n: int
+) -> tuple[Tokens, ...]:
+    """Each of ``starts`` continued greedily after ``text`` until it has ``n`` tokens.
+
+    In the model's own way if it has one. Else one after the other, the first sequence
+    last: so that is the one which stays in the KV cache.
+    """
     if hasattr(model, "continued"):
         return model.continued(text, starts, n)
-    whole = []
+
+    sequences = []
     for tokens in reversed(starts):
         while len(tokens) < n:
-            tokens += (int(model.rows(text + tokens, 0, GREEDY)[0].argmax()),)
-        whole.append(tokens)
-    return tuple(reversed(whole))
+            row: Row = model.rows(text + tokens, 0, GREEDY)[0]
+            tokens += (int(row.argmax()),)
+        sequences.append(tokens)
+    return tuple(reversed(sequences))

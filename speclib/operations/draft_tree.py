@@ -1,129 +1,324 @@
-"""Drafting a tree: an operation like those of ``operations``.
+"""Drafting a tree of candidates, one level a pass.
 
-Knows no method, and no model beyond ``rows``, ``chances`` and, where there are any, ``level`` (see
-HFModel) and ``drafting`` (see Layered).
+Knows no method, and no model beyond ``rows``, ``chances`` and, where there are any,
+``level`` (one pass for a whole level) and ``drafting`` (layers that share an input).
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from speclib.core.candidate_tree import paths
-from speclib.core.sampling import certain
+from speclib.core.candidate_tree import CandidateTree, depths, paths
+from speclib.core.sampling import Row, Rows, Sampler, Tokens, certain
 from speclib.errors import SpeclibError
 
-from .operation import Request, Stopped
+from .operation import (
+    Finished,
+    MakeDrafts,
+    Operation,
+    Pass,
+    Raw,
+    Recording,
+    Request,
+    Stopped,
+)
+from .payload import Cell, DraftPayload, Words, drafted_tip
+
+if TYPE_CHECKING:
+    from speclib.trace.events import Event
+
+TEXT = -1  # the parent of the first level's nodes
 
 
-class Grow(NamedTuple):
-    """Draft a tree of ``n`` levels after ``text``, one pass a level: at most ``width`` nodes a
-    level, ``budget`` (at least ``n``; None: n * width) in all; the result is ((tokens, parents),
-    their q rows [nodes, V]), the line of first candidates first.
+@dataclass(frozen=True)
+class DraftedTree(DraftPayload):
+    """The event's tokens are the nodes of a tree; see ``core.candidate_tree``.
 
-    The children of a node are drawn without replacement: q' of each is the draft's q less its
-    elder siblings, renormalised. As the temperature goes to 0 those are the likeliest in order,
-    each certain. A node has as many children as of its ranked chances, times the chance of the way
-    to it, are among the ``width`` best of the level: that looks at no token that is yet to be
-    drawn, or else q' would not be what they are drawn from.
-
-    With ``lp`` the drafter gives one input to up to so many of its layers, in *fuzzy* passes (one
-    that cannot raises SpeclibError); None or 1: all are exact. ``calibrate``: the first one is
-    exact all the same, and what fuzzy ones cached goes at the end, so that the next tree begins
-    with an exact pass over what was accepted.
-
-    Source: fuzzy passes and calibration: EasySpec, sections 3.1, 3.2. A tree's shape is open there.
+    ``fed``: how many of them were fed, to draft the next level.
     """
 
-    text: tuple[int, ...]
+    parents: tuple[int, ...] = ()
+    fed: int = 0
+
+    def drafts_fed(self, tokens: Tokens) -> int:
+        return self.fed
+
+    def depths(self, tokens: Tokens) -> tuple[int, ...]:
+        return depths(self.parents)
+
+    def rows(self, tokens: Tokens) -> int:
+        """Two where the tree has several ways: the one that passed, and all others."""
+        levels = 1 + max(self.depths(tokens), default=-1)
+        return 2 if len(tokens) > levels else 1
+
+    def cells(self, event: Event, words: Words) -> list[Cell]:
+        """Per level a cell with the node that passed, or else with the first one.
+
+        Below it stands how many other nodes the level has. All levels get an equal share
+        of the duration, since nothing tells them apart.
+        """
+        if not event.tokens:
+            return super().cells(event, words)
+
+        cells: list[Cell] = []
+        depth_of_node = self.depths(event.tokens)
+        levels = max(depth_of_node) + 1
+        rows = self.rows(event.tokens)
+        for level in range(levels):
+            nodes = [n for n, depth in enumerate(depth_of_node) if depth == level]
+            leading = self._leading(nodes, event)
+            token, outcome = event.tokens[leading], event.outcome[leading]
+            start, share = level / levels, 1 / levels
+            tip = (
+                drafted_tip(token, outcome, words),
+                f"level {level + 1} of {levels}",
+            )
+            cells.append(Cell(outcome, start, share, words.label(token), tip, 0, rows))
+
+            others = [event.tokens[node] for node in nodes if node != leading]
+            if others:
+                listed = " |".join(words.spelled([token]) for token in others)
+                tip = (f"level {level + 1}, not on the way: {listed}",)
+                label = f"+ {len(others)}"
+                cells.append(Cell("dropped", start, share, label, tip, 1, rows))
+        return cells
+
+    def _leading(self, nodes: list[int], event: Event) -> int:
+        """Of a level's nodes the one that was tested, or else the first."""
+        for node in nodes:
+            if event.outcome[node] != "wasted":
+                return node
+        return nodes[0]
+
+
+class Parent(NamedTuple):
+    """A node whose children are to be drafted.
+
+    ``node``: its place, or -1 for the text. ``path_chance``: the draft's probability of
+    the whole way to it. ``row``: the draft's distribution after it.
+    """
+
+    node: int
+    path_chance: float
+    row: Row
+
+
+@dataclass(frozen=True)
+class DraftTree(Operation):
+    """Draft a tree of ``n`` levels after ``text``, one pass a level.
+
+    At most ``width`` nodes a level and ``budget`` in all (at least ``n``; None is
+    n * width). Gives ((tokens, parents), their q rows [nodes, V]); the nodes stand depth
+    first, so the line of first candidates comes first.
+
+                     level 1   level 2   level 3          n = 3, width = 3
+        text ──┬──── a ──┬──── b ─────── c
+               │         └──── d
+               └──── e ─────── f ─────── g
+
+    *How children are drawn.* Without replacement: the q of each child is the draft's
+    row less its elder siblings, renormalised. As the temperature goes to 0 these are the
+    likeliest tokens in order, each certain.
+
+    *How many children a node has.* A child's rank chance is its parent's path
+    probability times the parent's k-th highest probability. A node has as many children
+    as it has rank chances among the ``width`` best of the whole level. This looks at no
+    token that is yet to be drawn; otherwise q would not be what they are drawn from.
+
+    *Layers that share an input.* With ``lp`` above 1 the draft model gives one input to
+    up to so many of its layers, in fuzzy passes; a model that cannot raises
+    SpeclibError. None or 1: all passes are exact. ``calibrate``: the first pass is exact
+    all the same, and what fuzzy passes cached is dropped at the end, so that the next
+    tree begins with an exact pass over what was accepted.
+
+    Source: fuzzy passes and calibration: EasySpec, sections 3.1, 3.2. The shape of a
+    tree is left open there.
+    """
+
     n: int
     width: int
     budget: int | None = None
     lp: int | None = None
     calibrate: bool = True
-    name = "grow"
 
-    def run(self, model, request: Request):
-        shares = hasattr(model, "drafting")
-        if self.lp and self.lp > 1 and not shares:
+    name: ClassVar[str] = "draft_tree"
+    payload_type: ClassVar = DraftedTree
+
+    @classmethod
+    def example(cls, text: Tokens) -> DraftTree:
+        return cls(text, n=2, width=2)
+
+    @property
+    def most_drafts(self) -> int:
+        return self.n * self.width
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.n
+
+    def within(self, room: int) -> DraftTree:
+        levels = min(self.n, room)
+        if self.budget is not None:
+            levels = min(levels, self.budget)
+        return DraftTree(
+            self.text, levels, self.width, self.budget, self.lp, self.calibrate
+        )
+
+    def run(self, model: Any, request: Request) -> Raw | None:
+        try:
+            with self._passes_of(model):
+                return self._draft(model, request)
+        except Stopped:
+            return None
+
+    def _passes_of(self, model: Any) -> AbstractContextManager[None]:
+        """In here the model's passes are fuzzy, where that is asked for."""
+        is_able = hasattr(model, "drafting")
+        if self.lp and self.lp > 1 and not is_able:
             raise SpeclibError(
-                f"lp is {self.lp}, but this draft cannot compute several layers at "
-                "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
+                f"lp is {self.lp}, but this draft cannot compute several layers at once: "
+                "take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
                 'spread = "layers"; or give lp=1, which is tree SD'
             )
-        shares = shares and self.lp is not None
-        try:
-            with model.drafting(self.lp, self.calibrate) if shares else nullcontext():
-                return self._grown(model, request)
-        except Stopped:
-            return (), np.empty(0)
+        if is_able and self.lp is not None:
+            return model.drafting(self.lp, self.calibrate)
+        return nullcontext()
 
-    def _grown(self, model, request: Request):
-        tokens, parents, qs, level, reached = [], [], [], [-1], [1.0]
-        for depth in range(self.n):
-            rows = expanded(
-                model, self.text + tuple(tokens), parents, len(level), request.sampler
+    def _draft(self, model: Any, request: Request) -> Raw:
+        tokens: list[int] = []
+        parents: list[int] = []
+        q_rows: list[Row] = []
+
+        frontier = [TEXT]  # the nodes of the last level, and the way to each of them
+        path_chances = [1.0]
+        for level in range(self.n):
+            # One pass: the draft's row after every node of the last level.
+            text = self.text + tuple(tokens)
+            rows = level_rows(model, text, parents, len(frontier), request.sampler)
+            child_counts = self.allot_children(
+                path_chances, rows, levels_left=self.n - level - 1, drafted=len(tokens)
             )
-            counts, level, ways = (
-                self._counts(reached, rows, depth, len(tokens)),
-                [],
-                list(zip(level, reached, rows, strict=True)),
-            )
-            reached = []
-            for (node, way, row), count in zip(ways, counts, strict=True):
-                for token, q in self._drawn(row, count, depth, request):
-                    level.append(len(tokens))
+            expanded = list(map(Parent, frontier, path_chances, rows))
+
+            # The next level: each node's children.
+            frontier, path_chances = [], []
+            for parent, count in zip(expanded, child_counts, strict=True):
+                for token, q in self.draw_children(parent.row, count, level, request):
+                    frontier.append(len(tokens))
+                    path_chances.append(parent.path_chance * float(parent.row[token]))
                     tokens.append(token)
-                    parents.append(node)
-                    reached.append(way * float(row[token]))
-                    qs.append(q)
-        return in_lines(
-            tokens, parents, np.stack(qs) if qs else np.empty((0, model.vocab))
-        )
+                    parents.append(parent.node)
+                    q_rows.append(q)
 
-    def _counts(self, reached, rows: np.ndarray, depth: int, there: int) -> list[int]:
-        """How many children each node of a level has; every level to come still gets one."""
+        rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
+        return depth_first(tokens, parents, rows)
+
+    def allot_children(
+        self,
+        path_chances: Sequence[float],
+        rows: Rows,
+        levels_left: int,
+        drafted: int,
+    ) -> list[int]:
+        """How many children each node of a level gets.
+
+        ``drafted``: nodes that there are already. Each of the ``levels_left`` levels
+        after this one still gets a node of the budget.
+        """
         budget = self.n * self.width if self.budget is None else self.budget
-        most = min(self.width, budget - there - (self.n - depth - 1))
-        ranked = -np.sort(-np.partition(rows, -min(most, rows.shape[1]))[:, -most:])
-        chances = (np.array(reached)[:, None] * ranked).ravel()
-        best = np.argsort(-chances, kind="stable")[:most]
-        return np.bincount(
-            best[chances[best] > 0] // ranked.shape[1], minlength=len(rows)
-        ).tolist()
+        most = min(self.width, budget - drafted - levels_left)
 
-    def _drawn(self, row: np.ndarray, count: int, depth: int, request: Request):
-        """``count`` children of a node, each with its q' and a coin of its own; cousins share
-        theirs: at most one of them is on the way that is followed."""
+        # Each node's highest probabilities in falling order, times the way to it.
+        best_of_rows = np.partition(rows, -min(most, rows.shape[1]))[:, -most:]
+        ranked = -np.sort(-best_of_rows)
+        chances = (np.array(path_chances)[:, None] * ranked).ravel()
+
+        # The level's best of all these; each counts for the node it belongs to.
+        best = np.argsort(-chances, kind="stable")[:most]
+        nodes = best[chances[best] > 0] // ranked.shape[1]
+        return np.bincount(nodes, minlength=len(rows)).tolist()
+
+    def draw_children(
+        self, row: Row, count: int, level: int, request: Request
+    ) -> Iterator[tuple[int, Row]]:
+        """``count`` children of a node: each a token and the q it was drawn from.
+
+        Siblings have coins of their own. Cousins share theirs: at most one of them is on
+        the way that is followed.
+        """
+        position = len(self.text) + level
         for index in range(count):
-            q = certain((row.argmax(),), len(row))[0] if request.sampler.greedy else row
-            token = request.coins.choose(q, len(self.text) + depth, "draft", index)
+            q = row
+            if request.sampler.greedy:
+                q = certain((row.argmax(),), len(row))[0]
+            token = request.coins.choose(q, position, "draft", index)
             yield token, q
             if index < count - 1:
-                row = row.copy()
-                row[token] = 0
-                row /= row.sum()
+                row = without(token, row)
 
-    def result(self, value, kept: int, fed: int, drafted):
-        tokens, parents = value[0] or ((), ())
-        return (
-            (drafted(tokens, value[1]), parents),
-            {"tokens": tokens, "parents": parents, "last": kept + fed - len(self.text)},
-        )
+    def passes(self, kept: int, fed: int) -> list[Pass]:
+        """The first pass, then one for each further level.
+
+        Those are taken as alike: what they were fed in all is shared out evenly. Where
+        nothing is cached the first pass is exact in any case.
+        """
+        first = len(self.text) - kept
+        later = fed - first
+        if later < 0:
+            return []  # it failed before it had read its text
+        levels = max(0, self.n - 1)
+        is_exact = self.calibrate or not kept
+        if is_exact:
+            start = Pass(fed=first, kept=kept)
+        else:
+            start = Pass(fed=first, lp=self.lp)
+        return [start, Pass(fed=later / max(1, levels), count=levels, lp=self.lp)]
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        (tokens, parents), rows = raw
+        tree = CandidateTree(make_drafts(tokens, rows), parents)
+        payload = DraftedTree(parents, fed=kept + fed - len(self.text))
+        return Finished(tree, tokens, payload)
+
+    def recorded(self, event: Event, recording: Recording) -> Raw:
+        payload = event.payload
+        assert isinstance(payload, DraftedTree)
+        rows = certain(event.tokens, recording.vocab)
+        return Raw((event.tokens, payload.parents), rows)
 
 
-def expanded(model, text, parents, new: int, sampler) -> np.ndarray:
-    """The draft's rows [new, V] after the last ``new`` nodes of a tree, or [1, V] after the bare
-    text; greedy rows rank nothing, so at temperature 1 there. In the model's own way, one pass
-    that feeds those nodes alone, or one path after the other."""
+def without(token: int, row: Row) -> Row:
+    """``row`` once ``token`` has been drawn from it, renormalised."""
+    rest = row.copy()
+    rest[token] = 0
+    rest /= rest.sum()
+    return rest
+
+
+def level_rows(
+    model: Any, text: Tokens, parents: Sequence[int], new: int, sampler: Sampler
+) -> Rows:
+    """The draft's rows [new, V] after a tree's last ``new`` nodes.
+
+    Where there is no node yet: [1, V], after the bare text. Greedy rows rank nothing, so
+    those are at temperature 1. In the model's own way, one pass that feeds these nodes
+    alone, or one path after the other.
+    """
     if parents and hasattr(model, "level"):
         return model.level(text, tuple(parents), new, sampler)
-    return one_by_one(model, text, parents, new, sampler)
+    return rows_path_by_path(model, text, parents, new, sampler)
 
 
-def one_by_one(model, text, parents, new: int, sampler) -> np.ndarray:
+def rows_path_by_path(
+    model: Any, text: Tokens, parents: Sequence[int], new: int, sampler: Sampler
+) -> Rows:
     """The same, one path after the other."""
     rows = []
     for path in paths(text, parents)[-new:]:
@@ -132,17 +327,15 @@ def one_by_one(model, text, parents, new: int, sampler) -> np.ndarray:
     return np.array(rows)
 
 
-def in_lines(tokens, parents, qs: np.ndarray):
-    """The same tree, depth first: ((tokens, parents), qs)."""
-    lines = []
+def depth_first(tokens: list[int], parents: list[int], rows: Rows) -> Raw:
+    """The same tree with its nodes depth first: ((tokens, parents), q rows)."""
+    way_to_node: list[tuple[int, ...]] = []
     for node, parent in enumerate(parents):
-        lines.append((lines[parent] if parent >= 0 else ()) + (node,))
-    order = sorted(range(len(lines)), key=lines.__getitem__)
-    place = {node: at for at, node in enumerate(order)}
-    return (
-        (
-            tuple(tokens[n] for n in order),
-            tuple(place.get(parents[n], -1) for n in order),
-        ),
-        qs[order],
-    )
+        way_before = way_to_node[parent] if parent >= 0 else ()
+        way_to_node.append((*way_before, node))
+
+    order = sorted(range(len(tokens)), key=way_to_node.__getitem__)
+    new_place = {node: place for place, node in enumerate(order)}
+    new_tokens = tuple(tokens[node] for node in order)
+    new_parents = tuple(new_place.get(parents[node], TEXT) for node in order)
+    return Raw((new_tokens, new_parents), rows[order])

@@ -1,58 +1,262 @@
-"""What a device can be asked to do. Operations are values: they carry their whole prefix.
+"""What every operation must answer, and what it may ask of a model.
 
-A worker keeps what it can of its KV cache (``Prefix``) and feeds the rest, so no method ever
-handles rollback. ``run`` is the worker's part; ``result`` the controller's: what the future gives
-and what the trace shows, where ``drafted(tokens, rows)`` makes Drafted tokens. Operations do not
-know which world runs them.
+An operation is one thing that a device can be asked to do: draft some tokens, score a
+text. It is a value, carries the whole text it is about, and can be sent to another
+process. A worker keeps what it can of its KV cache and feeds the rest, so no method
+ever handles rollback.
+
+An operation owns every fact about itself, and nobody else asks for its name:
+
+    on the controller   within, concerns          how far it fits, whether it still matters
+    in the worker       run                       what it computes
+    on a clock          passes, until             what it costs, what there is when stopped
+    on the controller   result, payload_type      what the method gets, what the trace shows
+    in a replay         recorded, is_recorded     the same, from a trace
+
+Knows no method, no clock and no world.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-from speclib.core.sampling import Coins, Sampler
+import numpy as np
+
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import CoinTosser, Drafted, Row, Rows, Sampler, Tokens
+
+from .payload import Payload
+
+if TYPE_CHECKING:
+    from speclib.trace.events import Event
 
 
 class Request(NamedTuple):
-    """One decoding run: ``run`` is unique (a new run starts with an empty KV cache)."""
+    """One decoding run; ``run`` is unique: a new run starts with an empty KV cache."""
 
     run: int
-    coins: Coins
+    coins: CoinTosser
     sampler: Sampler
     eos: frozenset[int] = frozenset()
 
 
 class Stopped(Exception):
-    """Raised by a model whose ``stopped()`` says that its pass is wanted no more."""
+    """Raised by a model whose ``stopped()`` says that its pass is not wanted any more."""
+
+
+# -- models ----------------------------------------------------------------------------
+class Model(Protocol):
+    """What a device computes with.
+
+    ``vocab``: rows that may be sampled. ``context``: the longest text, in tokens.
+    ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer or pass;
+    where it says yes, the model raises ``Stopped``. ``run``: of the last request served.
+    """
+
+    vocab: int
+    context: int
+    prefix: Prefix
+    stopped: Callable[[], bool]
+    run: int
+
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Distributions [last + 1, V] after text[:-last] ... text."""
+        ...
+
+    def chances(self) -> Row:
+        """The probabilities [V] after the last of these rows' texts, at temperature 1."""
+        ...
+
+    def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the KV cache."""
+        ...
+
+    def reset(self) -> None:
+        """Empties the KV cache."""
+        ...
+
+
+class ScoresTrees(Protocol):
+    """A model that scores a tree in one pass."""
+
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> Rows:
+        """Rows [len(parents) + 1, V]: after the bare text, then after each node's path."""
+        ...
+
+
+class DraftsLevels(Protocol):
+    """A model that drafts one level of a tree in one pass."""
+
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> Rows:
+        """Rows [new, V] after the last ``new`` nodes of a tree; greedy: temperature 1."""
+        ...
+
+
+class ContinuesSequences(Protocol):
+    """A model that goes on with several sequences in a way of its own."""
+
+    def continued(
+        self, text: Tokens, starts: tuple[Tokens, ...], n: int
+    ) -> tuple[Tokens, ...]:
+        """Each of ``starts`` continued greedily after ``text`` until it has ``n`` tokens."""
+        ...
+
+
+class SharesInputs(Protocol):
+    """A model that can give several of its layers one input (EasySpec's fuzzy passes)."""
+
+    def drafting(self, lp: int, calibrate: bool) -> AbstractContextManager[None]:
+        """In here is one drafting operation, with up to ``lp`` layers in a group."""
+        ...
+
+
+# -- results ---------------------------------------------------------------------------
+class Raw(NamedTuple):
+    """What a worker computed: a small picklable part, and one array for shared memory."""
+
+    small: Any
+    rows: np.ndarray
 
 
 class Done(NamedTuple):
-    """A finished operation: its result, KV tokens kept before it, tokens fed by it."""
+    """A finished operation: what it gave (None: nothing), and the KV tokens it kept and fed."""
 
-    value: object
+    raw: Raw | None
     kept: int
     fed: int
 
 
-def perform(op, model, request: Request) -> Done:
-    """Runs ``op`` on ``model``, which starts from an empty cache when the run is a new one."""
+class Pass(NamedTuple):
+    """``count`` forward passes that are fed ``fed`` tokens each.
+
+    ``kept``: cached tokens before it; 0 is the pass that starts a text (prefill).
+    ``lp``: how many layers share an input; None in an exact pass.
+    """
+
+    fed: float
+    kept: int = 1
+    count: int = 1
+    lp: int | None = None
+
+
+class Finished(NamedTuple):
+    """What a method gets of an operation (``value``) and what its trace event shows."""
+
+    value: Any
+    tokens: Tokens
+    payload: Payload
+
+
+class MakeDrafts(Protocol):
+    """Turns token ids and their q rows into Drafted tokens; no rows: certain of each."""
+
+    def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
+
+
+class Recording(Protocol):
+    """What a recorded run's models said, for its replay."""
+
+    vocab: int
+
+    def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
+        """What the target said after ``texts``; after the last ones what was likeliest."""
+        ...
+
+
+# -- operations ------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Operation(ABC):
+    """One thing that a device can be asked to do; see the top of this file."""
+
+    text: Tokens
+
+    name: ClassVar[str]
+    payload_type: ClassVar[type[Payload]]
+
+    @classmethod
+    @abstractmethod
+    def example(cls, text: Tokens) -> Self:
+        """An ordinary one after ``text``, for tests that try every operation."""
+
+    @property
+    def last(self) -> int:
+        """How many rows are wanted before the one that follows the whole text."""
+        return 0
+
+    @property
+    def most_drafts(self) -> int:
+        """The most tokens that it may draft."""
+        return 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is asked of it: then nothing coming out is its result."""
+        return False
+
+    def within(self, room: int) -> Self:
+        """The same, for a model that has room for ``room`` more tokens after the text."""
+        return self
+
+    def concerns(self, text: Tokens) -> bool:
+        """Whether its result can still matter once ``text`` is committed."""
+        return self.text[: len(text)] == text
+
+    @abstractmethod
+    def run(self, model: Any, request: Request) -> Raw | None:
+        """Computes it, in the worker; None where it was stopped and there is nothing."""
+
+    def passes(self, kept: int, fed: int) -> list[Pass]:
+        """The forward passes of a run that kept and fed so many tokens.
+
+        The first pass feeds what the cache lacks of the text; whatever else was fed was
+        fed one token at a time.
+        """
+        first = len(self.text) - kept
+        later = fed - first
+        if later < 0:
+            return []  # it failed before it had read its text
+        return [Pass(fed=first, kept=kept), Pass(fed=1, count=later)]
+
+    def until(self, done: Done, share: float) -> Done:
+        """What of ``done`` there was after ``share`` of its time: by default nothing."""
+        return Done(None, done.kept, 0)
+
+    @abstractmethod
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        """What the method gets and the trace shows, on the controller."""
+
+    def unfinished(self) -> Payload:
+        """What the trace shows of it when nothing came out."""
+        return self.payload_type()
+
+    @abstractmethod
+    def recorded(self, event: Event, recording: Recording) -> Raw:
+        """What it gave in a recorded run, where ``event`` shows that something came out."""
+
+    def is_recorded(self, event: Event) -> bool:
+        """Whether a finished ``event`` of this name can be this very operation."""
+        if event.cancelled:
+            return True  # it may have ended anywhere
+        whole = len(self.text) + event.drafts_fed
+        return len(event.tokens) <= self.most_drafts and event.kept + event.fed == whole
+
+
+def perform(operation: Operation, model: Any, request: Request) -> Done:
+    """Runs ``operation`` on ``model``, which starts a new request with an empty cache."""
     if getattr(model, "run", None) != request.run:
         model.run = request.run
         model.reset()
-    kept, before = (
-        model.prefix.keep(op.text, getattr(op, "last", 0)),
-        model.prefix.count,
-    )
-    value = op.run(model, request)
-    return Done(value, kept, model.prefix.count - before)
-
-
-def reached(op, done: Done, share: float) -> Done:
-    """What of ``done`` there was after ``share`` of its time: the passes that were over then, all
-    taken as equally long, and what they had drafted; of sequences nothing."""
-    tokens, rows = ((), None) if op.name == "score" else done.value
-    over = (
-        min(len(tokens), int(len(tokens) * share + 1e-9)) if op.name == "propose" else 0
-    )
-    fed = done.fed - len(tokens) + over if over else 0
-    return Done(None if rows is None else (tokens[:over], rows[:over]), done.kept, fed)
+    kept = model.prefix.keep(operation.text, operation.last)
+    count_before = model.prefix.count
+    raw = operation.run(model, request)
+    return Done(raw, kept, model.prefix.count - count_before)

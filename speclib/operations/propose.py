@@ -1,52 +1,114 @@
-"""Drafting one sequence."""
+"""Drafting one sequence of tokens."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from .operation import Request, Stopped
+from speclib.core.sampling import Row, Tokens, certain
+
+from .operation import (
+    Done,
+    Finished,
+    MakeDrafts,
+    Model,
+    Operation,
+    Raw,
+    Recording,
+    Request,
+    Stopped,
+)
+from .payload import DraftPayload
+
+if TYPE_CHECKING:
+    from speclib.trace.events import Event
 
 
-class Propose(NamedTuple):
-    """Draft ``n`` tokens after ``text``; the result is (tokens, their q rows [n, V]).
+@dataclass(frozen=True)
+class Propose(Operation):
+    """Draft ``n`` tokens after ``text``. Gives (tokens, their q rows [n, V]).
 
-    With a ``confidence`` drafting ends sooner: after an end token, or after a token less probable
-    to the draft than that (greedy: than it was at temperature 1, since q is one-hot). Stopped, it
-    ends with the tokens it has.
+    ``index`` tells drafters apart: each has coins of its own.
+
+    ``confidence``: end sooner, after an end token or after a token that is less probable
+    to the draft than this. Greedy, q is one-hot, so the probability is then the one at
+    temperature 1.
+
+    Stopped, it ends with the tokens it has.
     """
 
-    text: tuple[int, ...]
     n: int
     index: int = 0
     confidence: float | None = None
-    name = "propose"
 
-    def concerns(self, text) -> bool:
+    name: ClassVar[str] = "propose"
+    payload_type: ClassVar = DraftPayload
+
+    @classmethod
+    def example(cls, text: Tokens) -> Propose:
+        return cls(text, n=3)
+
+    @property
+    def most_drafts(self) -> int:
+        return self.n
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.n
+
+    def within(self, room: int) -> Propose:
+        if self.n <= room:
+            return self
+        return Propose(self.text, room, self.index, self.confidence)
+
+    def concerns(self, text: Tokens) -> bool:
         """Whether it can still say what may follow ``text``."""
-        same = self.text[: len(text)] == text[: len(self.text)]
-        return same and len(self.text) + self.n > len(text)
+        shared = min(len(self.text), len(text))
+        is_same_way = self.text[:shared] == text[:shared]
+        return is_same_way and len(self.text) + self.n > len(text)
 
-    def run(self, model, request: Request):
-        text, rows = list(self.text), []
+    def run(self, model: Model, request: Request) -> Raw:
+        text = list(self.text)
+        q_rows: list[Row] = []
         for _ in range(self.n):
             try:
-                row = model.rows(text, 0, request.sampler)[0]
+                q = model.rows(text, 0, request.sampler)[0]
             except Stopped:
                 break
-            token = request.coins.choose(row, len(text), "draft", self.index)
+            token = request.coins.choose(q, len(text), "draft", self.index)
             text.append(token)
-            rows.append(row)
-            if self.confidence is not None and (
-                token in request.eos
-                or self.confidence
-                > (model.chances() if request.sampler.greedy else row)[token]
-            ):
+            q_rows.append(q)
+            if self._ends_with(token, q, model, request):
                 break
-        return tuple(text[len(self.text) :]), np.stack(rows) if rows else np.empty(
-            (0, model.vocab)
-        )
 
-    def result(self, value, kept: int, fed: int, drafted):
-        return drafted(*value), {"tokens": tuple(value[0])}
+        rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
+        return Raw(tuple(text[len(self.text) :]), rows)
+
+    def _ends_with(self, token: int, q: Row, model: Model, request: Request) -> bool:
+        """Whether the draft is to stop after ``token``, being unsure of it."""
+        if self.confidence is None:
+            return False
+        if token in request.eos:
+            return True
+        chances = model.chances() if request.sampler.greedy else q
+        return bool(self.confidence > chances[token])
+
+    def until(self, done: Done, share: float) -> Done:
+        """The tokens whose passes were over; all passes are taken as equally long."""
+        if done.raw is None:
+            return Done(None, done.kept, 0)
+        tokens, rows = done.raw
+        written = min(len(tokens), int(len(tokens) * share + 1e-9))
+        fed = done.fed - (len(tokens) - written) if written else 0
+        return Done(Raw(tokens[:written], rows[:written]), done.kept, fed)
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        tokens, rows = raw
+        return Finished(make_drafts(tokens, rows), tuple(tokens), DraftPayload())
+
+    def recorded(self, event: Event, recording: Recording) -> Raw:
+        return Raw(event.tokens, certain(event.tokens, recording.vocab))

@@ -1,34 +1,102 @@
-"""Scoring a text."""
+"""Scoring a text: what the target would write after it, and after its last few tokens."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from .operation import Request, Stopped
+from speclib.core.sampling import Tokens
+
+from .operation import (
+    Finished,
+    MakeDrafts,
+    Model,
+    Operation,
+    Raw,
+    Recording,
+    Request,
+    Stopped,
+)
+from .payload import Cell, Payload, Words
+
+if TYPE_CHECKING:
+    from speclib.trace.events import Event
 
 
-class Score(NamedTuple):
-    """The distributions after text[:-last] ... text; the result is rows [last + 1, V]."""
+@dataclass(frozen=True)
+class Scored(Payload):
+    """The event's tokens are the ids fed; the last ``tested`` of them are candidates."""
 
-    text: tuple[int, ...]
-    last: int = 0
-    name = "score"
+    tested: int = 0
+
+    is_scoring: ClassVar[bool] = True
 
     @property
-    def texts(self) -> tuple[tuple[int, ...], ...]:
+    def candidates(self) -> int:
+        return self.tested
+
+    def cells(self, event: Event, words: Words) -> list[Cell]:
+        """One cell, labelled with the drafted text that the pass tests."""
+        tested = event.tokens[len(event.tokens) - self.tested :]
+        label = self.label(tested, words)
+        return [Cell("score", 0.0, 1.0, label, scored_tip(tested, words))]
+
+    def label(self, tested: Tokens, words: Words) -> str:
+        """What the cell says."""
+        return words.spelled(tested).strip("\u00a0")
+
+
+def scored_tip(tested: Tokens, words: Words) -> tuple[str, ...]:
+    """What a target pass was for."""
+    if not tested:
+        return ("target pass: one row, for the next token",)
+    return (
+        f"target pass: verifies {len(tested)} drafted",
+        f"“{words.spelled(tested)}”",
+    )
+
+
+@dataclass(frozen=True)
+class Score(Operation):
+    """Give the distributions after text[:-last] ... text: rows [last + 1, V]."""
+
+    candidates: int = 0
+
+    name: ClassVar[str] = "score"
+    payload_type: ClassVar = Scored
+
+    @classmethod
+    def example(cls, text: Tokens) -> Score:
+        return cls(text, min(2, len(text) - 1))
+
+    @property
+    def last(self) -> int:
+        return self.candidates
+
+    @property
+    def texts(self) -> tuple[Tokens, ...]:
         """What the rows follow, in their order."""
-        return tuple(
-            self.text[:n] for n in range(len(self.text) - self.last, len(self.text) + 1)
-        )
+        first = len(self.text) - self.candidates
+        return tuple(self.text[:end] for end in range(first, len(self.text) + 1))
 
-    def concerns(self, text) -> bool:
-        return self.text[: len(text)] == text
-
-    def run(self, model, request: Request):
+    def run(self, model: Model, request: Request) -> Raw | None:
         try:
-            return model.rows(self.text, self.last, request.sampler)
+            rows = model.rows(self.text, self.candidates, request.sampler)
         except Stopped:
             return None
+        return Raw(None, rows)
 
-    def result(self, value, kept: int, fed: int, drafted):
-        return value, {"tokens": self.text[kept:]}
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        return Finished(raw.rows, self.text[kept:], Scored(self.candidates))
+
+    def unfinished(self) -> Payload:
+        return Scored(self.candidates)
+
+    def recorded(self, event: Event, recording: Recording) -> Raw:
+        return Raw(None, recording.target_rows(self.texts, ()))
+
+    def is_recorded(self, event: Event) -> bool:
+        same_text = event.tokens == self.text[event.kept :]
+        return same_text and event.candidates == self.candidates

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 
 from speclib.data.latency import load_latency
-from speclib.errors import BadValue
+from speclib.errors import BadValue, SpeclibError
 from speclib.theory import closed_forms
 
 Cell = tuple[str, str, str]  # item, row and column
@@ -32,7 +32,7 @@ class Calibration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     solve: Literal["mat", "run-ratio", "speedup", "one-sequence", "accepted-share"]
     cell: Cell
-    gamma: int | Literal["best"]
+    gamma: PositiveInt | Literal["best"]
     latency: str
     over: Cell | None = None
 
@@ -48,14 +48,23 @@ class Calibration(BaseModel):
         """The acceptance rate at which ``cell`` comes out as it is printed.
 
         ``printed`` looks up a cell's number; ``where`` names the entry in errors.
-        Raises SpeclibError if a cell is not printed or no rate gives its number.
+        Raises BadValue if a cell is not printed or no rate gives its number.
         """
         value = _look_up(self.cell, printed, where)
+        below = 1.0
+        if self.over is not None:
+            below = _look_up(self.over, printed, where)
+        try:
+            return self._solve(value, below)
+        except (SpeclibError, ArithmeticError) as error:
+            raise BadValue(f"{where}: {error}") from error
+
+    def _solve(self, value: float, below: float) -> float:
+        """The acceptance rate for a printed ``value``, or its quotient by ``below``."""
+        latency = load_latency(self.latency)
+        draft, target = latency.draft(1), latency.target(1)
         if self.solve == "speedup":
-            latency = load_latency(self.latency)
-            return closed_forms.alpha_from_speedup(
-                value, self.gamma, latency.draft(1), latency.target(1)
-            )
+            return closed_forms.alpha_from_speedup(value, self.gamma, draft, target)
 
         gamma = int(self.gamma)
         if self.solve == "mat":
@@ -63,13 +72,8 @@ class Calibration(BaseModel):
         if self.solve == "accepted-share":
             return closed_forms.alpha_from_accepted(value * gamma, gamma)
         if self.solve == "run-ratio":
-            below = _look_up(self.over, printed, where)
             return closed_forms.alpha_from_run_ratio(value / below, gamma)
-
-        latency = load_latency(self.latency)
-        return closed_forms.alpha_from_duodecoding(
-            value, gamma, latency.draft(1), latency.target(1)
-        )
+        return closed_forms.alpha_from_duodecoding(value, gamma, draft, target)
 
     def role(self, item: str, row: str, column: str) -> str:
         """What a printed cell has to do with this rate, for its note; empty if nothing.

@@ -9,6 +9,7 @@ import numpy as np
 
 from speclib.data.latency import load_latency
 
+from .cell_errors import naming_cell
 from .table_result import TableResult
 
 
@@ -60,12 +61,15 @@ class TableNumbers:
         """c as measured; else as printed, or as the latency file or table has it."""
         if self.kind == "measured":
             return self._measured_cost_ratio(row, column)
-        settings = self._table.setting(row, column)
-        if self.kind == "paper" and "printed_c" in settings:
-            return settings["printed_c"]
-        if "latency" in settings:
-            return load_latency(settings["latency"]).c
-        return settings.get("c")
+        settings = self._table.settings_of(row, column)
+        with naming_cell(self._table, row, column):
+            if self.kind == "paper" and "printed_c" in settings:
+                return float(settings["printed_c"])
+            if "latency" in settings:
+                return load_latency(settings["latency"]).c
+            if "c" in settings:
+                return float(settings["c"])
+        return None
 
     def _measured_cost_ratio(self, row: str, column: str) -> float | None:
         for (own_row, own_column, kind), cell in self._result.cell_results.items():

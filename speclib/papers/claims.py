@@ -51,8 +51,8 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
 # -- do a claim's fields fit its kind? -------------------------------------------------
 def check_claim(claim: Claim) -> None:
     """Raises SpeclibError naming the claim and the field that does not fit its kind."""
-    if _has_minus(claim):
-        _check_difference(claim)
+    if isinstance(claim.by, tuple) and MINUS in claim.by:
+        _check_difference(claim, claim.by)
     if claim.kind in ("order", "argmax"):
         _check_labels(claim)
     else:
@@ -60,22 +60,18 @@ def check_claim(claim: Claim) -> None:
         _check_expected(claim)
 
 
-def _has_minus(claim: Claim) -> bool:
-    return isinstance(claim.by, tuple) and MINUS in claim.by
-
-
-def _check_difference(claim: Claim) -> None:
+def _check_difference(claim: Claim, by: tuple[str, ...]) -> None:
     """``by`` must be ["minus", what is taken from ``of``]."""
     lengths = (2,) if claim.over else (3, 4)
     is_difference = (
         claim.kind in ("ratio", "range")
-        and claim.by[0] == MINUS
-        and claim.by.count(MINUS) == 1
-        and len(claim.by) in lengths
+        and by[0] == MINUS
+        and by.count(MINUS) == 1
+        and len(by) in lengths
     )
     if not is_difference:
         raise BadValue(
-            f"claim {claim.id!r}: by = {[*claim.by]} is no difference; of a "
+            f"claim {claim.id!r}: by = {list(by)} is no difference; of a "
             'ratio or range it is ["minus", label] with over, else ["minus", '
             "row, column]; it is a difference or a quotient, not both"
         )
@@ -101,7 +97,8 @@ def _check_references(claim: Claim) -> None:
 
     if claim.of is None or not _is_reference(claim.of, claim.over):
         _refuse(claim, "of", _reference_form(claim))
-    if claim.by is None or _has_minus(claim):
+    is_difference = isinstance(claim.by, tuple) and MINUS in claim.by
+    if claim.by is None or is_difference:
         return
     if not _is_reference(claim.by, claim.over):
         _refuse(claim, "by", _reference_form(claim))

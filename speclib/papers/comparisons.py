@@ -6,8 +6,9 @@ Each is about one number or several: those of cells, quotients of cells (``of`` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import sub, truediv
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from speclib.errors import BadValue
 
@@ -17,6 +18,8 @@ from .schema import Claim, Table
 from .verdict import Verdict, join_reasons, list_values, merge_equal, no_numbers
 
 ROUNDING = 1e-9  # what floating point may be off, nothing else
+Reference = str | tuple[str, ...]  # a label, or [row, column] or [item, row, column]
+
 MINUS = "minus"  # before what ``by`` names: a difference instead of a quotient
 
 
@@ -67,8 +70,8 @@ def _compare_with_cells(
     claim: Claim, table: Table, numbers: Numbers, judged: list[JudgedNumber]
 ) -> Verdict:
     """of = by, for each pair of cells of which both have a number."""
-    cells = _expand(claim.of, table)
-    other_cells = _expand(claim.by, table)
+    cells = _expand(cast(Reference, claim.of), table)
+    other_cells = _expand(cast(Reference, claim.by), table)
     _check_pairs(claim, cells, other_cells)
     other_cell = dict(zip(cells, other_cells, strict=True))
 
@@ -92,7 +95,7 @@ def judge_range(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     if not judged:
         return no_numbers(expected)
 
-    low = claim.low
+    low = cast(float, claim.low)  # check_claim has seen to it
     failures = []
     for number in judged:
         high = claim.high
@@ -127,7 +130,7 @@ def _write_with_interval(number: JudgedNumber) -> str:
 # -- the numbers that a claim is about -------------------------------------------------
 def _judged_numbers(claim: Claim, table: Table, numbers: Numbers) -> list[JudgedNumber]:
     """of / by, of - by, or of alone, for each cell that has what it takes."""
-    cells, labels = _cells_and_labels(claim.of, claim, table)
+    cells, labels = _cells_and_labels(cast(Reference, claim.of), claim, table)
     by, join = _second_operand(claim)
     if by is None:
         return _values_of_cells(cells, labels, numbers)
@@ -161,7 +164,9 @@ def _values_of_cells(
     return judged
 
 
-def _second_operand(claim: Claim):
+def _second_operand(
+    claim: Claim,
+) -> tuple[Reference | None, Callable[[Any, Any], Any]]:
     """What ``of`` is divided by or what is taken from it, and which; None: neither."""
     by = claim.by
     if by is None or claim.kind == "equal":
@@ -172,7 +177,7 @@ def _second_operand(claim: Claim):
 
 
 def _cells_and_labels(
-    reference: str | tuple[str, ...], claim: Claim, table: Table
+    reference: Reference, claim: Claim, table: Table
 ) -> tuple[list[Cell], list[str]]:
     """The cells of ``of`` or ``by``, and what to call each.
 
@@ -180,19 +185,21 @@ def _cells_and_labels(
     "rows" it is a column. Otherwise it spells the cells out.
     """
     if claim.over == "columns":
+        row = str(reference)
         columns = list(table.column_labels)
-        return [Cell(table.item, reference, column) for column in columns], columns
+        return [Cell(table.item, row, column) for column in columns], columns
     if claim.over == "rows":
+        column = str(reference)
         rows = list(table.row_labels)
-        return [Cell(table.item, row, reference) for row in rows], rows
+        return [Cell(table.item, row, column) for row in rows], rows
     cells = _expand(reference, table)
     return cells, [f"{cell.row} / {cell.column}" for cell in cells]
 
 
-def _expand(reference: tuple[str, ...], table: Table) -> list[Cell]:
+def _expand(reference: Reference, table: Table) -> list[Cell]:
     """The cells that [row, column] or [item, row, column] names; "*" names all."""
     item = table.item if len(reference) == 2 else reference[0]
-    row, column = reference[-2:]
+    row, column = reference[-2], reference[-1]
     referred = table.paper.table(item)
     rows = referred.row_labels if row == "*" else (row,)
     columns = referred.column_labels if column == "*" else (column,)

@@ -8,6 +8,7 @@ grid. Renders nothing: ``result.figure`` is what a view needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from speclib.theory.dsi_heatmaps import (
     heatmaps,
 )
 
+from .cell_errors import naming_cell
 from .table_result import TableResult
 
 # The grid of the method's real code, 21 x 21. A share of 0.01 would take 100 servers,
@@ -76,7 +78,7 @@ def add_heatmaps(result: TableResult) -> None:
     The rules are charged in expectation for the table's ``tokens`` and for 50, and for
     50 with SI sampled as the paper has it.
     """
-    settings = result.table.settings
+    settings = result.table.settings_of()
     lookahead = int(settings.get("lookahead", 1))
     si_lookaheads = tuple(LOOKAHEADS)
     if "lookahead" in settings:
@@ -196,7 +198,7 @@ def _expected_times(lookahead: int) -> np.ndarray:
 def _add(
     result: TableResult, row: str, column: str, value: float, setup: str, note: str
 ) -> None:
-    settings = result.table.setting(row, column)
+    settings = result.table.settings_of(row, column)
     result.add(
         row=row,
         column=column,
@@ -219,23 +221,30 @@ def add_accounting(result: TableResult) -> None:
     table = result.table
     for row in table.row_labels:
         for column in table.column_labels:
-            settings = table.setting(row, column)
+            settings = table.settings_of(row, column)
             if "books" not in settings:
                 continue
-            latency = load_latency(settings["latency"])
-            rules = _named_rules(settings["books"], settings.get("rule"))
-            value = speedup(1 / latency.c, settings["alpha"], SHORT, rules)
-            result.add(
-                row=row,
-                column=column,
-                metric=settings["metric"],
-                unit=settings["unit"],
-                kind="virtual",
-                setup=settings["latency"],
-                value=float(value),
-                source=f"data/latency/{settings['latency']}.toml",
-                note=f"by rules, in expectation: {settings['about_rule']}",
-            )
+            with naming_cell(table, row, column):
+                _add_gain_by_rules(result, row, column, settings)
+
+
+def _add_gain_by_rules(
+    result: TableResult, row: str, column: str, settings: dict[str, Any]
+) -> None:
+    latency = load_latency(settings["latency"])
+    rules = _named_rules(settings["books"], settings.get("rule"))
+    value = speedup(1 / latency.c, settings["alpha"], SHORT, rules)
+    result.add(
+        row=row,
+        column=column,
+        metric=settings["metric"],
+        unit=settings["unit"],
+        kind="virtual",
+        setup=settings["latency"],
+        value=float(value),
+        source=f"data/latency/{settings['latency']}.toml",
+        note=f"by rules, in expectation: {settings['about_rule']}",
+    )
 
 
 def _named_rules(books: str, rule: str | None) -> Accounting:

@@ -15,9 +15,10 @@ import numpy as np
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.engines import similarity
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 from .bootstrap import draw_resamples, interval
+from .cell_errors import naming_cell
 from .table_result import TableResult
 
 NEEDED_SETTINGS = {"pair", "state", "lp"}  # of a cell that has a similarity
@@ -27,8 +28,9 @@ def add_layer_groups(result: TableResult) -> None:
     """Adds the sizes of the groups: a row per draft and LP size, a column per group."""
     table = result.table
     for row in table.row_labels:
-        settings = table.setting(row, "")
-        groups = grouped(settings["layers"], settings["lp"])
+        settings = table.settings_of(row, "")
+        with naming_cell(table, row, "*"):
+            groups = group_layers(settings["layers"], settings["lp"])
         for number, group in enumerate(groups, 1):
             result.add(
                 row=row,
@@ -52,7 +54,7 @@ def add_layer_similarities(result: TableResult) -> None:
     table = result.table
     for row in table.row_labels:
         for column in table.column_labels:
-            settings = table.setting(row, column, "measured")
+            settings = table.settings_of(row, column, "measured")
             if not NEEDED_SETTINGS <= settings.keys():
                 continue
             try:
@@ -64,8 +66,7 @@ def add_layer_similarities(result: TableResult) -> None:
 def _add_similarity(
     result: TableResult, row: str, column: str, settings: dict[str, Any]
 ) -> None:
-    share = result.table.settings.get("share", 1)
-    n = max(1, round(result.profile.prompts * share))
+    n = max(1, round(result.profile.prompts * settings.get("share", 1)))
     by_text = similarity.draft_similarities(
         settings["pair"], settings["task"], settings["length"], n, settings["lp"]
     )
@@ -101,7 +102,7 @@ def _note(settings: dict[str, Any], by_layer: np.ndarray) -> str:
         f"{by_layer.argmin()}"
     )
     given_another_input: list[int] = []
-    for group in grouped(len(by_layer), settings["lp"]):
+    for group in group_layers(len(by_layer), settings["lp"]):
         given_another_input += group[1:]
     if given_another_input:
         mean = fmean(by_layer[given_another_input])

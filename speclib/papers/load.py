@@ -138,11 +138,12 @@ def _settings_groups(table: Table) -> dict[str, dict[str, Any]]:
     for label, settings in table.column.items():
         groups[f'[column."{label}"]'] = dict(settings)
 
-    of_kinds = {}
+    of_kinds: dict[str, dict[str, Any]] = {}
     for where, settings in groups.items():
         for kind in ENGINE_KINDS:
-            if isinstance(settings.get(kind), dict):
-                of_kinds[f"{where}.{kind}"] = settings[kind]
+            of_this_kind = settings.get(kind)
+            if isinstance(of_this_kind, dict):
+                of_kinds[f"{where}.{kind}"] = of_this_kind
     return groups | of_kinds
 
 

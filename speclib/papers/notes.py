@@ -21,7 +21,7 @@ def setup_of(spec: Spec, result: CellResult | None) -> str:
     if spec.kind == "emulated":
         return f"{spec.latency}@{machine_name}"
 
-    pair = load_pair(spec.pair)
+    pair = load_pair(str(spec.pair))
     dtype = DTYPES.get(spec.dtype, spec.dtype)
     draft = result.facts["draft"] if result else factory.runtime(pair, "draft")
     runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
@@ -90,7 +90,7 @@ def _describe_gamma(cell: TableCell, result: CellResult) -> str:
 
 def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     parts = []
-    if load_pair(spec.pair).target.shape:
+    if load_pair(str(spec.pair)).target.shape:
         parts.append("dilated")
     parts.append(f"draft in {result.facts['draft']}")
     parts.append(f"c {result.c:.2f}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from speclib.models.toy import BOS, Scripted
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
+from .cell_errors import naming_cell
 from .schema import Step, Table
 from .table_result import TableResult
 
@@ -62,7 +64,7 @@ class DraftLengths:
     """
 
     values: tuple[int, ...]
-    gamma: int
+    gamma: int | None
     complete: int
 
 
@@ -85,15 +87,16 @@ def replay_steps(table: Table) -> ReplayedSteps:
     """
     vocabulary = _vocabulary(table.steps)
     ids = {token: i for i, token in enumerate(vocabulary)}
-    gamma = table.settings["gamma"]
-    latency = _latency(table)
+    settings = table.settings_of()
+    with naming_cell(table, "*", "*"):
+        method, gamma = settings["method"], settings["gamma"]
+        latency = _latency(settings)
     lines = _printed_lines(table.steps, ids, gamma)
     models = {
         "draft": Scripted(lines.draft, len(ids)),
         "target": Scripted(lines.target, len(ids)),
     }
 
-    method = table.settings["method"]
     limit = sum(len(step.committed) for step in table.steps)
     world = Virtual(models, latency)
     world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=limit)
@@ -120,11 +123,11 @@ def _vocabulary(steps: Sequence[Step]) -> list[str]:
     return ["", *dict.fromkeys(tokens)]
 
 
-def _latency(table: Table) -> Latency:
+def _latency(settings: dict[str, Any]) -> Latency:
     """The table's latency file; without one a draft pass takes 1, a target pass c."""
-    if "latency" in table.settings:
-        return load_latency(table.settings["latency"])
-    return Latency.ratio(table.settings["c"], target=table.settings["c"])
+    if "latency" in settings:
+        return load_latency(settings["latency"])
+    return Latency.ratio(settings["c"], target=settings["c"])
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ def _accepted_per_commit(trace: Trace) -> tuple[int, ...]:
     """Accepted drafts per commit; tested drafts and committed tokens pair off."""
     tested = []
     for event in trace.operations:
-        if event.op == "propose":
+        if event.is_drafting:
             tested += [outcome for outcome in event.outcome if outcome != "wasted"]
 
     counts = []
@@ -202,7 +205,8 @@ def add_steps(result: TableResult) -> None:
     So a step that the engine takes elsewhere than the paper meets no printed number.
     """
     table = result.table
-    replayed = result.figure = replay_steps(table)
+    replayed = replay_steps(table)
+    result.figure = replayed
     for i, committed in enumerate(replayed.committed):
         row = str(i)
         if table.rows == "start":
@@ -216,14 +220,14 @@ def add_steps(result: TableResult) -> None:
 def _add_step(
     result: TableResult, row: str, column: str, count: int, note: str = ""
 ) -> None:
-    table = result.table
+    settings = result.table.settings_of()
     result.add(
         row=row,
         column=column,
-        metric=table.metric,
-        unit=table.unit,
+        metric=settings["metric"],
+        unit=settings["unit"],
         kind="virtual",
-        setup=table.settings.get("latency", f"c={table.settings.get('c')}"),
+        setup=settings.get("latency", f"c={settings.get('c')}"),
         value=float(count),
         n=1,
         source="printed drafts and answers, replayed",
@@ -233,7 +237,7 @@ def _add_step(
 
 # -- best draft length -----------------------------------------------------------------
 def best_lengths(
-    agrees: Sequence[bool], commits: Sequence[Event], gamma: int
+    agrees: Sequence[bool], commits: Sequence[Event], gamma: int | None
 ) -> DraftLengths:
     """How many drafts the target would accept from each iteration of a run on.
 
@@ -258,6 +262,7 @@ def best_lengths(
 
 def virtual_lengths(spec: Spec) -> DraftLengths:
     """``best_lengths`` of the first request of a virtual cell."""
+    assert spec.latency is not None and spec.alpha is not None  # it is virtual
     gamma = run_cell(spec).gamma
     method = METHODS[spec.method]
     latency = load_latency(spec.latency)
@@ -321,11 +326,14 @@ def _add_phases(result: TableResult, row: str) -> None:
     """Adds the median time of a drafting phase over that of a verification."""
     table = result.table
     for column in table.column_labels:
-        if "latency" not in table.setting(row, column):
+        if "latency" not in table.settings_of(row, column):
             continue
         spec = _spec(result, row, column)
-        trace = result.figure = example_trace(spec)
-        ratio = _median_seconds(trace, "propose") / _median_seconds(trace, "score")
+        trace = example_trace(spec)
+        result.figure = trace
+        draftings = [e.dur for e in trace.operations if e.is_drafting]
+        scorings = [e.dur for e in trace.operations if e.is_scoring]
+        ratio = median(draftings) / median(scorings)
         result.add(
             row=row,
             column=column,
@@ -340,19 +348,17 @@ def _add_phases(result: TableResult, row: str) -> None:
         )
 
 
-def _median_seconds(trace: Trace, op: str) -> float:
-    return median(event.dur for event in trace.operations if event.op == op)
-
-
 def _spec(result: TableResult, row: str, column: str) -> Spec:
     """The virtual run behind a cell that is read from one trace."""
-    settings = result.table.setting(row, column)
-    return Spec(
-        kind="virtual",
-        method=settings["method"],
-        gamma=settings["gamma"],
-        latency=settings["latency"],
-        alpha=result.table.paper.alpha(settings["alpha"]),
-        tokens=TOKENS,
-        requests=max(1, result.profile.virtual_tokens // TOKENS),
-    )
+    table = result.table
+    settings = table.settings_of(row, column)
+    with naming_cell(table, row, column):
+        return Spec(
+            kind="virtual",
+            method=settings["method"],
+            gamma=settings["gamma"],
+            latency=settings["latency"],
+            alpha=table.paper.alpha(settings["alpha"]),
+            tokens=TOKENS,
+            requests=max(1, result.profile.virtual_tokens // TOKENS),
+        )

@@ -52,7 +52,7 @@ def _add_printed_rows(result: TableResult) -> None:
     table = result.table
     source = _source_of_print(table)
     for row, column, value in table.cells:
-        settings = table.setting(row, column)
+        settings = table.settings_of(row, column)
         notes = _errata_notes(table, row, column, beside=False)
         if table.from_formula:
             notes.insert(0, f"from the formula {table.formula}")
@@ -109,8 +109,8 @@ def _add_missing_rows(
         result.add(
             row=row,
             column=column,
-            metric=settings.get("metric", table.metric),
-            unit=settings.get("unit", table.unit),
+            metric=str(settings.get("metric", table.metric)),
+            unit=str(settings.get("unit", table.unit)),
             kind="paper",
             setup="",
             value=None,
@@ -267,7 +267,7 @@ def _add_means_of_row(
 
     setup = _setup_of_row(result, row, kind)
     for column in mean_columns:
-        settings = table.setting(row, column)
+        settings = table.settings_of(row, column)
         result.add(
             row=row,
             column=column,

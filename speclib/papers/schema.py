@@ -157,6 +157,11 @@ class Table(_Strict):
         """The paper that this table belongs to."""
         return self._paper
 
+    @property
+    def file(self) -> str:
+        """The file that holds this table, for errors."""
+        return f"data/papers/{self._paper.key}/{self.item}.toml"
+
     def join(self, paper: Paper) -> None:
         """Makes this a table of ``paper``, to which claims and settings may refer."""
         self._paper = paper
@@ -181,8 +186,12 @@ class Table(_Strict):
                 return value
         return None
 
-    def setting(self, row: str, column: str, kind: str = "") -> dict[str, Any]:
-        """All settings of a cell, by name, with every "{name}" filled in.
+    def settings_of(
+        self, row: str = "", column: str = "", kind: str = ""
+    ) -> dict[str, Any]:
+        """All settings of a cell, or without labels those of the whole table, by name.
+
+        Every "{name}" in them is filled in.
 
         The settings of the table come first, then those of the column and of the row,
         later ones winning. In each of them, those of ``kind`` alone win over the
@@ -202,7 +211,14 @@ class Table(_Strict):
             of_this_kind = settings.get(kind, {})
             if isinstance(of_this_kind, dict):
                 merged |= of_this_kind
-        return {name: _fill_in(value, merged) for name, value in merged.items()}
+        try:
+            return {name: _fill_in(value, merged) for name, value in merged.items()}
+        except (LookupError, ValueError, AttributeError) as error:
+            raise BadValue(
+                f"{self.file}, cell [{row!r}, {column!r}]: a setting refers to "
+                f'another as "{{name}}", and it cannot be filled in: {error!r}; give '
+                "that setting to the cell's row, column or table"
+            ) from error
 
     def makes_clock(self, row: str, column: str) -> bool:
         """Whether a latency file was made from this printed cell."""
@@ -236,13 +252,7 @@ def _fill_in(value: Any, settings: dict[str, Any]) -> Any:
     inner_name = value[1:-1]
     if inner_name in settings:
         return settings[inner_name]
-    try:
-        return value.format(**settings)
-    except (LookupError, ValueError, AttributeError) as error:
-        raise BadValue(
-            f"a setting refers to {value!r}, and there is no setting {error}: give "
-            "it to the cell's row, column or table"
-        ) from error
+    return value.format(**settings)
 
 
 class Paper(_Strict):

@@ -41,7 +41,7 @@ def add_scripted_numbers(result: TableResult, kinds: Iterable[str]) -> None:
         add_accounting(result)
         add_from_one_trace(result)
 
-    script = SCRIPTS.get(table.settings.get("script"))
+    script = SCRIPTS.get(str(table.settings.get("script")))
     if script is None or not table.paper.fills(table.item, script.kind):
         return
     if script.kind == "virtual" or script.kind in kinds:

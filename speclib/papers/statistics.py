@@ -298,7 +298,7 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
     known statistics, if there is none of that name.
     """
     if name in SHARES:
-        return SHARES[name].of(sum(_draftings_by_request(result)))
+        return SHARES[name].of(np.sum(_draftings_by_request(result), axis=0))
     if name in SPREADS:
         n = len(result.stats)
         if n < 2:

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from speclib.data.pairs import load_pair
-from speclib.errors import BadValue, SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.spec import Profile, Spec
 from speclib.methods import find, parameters, takes_gamma
 
 from . import statistics
+from .cell_errors import naming_cell
 from .pearl_figures import FROM_ONE_TRACE
 from .schema import ENGINE_KINDS, Table
 
@@ -54,7 +52,7 @@ def cells_to_run(
     cells = []
     for row, column in _places(table):
         for kind in kinds:
-            settings = table.setting(row, column, kind)
+            settings = table.settings_of(row, column, kind)
             if _is_run(settings, kind):
                 cells.append(_table_cell(table, row, column, settings, kind, profile))
     return cells
@@ -102,42 +100,30 @@ def _table_cell(
     kind: str,
     profile: Profile,
 ) -> TableCell:
-    try:
-        spec = _spec(table, settings, kind, profile)
+    with naming_cell(table, row, column):
         accounting = settings.get("accounting", "committed")
-        stat = statistics.apply_accounting(
-            settings.get("stat") or settings["metric"], accounting
+        stat = settings.get("stat") or settings["metric"]
+        return TableCell(
+            row=row,
+            column=column,
+            kind=kind,
+            spec=_spec(table, settings, kind, profile),
+            stat=statistics.apply_accounting(stat, accounting),
+            metric=settings["metric"],
+            unit=settings["unit"],
+            scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
+            calibrates=""
+            if kind == "measured"
+            else _role(table, row, column, settings),
         )
-    except (SpeclibError, TypeError, ValueError) as error:
-        raise BadValue(
-            f"data/papers/{table.paper.key}/{table.item}.toml, cell "
-            f"[{row!r}, {column!r}], {kind}: {_explain(error)}"
-        ) from error
-
-    return TableCell(
-        row=row,
-        column=column,
-        kind=kind,
-        spec=spec,
-        stat=stat,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
-        calibrates="" if kind == "measured" else _role(table, row, column, settings),
-    )
-
-
-def _explain(error: Exception) -> str:
-    """An error in one line."""
-    if isinstance(error, ValidationError):
-        return "; ".join(problem["msg"] for problem in error.errors())
-    return str(error)
 
 
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
     if kind == "measured":
         return _measured_spec(settings, profile)
-    return _clocked_spec(table, settings, kind, profile)
+    if kind == "emulated":
+        return _emulated_spec(table, settings, profile)
+    return _virtual_spec(table, settings, profile)
 
 
 def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
@@ -159,53 +145,53 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
     )
 
 
-def _clocked_spec(
-    table: Table, settings: dict[str, Any], kind: str, profile: Profile
-) -> Spec:
-    """The spec of a virtual or emulated cell, whose clock is a latency file's."""
-    longest = _longest(settings, profile)
-    if kind == "emulated":
-        tokens = min(longest, profile.emulated_tokens)
-        requests = profile.emulated_requests
-    else:
-        tokens = min(longest, profile.virtual_tokens)
-        requests = ceil(profile.virtual_tokens * settings.get("sample", 1) / tokens)
+def _virtual_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+    tokens = min(_longest(settings, profile), profile.virtual_tokens)
+    share = settings.get("sample", 1)
+    return Spec(
+        kind="virtual",
+        **_method_and_settings(settings),
+        **_clock_and_rate(table, settings),
+        tokens=tokens,
+        requests=ceil(profile.virtual_tokens * share / tokens),
+    )
 
+
+def _emulated_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+    return Spec(
+        kind="emulated",
+        **_method_and_settings(settings),
+        **_clock_and_rate(table, settings),
+        tokens=min(_longest(settings, profile), profile.emulated_tokens),
+        requests=profile.emulated_requests,
+    )
+
+
+def _clock_and_rate(table: Table, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a spec is told whose passes take a latency file's seconds."""
     over = None
     if "over" in settings:
         over = (settings["over"], settings["gamma"])
-    return Spec(
-        kind=kind,
-        **_method_and_settings(settings),
-        latency=settings["latency"],
-        alpha=table.paper.alpha(settings["alpha"]),
-        tokens=tokens,
-        requests=requests,
-        over=over,
-        per_token=settings.get("per_token", 0.0),
-        doubt=settings.get("doubt", 0.0),
-    )
+    return {
+        "latency": settings["latency"],
+        "alpha": table.paper.alpha(settings["alpha"]),
+        "over": over,
+        "per_token": settings.get("per_token", 0.0),
+        "doubt": settings.get("doubt", 0.0),
+    }
 
 
 def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """What every kind of spec is told of the method."""
     method = settings["method"]
-    find(
-        method
-    )  # raises an error that lists the methods, if there is none of that name
-    gamma = None
-    if takes_gamma(method):
-        if "gamma" not in settings:
-            raise BadValue(f"method {method!r} needs a gamma: give it one")
-        gamma = settings["gamma"]
-
+    find(method)  # raises an error that lists the methods, if it is none of them
     of_method = []
     for name in parameters(method):
         if name in settings and name != "gamma":
             of_method.append((name, settings[name]))
     return {
         "method": method,
-        "gamma": gamma,
+        "gamma": settings["gamma"] if takes_gamma(method) else None,
         "settings": tuple(of_method),
         "cancel": settings.get("cancel"),
     }
@@ -218,9 +204,9 @@ def _longest(settings: dict[str, Any], profile: Profile) -> int:
 
 def _role(table: Table, row: str, column: str, settings: dict[str, Any]) -> str:
     """What a printed cell has set of its own run."""
-    calibration = table.paper.calibration.get(settings.get("alpha"))
-    if calibration:
-        role = calibration.role(table.item, row, column)
+    calibrations = table.paper.calibration
+    if settings.get("alpha") in calibrations:
+        role = calibrations[settings["alpha"]].role(table.item, row, column)
         if role:
             return role
     return "calibration of the clock" if table.makes_clock(row, column) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .dsi_heatmaps import HeatmapFigure
     from .pearl_figures import DraftLengths, ReplayedSteps
 
-    Figure = ReplayedSteps | DraftLengths | HeatmapFigure | Trace
+    Figure: TypeAlias = ReplayedSteps | DraftLengths | HeatmapFigure | Trace
 
 # Units in which a number of another machine may be compared with the printed one.
 COMPARABLE_UNITS = ("x", "tokens", "runs")

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 
 from speclib import paths
+from speclib.arguments import checked
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.spec import FULL, QUICK
@@ -52,6 +53,7 @@ class Book:
     """A paper and its filled tables. ``quick``: fewer requests and prompts; ``measured=False``:
     no real models (also without torch). Raises SpeclibError for an unknown paper or item."""
 
+    @checked
     def __init__(self, paper: str, *, quick: bool = False, measured: bool = True):
         self.paper, self.profile = load_paper(paper), QUICK if quick else FULL
         self.kinds = kinds(measured)
@@ -68,11 +70,10 @@ class Book:
         rows = read_ledger(path) if path.exists() else []
         return [r for r in rows if r.paper == self.paper.key and of_another_machine(r)]
 
+    @checked
     def item(self, name: str) -> TableResult:
-        if name not in self.filled:
-            raise SpeclibError(
-                f"{self.paper.key} has no {name!r}; it has: {', '.join(self.filled)}"
-            )
+        """The item's table with everything known of it."""
+        self.paper.table(name)  # an unknown item is named before any cell is run
         return self.filled[name]
 
     def show(self, name: str) -> Page:

@@ -1,7 +1,9 @@
-"""The DSI paper's Figures 1 and 6: where SI and DSI gain, over drafter latency and acceptance.
+"""The DSI paper's Figures 1 and 6: where SI and DSI gain.
 
-Times are in target passes, of ``accounting``. The values of the printed heatmaps are not in the
-text; what it says about them is in ``Heatmaps.cells``. Knows no plot: a view draws the panels.
+The grid is one of drafter latencies and acceptance rates. Times are in target passes,
+by the rules of ``dsi_accounting``. The values of the printed heatmaps are not in the
+text; what it says about them is in ``Heatmaps.cells``. Knows no plot: a view renders
+the panels.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ LOOKAHEADS = range(1, 201)  # of Figure 1, for SI
 
 @dataclass(frozen=True)
 class Heatmaps:
-    """Times over the grid, (shares, alphas) each, and the speed-ups that the figures show."""
+    """Times over the grid, and the speed-ups that the figures show.
+
+    ``si`` and ``dsi`` are times of [shares, alphas], ``plain`` is the time of plain
+    decoding.
+    """
 
     shares: np.ndarray
     alphas: np.ndarray
@@ -31,32 +37,37 @@ class Heatmaps:
     @property
     def panels(self) -> dict[str, np.ndarray]:
         """Speed-up of A over B, the time of B over that of A, by the panels' names."""
+        faster_of_two = np.minimum(self.si, self.plain)
         return {
             "(a) SI vs. non-SI": self.plain / self.si,
             "(b) DSI vs. SI": self.si / self.dsi,
             "(c) DSI vs. non-SI": self.plain / self.dsi,
-            "(d) DSI vs. min(SI, non-SI)": np.minimum(self.si, self.plain) / self.dsi,
+            "(d) DSI vs. min(SI, non-SI)": faster_of_two / self.dsi,
         }
 
     def cells(self) -> dict[tuple[str, str], float]:
-        """(panel, what) -> value: the smallest and the largest of each panel, the settings at
-        which SI gains though alpha is below the share, DSI's smallest gain where SI loses."""
+        """(panel, what) -> value: what the text says about the panels.
+
+        These are the smallest and the largest value of each panel, the number of
+        settings at which SI gains though alpha is below the share, and DSI's smallest
+        gain where SI loses.
+        """
         panels = self.panels
+        values = {}
+        for name, panel in panels.items():
+            values[name, "smallest"] = np.min(panel)
+            values[name, "largest"] = np.max(panel)
+
         si, dsi = panels["(a) SI vs. non-SI"], panels["(c) DSI vs. non-SI"]
-        below = self.alphas < self.shares[:, None]
-        found = {
-            (name, which): pick(panel)
-            for name, panel in panels.items()
-            for which, pick in (("smallest", np.min), ("largest", np.max))
-        }
-        found["(a) SI vs. non-SI", "gains with acceptance below drafter latency"] = (
-            np.sum((si > 1) & below)
+        acceptance_below_share = self.alphas < self.shares[:, None]
+        values["(a) SI vs. non-SI", "gains with acceptance below drafter latency"] = (
+            np.sum((si > 1) & acceptance_below_share)
         )
-        found["(c) DSI vs. non-SI", "smallest where SI loses"] = np.min(
+        values["(c) DSI vs. non-SI", "smallest where SI loses"] = np.min(
             dsi, where=si < 1, initial=np.inf
         )
-        # rounded, so that equal times computed in two ways are not a slowdown
-        return {key: round(float(value), 9) for key, value in found.items()}
+        # Rounded, so that equal times computed in two ways are not a slowdown.
+        return {key: round(float(value), 9) for key, value in values.items()}
 
 
 def heatmaps(
@@ -68,28 +79,31 @@ def heatmaps(
     alphas: np.ndarray = ALPHAS,
     seed: int = 0,
 ) -> Heatmaps:
-    """Figure 1, or with lookaheads (5,) Figure 6: SI at the best of ``lookaheads``, per setting.
+    """The times behind Figure 1, or with lookaheads (5,) Figure 6.
 
-    ``repeats`` runs of SI are averaged as printed, which makes the best of many lookaheads a
-    little too fast; None gives SI's exact expectation. DSI is at its expectation, Proposition 1's
-    unless ``dsi_lookahead`` is longer. The number of tokens is not printed. Source: section 4.
+    SI is at the best of ``lookaheads`` in every setting. ``repeats`` runs of SI are
+    averaged as printed, which makes the best of many lookaheads a little too fast; None
+    gives SI's exact expectation. DSI is at its expectation: that of Proposition 1,
+    unless ``dsi_lookahead`` is longer. The number of tokens is not printed. Source:
+    section 4.
     """
-    ahead, share, rng = (
-        np.asarray(lookaheads),
-        shares[:, None],
-        np.random.default_rng(seed),
-    )
+    all_lookaheads = np.asarray(lookaheads)
+    share = shares[:, None]
+    rng = np.random.default_rng(seed)
 
-    def si(alpha: float) -> np.ndarray:
-        """(shares, lookaheads); one acceptance rate at a time keeps the runs in the cache."""
+    # One acceptance rate at a time keeps the runs in the processor's cache.
+    columns = []
+    for alpha in alphas:
         if repeats is None:
-            return si_rounds(alpha, ahead, tokens) * (ahead * share + 1)
-        return si_sampled(share, alpha, ahead, tokens, repeats, rng)
+            rounds = si_rounds(alpha, all_lookaheads, tokens)
+            times = rounds * (all_lookaheads * share + 1)
+        else:
+            times = si_sampled(share, alpha, all_lookaheads, tokens, repeats, rng)
+        columns.append(times.min(1))  # of [shares, lookaheads]
+    si = np.stack(columns, 1)
 
-    best = np.stack([si(alpha).min(1) for alpha in alphas], 1)
-    dsi = (
-        dsi_bound(share, alphas, tokens)
-        if dsi_lookahead == 1
-        else dsi_time(share, alphas, dsi_lookahead, tokens)
-    )
-    return Heatmaps(shares, alphas, best, dsi, float(tokens))
+    if dsi_lookahead == 1:
+        dsi = dsi_bound(share, alphas, tokens)
+    else:
+        dsi = dsi_time(share, alphas, dsi_lookahead, tokens)
+    return Heatmaps(shares, alphas, si, dsi, float(tokens))

@@ -1,9 +1,15 @@
 """One draft pass over several devices, part by part, as EasySpec's Algorithm 2 has it.
 
-A layer is an attention and an MLP. The layers of a group share one input, so their attentions are
-shared out: device i takes the group's layers i, i + devices, ... The devices then hand each other
-what came out, and each of them computes all of the group's MLPs, in order; a layer that stands
-alone each computes, too. Those parts are copies: only the first device's shortens anything.
+A layer is an attention and an MLP. The layers of a group share one input, so their
+attentions are shared out: device i takes the group's layers i, i + devices, ... The
+devices then hand each other what came out, and each of them computes all of the group's
+MLPs, in order. A layer that stands alone is computed by each of them, too. Those parts
+are copies: only the first device's shortens anything.
+
+Two devices and a group of layers 1, 2 and 3 (A is an attention, M an MLP)::
+
+    device 0   A0 M0 | A1 A3 gather M1 M2 M3 | ...
+    device 1   A0 M0 | A2    gather M1 M2 M3 | ...
 
 Knows no network and no clock: seconds of the parts are arguments.
 """
@@ -12,14 +18,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
-from .layer_groups import grouped
+from .layer_groups import group_layers
 
 
 class Part(NamedTuple):
-    """What ``device`` does from ``start`` on for ``seconds``. ``kind``: attention, mlp, or gather,
-    whose ``layer`` is the group's first. ``copy``: another device does the very same."""
+    """What ``device`` does from ``start`` on for ``seconds``.
+
+    ``kind`` is attention, mlp, or gather, whose ``layer`` is the group's first.
+    ``copy`` says that another device does the very same.
+    """
 
     kind: str
     layer: int
@@ -30,6 +39,7 @@ class Part(NamedTuple):
 
     @property
     def end(self) -> float:
+        """When the part ends."""
         return self.start + self.seconds
 
 
@@ -41,56 +51,68 @@ def schedule(
     mlp: float,
     gather: float = 0.0,
 ) -> tuple[Part, ...]:
-    """The parts of a pass of ``layers`` layers in groups of up to ``lp``, in the order of their
-    starts; an exact one has ``lp`` 1. ``attention``, ``mlp``: seconds of one layer's; ``gather``:
-    of handing over a group's attention outputs. Embedding and head are left out.
+    """The parts of a pass of ``layers`` layers in groups of up to ``lp``, in order.
 
-    Source: EasySpec, Algorithm 2 and equation 5, whose T_add is ``gather``. Raises SpeclibError
-    for a count below 1 or seconds below 0.
+    An exact pass has ``lp`` 1. ``attention`` and ``mlp`` are seconds of one layer's,
+    ``gather`` of handing over a group's attention outputs. Embedding and head are left
+    out. Source: EasySpec, Algorithm 2 and equation 5, whose T_add is ``gather``. Raises
+    BadValue for a count below 1 or seconds below 0.
     """
-    for name, value in (("layers", layers), ("lp", lp), ("devices", devices)):
-        if value < 1:
-            raise SpeclibError(f"{name} is {value}: give at least 1")
-    for name, value in (("attention", attention), ("mlp", mlp), ("gather", gather)):
-        if value < 0:
-            raise SpeclibError(f"{name} is {value}: give seconds, at least 0")
-    found, now, everyone = [], 0.0, range(devices)
-    for group in grouped(layers, lp):
+    _check_counts(layers=layers, lp=lp, devices=devices)
+    _check_seconds(attention=attention, mlp=mlp, gather=gather)
+
+    parts = []
+    now = 0.0
+    for group in group_layers(layers, lp):
         alone = len(group) == 1
-        for device in everyone:
-            mine = group if alone else group[device::devices]
-            found += [
-                Part(
-                    "attention",
-                    layer,
-                    device,
-                    now + i * attention,
-                    attention,
-                    alone and device > 0,
+
+        # The group's attentions, shared out among the devices.
+        for device in range(devices):
+            own_layers = group if alone else group[device::devices]
+            for i, layer in enumerate(own_layers):
+                start = now + i * attention
+                is_copy = alone and device > 0
+                parts.append(
+                    Part("attention", layer, device, start, attention, is_copy)
                 )
-                for i, layer in enumerate(mine)
-            ]
-        now += -(-len(group) // devices) * attention
+        most_attentions = -(-len(group) // devices)  # rounded up
+        now += most_attentions * attention
+
+        # Every device gets the others' outputs.
         if devices > 1 and not alone:
-            found += [
-                Part("gather", group[0], device, now, gather) for device in everyone
-            ]
+            for device in range(devices):
+                parts.append(Part("gather", group[0], device, now, gather))
             now += gather
+
+        # All MLPs in order, on every device.
         for layer in group:
-            found += [
-                Part("mlp", layer, device, now, mlp, device > 0) for device in everyone
-            ]
+            for device in range(devices):
+                parts.append(Part("mlp", layer, device, now, mlp, device > 0))
             now += mlp
-    return tuple(found)
+    return tuple(parts)
 
 
-def spans(layers: int, lp: int) -> tuple[str, ...]:
+def _check_counts(**counts: int) -> None:
+    for name, value in counts.items():
+        if value < 1:
+            raise BadValue(f"{name} is {value}: give at least 1")
+
+
+def _check_seconds(**seconds: float) -> None:
+    for name, value in seconds.items():
+        if value < 0:
+            raise BadValue(f"{name} is {value}: give seconds, at least 0")
+
+
+def group_labels(layers: int, lp: int) -> tuple[str, ...]:
     """The groups as EasySpec's Table 6 writes them: 0, 1-3, 4-7 and so on."""
-    return tuple(
-        f"{g[0]}-{g[-1]}" if len(g) > 1 else f"{g[0]}" for g in grouped(layers, lp)
-    )
+    labels = []
+    for group in group_layers(layers, lp):
+        first, last = group[0], group[-1]
+        labels.append(f"{first}" if first == last else f"{first}-{last}")
+    return tuple(labels)
 
 
-def lasts(parts: tuple[Part, ...]) -> float:
+def total_seconds(parts: tuple[Part, ...]) -> float:
     """Seconds until the last part ends."""
     return max(part.end for part in parts)

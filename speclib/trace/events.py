@@ -1,30 +1,48 @@
 """Traces: what every device did and when.
 
-An event is one operation on one device, or one commit. Times are seconds since the request began.
-This module does not know methods, models or clocks.
+An event is one operation on one device, or one step of the controller (a commit, or a
+lookup of tokens that no model drafted). Times are seconds since the request began.
+
+Knows no method, model or clock.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from speclib.core.sampling import Tokens
+from speclib.operations import OPERATIONS
+from speclib.operations.payload import Cell, Payload, Words
+
+CONTROLLER = "controller"  # the method's own thread of decisions
+COMMIT = "commit"
+LOOKUP = "lookup"
 
 
 class Event(NamedTuple):
-    """``propose``: ``tokens`` are the drafted ids and ``outcome`` says of each whether it was
-    "accepted", "rejected" or never tested ("wasted"). ``branch``: the same of ``sequences`` drafts
-    of one length, one after another in ``tokens``; ``chances`` are theta and what the draft gave
-    each one's first token; ``last`` of the tokens fed are drafted. ``grow``: the same of a tree,
-    whose nodes follow their ``parents`` (-1: the text). ``lookup`` (on "controller"): of tokens
-    that no model drafted; it takes no time. ``score``: ``tokens`` are the ids fed, of which the
-    last ``last`` are candidates, and after the last of those the target ``said`` what it finds
-    likeliest. ``commit`` (on "controller"): the ids committed at its end; it lasts
-    from the last result in hand, so it is the time of verifying. ``kept`` and ``fed`` count the KV
-    cache's tokens before the operation and those it added. ``overrun``: an emulated operation
-    outlasted its latency. ``lost``: its device was lost by then, or failed in it. ``cancelled``:
-    it ended before its time; it shows what it had drafted and fed until then."""
+    """One operation of one device, or one step of the controller.
+
+    ``ts``, ``dur``: when it began and how long it took, seconds. ``op``: the operation's
+    name. ``id`` is unique in the trace; ``round`` counts the method's iterations.
+
+    ``tokens``: of a drafting, the drafted ids; of a scoring, the ids that were fed; of a
+    commit, the ids committed at its end. A commit lasts from the last result in hand, so
+    its time is that of verifying. A lookup takes no time.
+
+    ``outcome``: of every drafted token "accepted", "rejected", or "wasted" (never
+    tested).
+
+    ``clock``: the kind of number: virtual, emulated or measured.
+
+    ``kept``, ``fed``: tokens in the KV cache before it, and those it added.
+
+    ``payload``: what only this operation has to show. ``overrun``: an emulated operation
+    outlasted its latency. ``lost``: its device was lost by then, or failed in it.
+    ``cancelled``: it ended before its time; it shows what there was until then.
+    """
 
     ts: float
     dur: float
@@ -32,119 +50,153 @@ class Event(NamedTuple):
     op: str
     id: int
     round: int
-    tokens: tuple[int, ...]
+    tokens: Tokens
     outcome: tuple[str, ...]
     clock: str
     kept: int = 0
     fed: int = 0
-    last: int = 0
+    payload: Payload = Payload()
     overrun: bool = False
     lost: bool = False
     cancelled: bool = False
-    sequences: int = 1
-    chances: tuple[float, ...] = ()
-    said: tuple[int, ...] = ()
-    parents: tuple[int, ...] = ()
 
     @property
     def end(self) -> float:
+        """Seconds since the request began."""
         return self.ts + self.dur
 
+    # What the operation knows about its own event; see operations.payload.
     @property
-    def drafts(self) -> tuple[tuple[int, ...], ...]:
-        """The drafted tokens by sequence."""
-        each = len(self.tokens) // max(1, self.sequences)
-        return tuple(
-            self.tokens[i * each : (i + 1) * each] for i in range(self.sequences)
-        )
+    def is_drafting(self) -> bool:
+        """Whether the draft model wrote its tokens."""
+        return self.payload.is_drafting
 
     @property
-    def ahead(self) -> tuple[int, ...]:
-        """Of every drafted token: how many of its own sequence or tree come before it."""
-        if not self.parents:
-            return tuple(i for draft in self.drafts for i in range(len(draft)))
-        found = []
-        for parent in self.parents:
-            found.append(found[parent] + 1 if parent >= 0 else 0)
-        return tuple(found)
+    def is_scoring(self) -> bool:
+        """Whether it is a pass of the target model."""
+        return self.payload.is_scoring
+
+    @property
+    def candidates(self) -> int:
+        """How many of the tokens fed, the last ones, the target was asked to test."""
+        return self.payload.candidates
+
+    @property
+    def passes(self) -> int:
+        """Forward passes."""
+        return self.payload.passes(self.tokens)
+
+    @property
+    def drafts_fed(self) -> int:
+        """How many of the tokens fed it had drafted itself."""
+        return self.payload.drafts_fed(self.tokens)
+
+    @property
+    def text_length(self) -> int:
+        """Tokens of the text it went on from: what was cached or fed, less its own."""
+        return self.kept + self.fed - self.drafts_fed
+
+    @property
+    def sequences(self) -> tuple[Tokens, ...]:
+        """The drafted tokens by sequence."""
+        return self.payload.sequences(self.tokens)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Of every drafted token, how many of the same event come before it on its way."""
+        return self.payload.depths(self.tokens)
+
+    def cells(self, words: Words) -> list[Cell]:
+        """How a timeline draws it."""
+        return self.payload.cells(self, words)
 
 
 @dataclass
 class Trace:
-    """The events of one request, in order of their ends; ``meta`` says what was run."""
+    """The events of one request, in the order of their ends; ``meta`` says what was run."""
 
     events: list[Event]
-    meta: dict = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
 
     @property
     def devices(self) -> list[str]:
-        return list(
-            self.meta.get("devices") or sorted({e.device for e in self.operations})
-        )
+        """The devices' names, those included that did nothing."""
+        named = self.meta.get("devices")
+        return list(named or sorted({event.device for event in self.operations}))
 
     @property
     def operations(self) -> list[Event]:
         """What devices did."""
-        return [e for e in self.events if e.device != "controller"]
+        return [event for event in self.events if event.device != CONTROLLER]
 
     @property
     def commits(self) -> list[Event]:
-        return [e for e in self.events if e.op == "commit"]
+        """What was committed; one event per round, also where it is nothing."""
+        return [event for event in self.events if event.op == COMMIT]
 
     @property
     def makespan(self) -> float:
         """Seconds from the request to the end of its last event."""
-        return max((e.end for e in self.events), default=0.0)
+        return max((event.end for event in self.events), default=0.0)
 
     def busy(self, device: str) -> float:
-        return sum(e.dur for e in self.operations if e.device == device)
+        """Seconds in which ``device`` worked."""
+        return sum(event.dur for event in self.operations if event.device == device)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {"meta": self.meta, "events": [e._asdict() for e in self.events]}
-        )
+        """The trace as text; ``from_json`` reads it."""
+        events = []
+        for event in self.events:
+            events.append(event._asdict() | {"payload": asdict(event.payload)})
+        return json.dumps({"meta": self.meta, "events": events})
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
+        """The trace that ``to_json`` wrote."""
         raw = json.loads(text)
-        tuples = ("tokens", "outcome", "chances", "said", "parents")
-        return cls(
-            [
-                Event(**{k: tuple(v) if k in tuples else v for k, v in e.items()})
-                for e in raw["events"]
-            ],
-            raw["meta"],
-        )
+        return cls([_read_event(event) for event in raw["events"]], raw["meta"])
 
     def save_perfetto(self, path: str | Path) -> None:
-        """Writes Chrome trace-event JSON (microseconds), which ui.perfetto.dev opens."""
-        lanes = {name: i for i, name in enumerate(["controller", *self.devices])}
-        names = [
-            {
-                "ph": "M",
-                "pid": 0,
-                "tid": i,
-                "name": "thread_name",
-                "args": {"name": name},
-            }
-            for name, i in lanes.items()
-        ]
-        slices = [
-            {
-                "ph": "X",
-                "pid": 0,
-                "tid": lanes[e.device],
-                "name": e.op,
-                "ts": e.ts * 1e6,
-                "dur": e.dur * 1e6,
-                "args": {
-                    "tokens": e.tokens,
-                    "outcome": e.outcome,
-                    "round": e.round,
-                    "kept": e.kept,
-                    "fed": e.fed,
-                },
-            }
-            for e in self.events
-        ]
-        Path(path).write_text(json.dumps({"traceEvents": names + slices}))
+        """Writes Chrome's trace-event JSON (microseconds), which ui.perfetto.dev opens."""
+        lanes = {name: lane for lane, name in enumerate([CONTROLLER, *self.devices])}
+        entries: list[dict[str, Any]] = []
+        for name, lane in lanes.items():
+            entries.append(
+                {
+                    "ph": "M",
+                    "pid": 0,
+                    "tid": lane,
+                    "name": "thread_name",
+                    "args": {"name": name},
+                }
+            )
+        for event in self.events:
+            shown = ("tokens", "outcome", "round", "kept", "fed")
+            entries.append(
+                {
+                    "ph": "X",
+                    "pid": 0,
+                    "tid": lanes[event.device],
+                    "name": event.op,
+                    "ts": event.ts * 1e6,
+                    "dur": event.dur * 1e6,
+                    "args": {name: getattr(event, name) for name in shown},
+                }
+            )
+        Path(path).write_text(json.dumps({"traceEvents": entries}))
+
+
+def _read_event(raw: dict[str, Any]) -> Event:
+    """One event of a trace's JSON; lists become tuples again."""
+    operation = OPERATIONS.get(raw["op"])
+    payload_type = operation.payload_type if operation else Payload
+    payload = payload_type(**_with_tuples(raw["payload"]))
+    return Event(**_with_tuples(raw) | {"payload": payload})
+
+
+def _with_tuples(raw: dict[str, Any]) -> dict[str, Any]:
+    """The same with tuples in place of JSON's lists."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in raw.items()
+    }

@@ -1,6 +1,6 @@
-"""Statistics of a request, counted from its trace alone; every ratio is defined here, once.
+"""Statistics of a request, counted from its trace alone.
 
-Knows no method, model or clock.
+Every ratio of the project is defined here, once. Knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -9,49 +9,48 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .events import Event, Trace
-from .rounds import DRAFTING, steps, with_tail
+from .rounds import step_times, with_tail
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and seconds of one request, or their sums over several; ratios are properties.
+    """Counts and seconds of one request, or their sums over several.
 
-    Seconds are of the trace's clock: never add kinds.
+    Ratios are properties. Seconds are those of the trace's clock: kinds are never added.
     """
 
     requests: int = 0
     tokens: int = 0  # committed
     first_tokens: int = 0  # of those, in the first commit
-    seconds: float = 0.0  # request to last commit
-    ttft: float = 0.0  # request to first commit
+    seconds: float = 0.0  # from the request to the last commit
+    ttft: float = 0.0  # from the request to the first commit
     rounds: int = 0  # commits: iterations of the method's loop
     drafted: int = 0
     accepted: int = 0
     rejected: int = 0
     draft_runs: int = 0  # forward passes
     target_runs: int = 0
-    draft_seconds: float = 0.0  # busy
+    draft_seconds: float = 0.0  # in which the device is busy
     target_seconds: float = 0.0
     operations: int = 0
     caught_up: int = 0  # tokens a target fed only because another target had seen them
     overruns: int = 0  # emulated operations that outlasted their latency
-    # The rounds after the first, which alone prefills:
+
+    # The rounds after the first, which alone prefills; see rounds.StepTimes.
     steps: int = 0
-    step_seconds: float = (
-        0.0  # of these, any device busy, the draft's, the target's, verifying:
-    )
+    step_seconds: float = 0.0
     step_busy: float = 0.0
     step_draft: float = 0.0
     step_target: float = 0.0
     step_verify: float = 0.0
-    # As published code counts: with the drafts that no target verified; see rounds.with_tail:
+
+    # As published code counts, unverified drafts included; see rounds.with_tail.
     with_tail: int = 0
     with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
-        return Stats(
-            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Stats(*(ours + theirs for ours, theirs in pairs))
 
     @property
     def acceptance_rate(self) -> float:
@@ -85,18 +84,26 @@ class Stats:
 
     @property
     def published_speed(self) -> float:
-        """Tokens per second as the published code of PEARL and DuoDecoding counts them: prefill
-        and unverified drafts included."""
+        """Tokens per second as the published code of PEARL and DuoDecoding counts them.
+
+        Prefill and unverified drafts are included.
+        """
         return _ratio(self.with_tail, self.with_tail_seconds)
 
     @property
     def inflation(self) -> float:
-        """That over committed tokens per second, prefill included: what the counting adds."""
+        """The published speed over the committed one, prefill included in both.
+
+        It tells how much of a published number the counting adds.
+        """
         return _ratio(self.published_speed, self.decode_speed_e2e)
 
     @property
     def drafted_per_round(self) -> float:
-        """Tokens that the target is offered per iteration; plain decoding processes its own."""
+        """Tokens that the target is offered per iteration.
+
+        Plain decoding drafts nothing; it processes one token, its own.
+        """
         return _ratio(self.drafted, self.rounds) if self.drafted else 1.0
 
     @property
@@ -106,10 +113,12 @@ class Stats:
 
     @property
     def tokens_per_target_run(self) -> float:
+        """Committed tokens per target forward pass."""
         return _ratio(self.tokens, self.target_runs)
 
     @property
     def device_seconds_per_token(self) -> float:
+        """Seconds in which a device works, per committed token."""
         return _ratio(self.draft_seconds + self.target_seconds, self.tokens)
 
     @property
@@ -122,6 +131,7 @@ class Stats:
         return 100 * _ratio(seconds, self.tokens - self.first_tokens)
 
     def per_step(self, seconds: float) -> float:
+        """Seconds of the steps over their number."""
         return _ratio(seconds, self.steps)
 
     @property
@@ -135,52 +145,66 @@ class Stats:
         return 1 - _ratio(self.target_seconds, self.seconds)
 
 
-def astuple(stats: Stats) -> tuple:
-    return tuple(getattr(stats, name) for name in Stats.__dataclass_fields__)
-
-
 def _ratio(a: float, b: float) -> float:
     return a / b if b else float("nan")
 
 
+def astuple(stats: Stats) -> tuple[float, ...]:
+    """All fields of ``stats``, in their order."""
+    return tuple(getattr(stats, name) for name in Stats.__dataclass_fields__)
+
+
 def total(many: Iterable[Stats]) -> Stats:
+    """The sums over several requests; the ratios of a sum are micro averages."""
     return sum(many, Stats())
 
 
 def stats(trace: Trace) -> Stats:
     """Counts one request's trace."""
-    commits = [e for e in trace.commits if e.tokens]
-    drafts = [e for e in trace.operations if e.op in DRAFTING]
-    scores = [e for e in trace.operations if e.op == "score"]
-    shared = len({e.device for e in scores}) > 1  # between several targets
-    outcomes = [
-        o for e in trace.events for o in e.outcome
-    ]  # of lookups too: no model ran
+    commits = [commit for commit in trace.commits if commit.tokens]
+    draftings = [event for event in trace.operations if event.is_drafting]
+    scorings = [event for event in trace.operations if event.is_scoring]
+    outcomes = [outcome for event in trace.events for outcome in event.outcome]
+    times = step_times(trace)
+    published = with_tail(trace)
     return Stats(
         requests=1,
-        tokens=sum(len(e.tokens) for e in commits),
+        tokens=sum(len(commit.tokens) for commit in commits),
         first_tokens=len(commits[0].tokens) if commits else 0,
         seconds=commits[-1].end if commits else 0.0,
         ttft=commits[0].end if commits else 0.0,
         rounds=len(trace.commits),
-        drafted=len(outcomes),
+        drafted=len(outcomes),  # of lookups too, which no model ran for
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
-        draft_runs=sum(passes(e) for e in drafts),
-        target_runs=len(scores),
-        draft_seconds=sum(e.dur for e in drafts),
-        target_seconds=sum(e.dur for e in scores),
+        draft_runs=sum(event.passes for event in draftings),
+        target_runs=len(scorings),
+        draft_seconds=sum(event.dur for event in draftings),
+        target_seconds=sum(event.dur for event in scorings),
         operations=len(trace.operations),
-        caught_up=sum(max(0, e.fed - e.last - 1) for e in scores if e.kept and shared),
-        overruns=sum(e.overrun for e in trace.operations),
-        **steps(trace),
-        **dict(zip(("with_tail", "with_tail_seconds"), with_tail(trace), strict=True)),
+        caught_up=_caught_up(scorings),
+        overruns=sum(event.overrun for event in trace.operations),
+        steps=times.steps,
+        step_seconds=times.step_seconds,
+        step_busy=times.step_busy,
+        step_draft=times.step_draft,
+        step_target=times.step_target,
+        step_verify=times.step_verify,
+        with_tail=published.tokens,
+        with_tail_seconds=published.seconds,
     )
 
 
-def passes(event: Event) -> int:
-    """Forward passes of a drafting operation; each of several sequences has its own, each level of
-    a tree one."""
-    if event.op == "branch" and event.tokens:
-        return event.last + 1
-    return 1 + max(event.ahead, default=-1)
+def _caught_up(scorings: list[Event]) -> int:
+    """Tokens that a target fed only because another target had seen them.
+
+    A pass feeds its candidates and one token more; what it feeds beyond that is catching
+    up. The pass that starts a text is prefill, and a single target never catches up.
+    """
+    if len({event.device for event in scorings}) < 2:
+        return 0
+    caught_up = 0
+    for event in scorings:
+        if event.kept:
+            caught_up += max(0, event.fed - event.candidates - 1)
+    return caught_up

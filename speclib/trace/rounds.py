@@ -1,111 +1,197 @@
-"""What a trace tells of its rounds: where their time goes, what each leaves to the next, how its
-drafting branched.
+"""What a trace tells of its rounds.
 
-Knows no method, model or clock.
+Where their time goes, what each round leaves to the next, and how several drafted
+sequences fared. Knows no method, model or clock.
 """
 
 from __future__ import annotations
 
-from .events import Event, Trace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-DRAFTING = ("propose", "branch", "grow")  # operations of the draft
+from speclib.operations.draft_sequences import DraftedSequences
+from speclib.operations.draft_tree import DraftedTree
 
-
-def steps(trace: Trace) -> dict:
-    """Where the time goes from the end of the first round to the end of the last: counts and
-    seconds, by the names that Stats has for them."""
-    later = [e for e in trace.events if e.round > 0]
-    ends = [e.end for e in trace.commits]
-    if len(ends) < 2:
-        return {}
-    busy, reached = 0.0, ends[0]
-    for event in sorted(
-        (e for e in later if e.device != "controller"), key=lambda e: e.ts
-    ):
-        busy += max(0.0, min(event.end, ends[-1]) - max(event.ts, reached))
-        reached = max(reached, event.end)
-
-    def seconds(*ops: str) -> float:
-        return sum(e.dur for e in later if e.op in ops)
-
-    return {
-        "steps": len(ends) - 1,
-        "step_seconds": ends[-1] - ends[0],
-        "step_busy": busy,
-        "step_draft": seconds(*DRAFTING),
-        "step_target": seconds("score"),
-        "step_verify": seconds("commit"),
-    }
+from .events import COMMIT, CONTROLLER, Event, Trace
 
 
-# -- the published accounting --------------------------------------------------------------------
-def with_tail(trace: Trace) -> tuple[int, float]:
-    """(tokens, seconds) where the published code of PEARL and DuoDecoding stops and counts: at the
-    first commit after which the tokens, with the drafted ones that still await the target, reach
-    the limit. Where none does, at the last commit that has tokens."""
-    done, at, limit = 0, 0.0, trace.meta.get("limit", float("inf"))
-    for commit, tail in zip(trace.commits, _tails(trace, limit), strict=True):
+# -- where the time goes ---------------------------------------------------------------
+@dataclass(frozen=True)
+class StepTimes:
+    """Counts and seconds from the end of the first round to the end of the last.
+
+    ``steps``: the rounds. ``step_seconds``: of all of them. Of these any device was busy
+    for ``step_busy``, the draft's for ``step_draft``, the target's for ``step_target``;
+    ``step_verify`` went to verifying.
+    """
+
+    steps: int = 0
+    step_seconds: float = 0.0
+    step_busy: float = 0.0
+    step_draft: float = 0.0
+    step_target: float = 0.0
+    step_verify: float = 0.0
+
+
+def step_times(trace: Trace) -> StepTimes:
+    """Where the time of the rounds after the first goes; that one alone prefills."""
+    round_ends = [commit.end for commit in trace.commits]
+    if len(round_ends) < 2:
+        return StepTimes()
+
+    later = [event for event in trace.events if event.round > 0]
+
+    def seconds(belongs: Callable[[Event], bool]) -> float:
+        return sum(event.dur for event in later if belongs(event))
+
+    return StepTimes(
+        steps=len(round_ends) - 1,
+        step_seconds=round_ends[-1] - round_ends[0],
+        step_busy=_busy_seconds(later, round_ends[0], round_ends[-1]),
+        step_draft=seconds(lambda event: event.is_drafting),
+        step_target=seconds(lambda event: event.is_scoring),
+        step_verify=seconds(lambda event: event.op == COMMIT),
+    )
+
+
+def _busy_seconds(events: list[Event], start: float, end: float) -> float:
+    """Seconds between ``start`` and ``end`` in which at least one device works."""
+    busy, covered_until = 0.0, start
+    on_devices = [event for event in events if event.device != CONTROLLER]
+    for event in sorted(on_devices, key=lambda event: event.ts):
+        busy += max(0.0, min(event.end, end) - max(event.ts, covered_until))
+        covered_until = max(covered_until, event.end)
+    return busy
+
+
+# -- the published accounting ----------------------------------------------------------
+class TokensInTime(NamedTuple):
+    """So many tokens, counted at so many seconds."""
+
+    tokens: int
+    seconds: float
+
+
+def with_tail(trace: Trace) -> TokensInTime:
+    """What the published code of PEARL and DuoDecoding counts, and when.
+
+    It stops at the first commit after which the committed tokens, together with drafted
+    ones that still await the target, reach the limit. Where there is no such commit: at
+    the last one that has tokens.
+    """
+    limit = trace.meta.get("limit", float("inf"))
+    committed, at = 0, 0.0
+    tails = _unverified_after_each_commit(trace, limit)
+    for commit, tail in zip(trace.commits, tails, strict=True):
         if commit.tokens:
-            done, at = done + len(commit.tokens), commit.end
-        if done + tail >= limit:
-            return done + tail, commit.end
-    return done, at
+            committed += len(commit.tokens)
+            at = commit.end
+        if committed + tail >= limit:
+            return TokensInTime(committed + tail, commit.end)
+    return TokensInTime(committed, at)
 
 
-def _tails(trace: Trace, limit: float) -> list[int]:
-    """Drafts that await the target after each commit: those that the next round's first pass
-    scores, unless they were drafted in that round. After a last commit that the limit ended: what
-    was drafted beside that round's pass, from a first token that passed on. What is drafted beside
-    a pass is asked for after it (so no clock is needed to tell), and before it what it scores."""
+def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
+    """After each commit: how many drafted tokens still await the target.
+
+    They are those that the next round's first pass scores, unless they were drafted in
+    that round. After a last commit that the limit ended there is no next round: then
+    they are what was drafted beside the last pass, from a first token that passed on.
+    """
+    if not trace.commits:
+        return []
+
     rounds: list[list[Event]] = [[] for _ in range(len(trace.commits) + 1)]
     for event in trace.operations:
         rounds[min(event.round, len(rounds) - 1)].append(event)
-    tails = [_awaiting(*two) for two in zip(rounds[:-2], rounds[1:-1], strict=True)]
-    full = sum(len(e.tokens) for e in trace.commits) == limit
-    return tails + [_begun(rounds[-2]) if full else 0] if trace.commits else []
+
+    tails = []
+    for number in range(len(trace.commits) - 1):
+        tails.append(_left_to_the_next(rounds[number], rounds[number + 1]))
+
+    committed = sum(len(commit.tokens) for commit in trace.commits)
+    last_round = rounds[-2]
+    tails.append(_drafted_beside(last_round) if committed == limit else 0)
+    return tails
 
 
-def _awaiting(before: list[Event], now: list[Event]) -> int:
-    score = _pass(now)
-    there = (
-        score is not None
-        and any(e.op in DRAFTING for e in before)
-        and not any(e.op in DRAFTING and e.id < score.id for e in now)
+def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
+    """Drafts of this round that the next round's pass tests.
+
+    An operation's id tells what was asked for first. So no clock is needed to tell what
+    was drafted before a pass, which it scores, from what is drafted beside it.
+    """
+    target_pass = _first_pass(next_round)
+    if target_pass is None:
+        return 0
+    has_drafted = any(event.is_drafting for event in this_round)
+    is_of_next_round = any(
+        event.is_drafting and event.id < target_pass.id for event in next_round
     )
-    return score.last if there else 0
+    return target_pass.candidates if has_drafted and not is_of_next_round else 0
 
 
-def _begun(last: list[Event]) -> int:
-    score = _pass(last)
-    beside = [
-        e for e in last if e.op in DRAFTING and score is not None and e.id > score.id
+def _drafted_beside(last_round: list[Event]) -> int:
+    """Drafts beside the last round's pass that go on from a token that passed."""
+    target_pass = _first_pass(last_round)
+    if target_pass is None:
+        return 0
+    tail = 0
+    for event in last_round:
+        is_beside = event.is_drafting and event.id > target_pass.id
+        if is_beside and "accepted" in _first_outcomes(event):
+            tail += len(event.sequences[0]) - 1
+    return tail
+
+
+def _first_pass(events: list[Event]) -> Event | None:
+    """The target pass that was asked for first."""
+    passes = [event for event in events if event.is_scoring]
+    return min(passes, key=lambda event: event.id, default=None)
+
+
+def _first_outcomes(event: Event) -> tuple[str, ...]:
+    """What became of the first token of each drafted sequence."""
+    if not event.tokens:
+        return ()
+    return event.outcome[:: len(event.sequences[0])]
+
+
+# -- several sequences, and trees ------------------------------------------------------
+def sequence_draftings(trace: Trace) -> list[Event]:
+    """The draftings of several sequences from which anything came."""
+    return [
+        event
+        for event in trace.operations
+        if isinstance(event.payload, DraftedSequences) and event.tokens
     ]
-    return sum(len(e.drafts[0]) - 1 for e in beside if "accepted" in _firsts(e))
 
 
-def _pass(events: list[Event]) -> Event | None:
-    return min((e for e in events if e.op == "score"), key=lambda e: e.id, default=None)
+def tree_draftings(trace: Trace) -> list[Event]:
+    """The draftings of a tree from which anything came."""
+    return [
+        event
+        for event in trace.operations
+        if isinstance(event.payload, DraftedTree) and event.tokens
+    ]
 
 
-# -- several sequences ---------------------------------------------------------------------------
-def branches(trace: Trace) -> list[tuple[int, int | None]]:
-    """Of every drafting that could branch (a budget of two tokens or more): the number of its
-    sequences, and which of them the target chose: 0 for the likeliest, -1 for none, None where it
-    never came to choose, since a draft before them failed or the output ended."""
-    found = []
-    for event in trace.operations:
-        if event.op == "branch" and len(event.tokens) > 1:
-            firsts = _firsts(event)
-            none = -1 if "rejected" in firsts else None
-            found.append(
-                (
-                    event.sequences,
-                    firsts.index("accepted") if "accepted" in firsts else none,
-                )
-            )
-    return found
+def sequence_choices(trace: Trace) -> list[tuple[int, int | None]]:
+    """How several drafted sequences fared, per drafting that could have had them.
 
-
-def _firsts(event: Event) -> tuple[str, ...]:
-    """The outcome of each sequence's first token."""
-    return event.outcome[:: len(event.drafts[0])] if event.tokens else ()
+    A drafting could if its budget was two tokens or more. Each gives the number of its
+    sequences, and which of them the target chose: 0 is the likeliest, -1 none. It is
+    None where the target never came to choose, since a draft before them failed or the
+    output ended.
+    """
+    choices: list[tuple[int, int | None]] = []
+    for event in sequence_draftings(trace):
+        payload = event.payload
+        assert isinstance(payload, DraftedSequences)
+        if len(event.tokens) > 1:
+            chosen = payload.chosen(event)
+            if chosen is None and "rejected" in payload.first_outcomes(event):
+                chosen = -1
+            choices.append((payload.count, chosen))
+    return choices

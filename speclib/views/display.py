@@ -81,3 +81,42 @@ class Still:
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
         return notebook_forms(self.picture(), self.size, repr(self))
+
+
+class NotebookView:
+    """A widget that can also be displayed as a still picture or as words.
+
+    A saved notebook loses its widgets, and a notebook that is not trusted shows none.
+    So the notebook gets three forms at once, the widget, a PNG and plain text, and
+    displays the richest one that it can.
+
+    A subclass is a widget too, and defines ``size``, ``picture()`` and ``text()``.
+    """
+
+    model_id: str  # the widget's, by which the notebook finds it
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the still picture, pixels."""
+        raise NotImplementedError
+
+    def picture(self) -> str:
+        """SVG of what is displayed where no widget can run."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """The view in words."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+        """The three forms by MIME type, and the size at which the PNG is displayed."""
+        forms, metadata = notebook_forms(self.picture(), self.size, self.text())
+        forms["application/vnd.jupyter.widget-view+json"] = {
+            "version_major": 2,
+            "version_minor": 0,
+            "model_id": self.model_id,
+        }
+        return forms, metadata

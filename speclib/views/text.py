@@ -12,28 +12,28 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from fontTools.ttLib import TTFont
+
 from speclib.errors import SpeclibError
 
 FONT_SIZE = 14  # pixels, of tokens; headings are larger, nothing is below 13
 FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 JOINERS = "\u200c\u200d"  # not printable, but Indic scripts need them
 
-# Widths of Helvetica's letters in thousandths of the font size.
-LETTERS = {
-    222: "'ijl|",
-    278: " !,./:;I[]\\ft\u00a0",
-    333: "()-`r",
-    500: "cksvxyzJ",
-    584: "+<=>~",
-    611: "FLTZ",
-    667: "ABEKPSVXY",
-    722: "wCDHNRUG&",
-    778: "OQ",
-    833: "mM%",
-    944: "W",
-    1000: "@…",
-}
-WIDTHS = {letter: size for size, letters in LETTERS.items() for letter in letters}
+# Where a browser lacks Source Sans Pro, it takes the next font of svg.FONT_FAMILIES, so
+# a text gets the room that it needs in any of them: its width in Source Sans Pro times
+# a safety factor. Arial (as wide as Helvetica) and Noto Sans have lowercase letters
+# about 1.1 times as wide at most, capitals up to 1.3 times. With these factors no word
+# in this repository is more than 2 pixels wider than estimated. A browser that has none
+# of the fonts may choose a wider one; a zoomable timeline then measures its labels when
+# it is first moved.
+LOWERCASE_SAFETY = 1.12
+SAFETY = 1.25  # of capitals, digits and signs
+# What Arial or Noto Sans make much wider than that, in shares of the font size.
+WIDER_ELSEWHERE = {" ": 0.28, "\u00a0": 0.28, "|": 0.56, "¦": 0.56}
+# The same for letters that Source Sans Pro lacks: wide ones (Chinese) and others.
+WIDE_LETTER = 1.0
+OTHER_LETTER = 0.6
 
 
 class TextPart(NamedTuple):
@@ -55,31 +55,57 @@ def font_files() -> list[str]:
     return [str(folder / face) for face in FACES]
 
 
+@lru_cache
+def advance_widths() -> dict[str, float]:
+    """Letter -> its width in the font's regular face, as a share of the font size."""
+    font = TTFont(font_files()[0], lazy=True)
+    glyphs = font.getBestCmap()
+    metrics = font["hmtx"]
+    units_per_size = font["head"].unitsPerEm
+
+    widths = {}
+    for code, glyph in glyphs.items():
+        advance, _left_bearing = metrics[glyph]
+        widths[chr(code)] = advance / units_per_size
+    return widths
+
+
 @lru_cache(maxsize=1 << 14)
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """Pixels, an upper estimate."""
+    """Pixels that a text takes at most, whichever font of the list a browser has."""
+    return sum(letter_width(letter) for letter in text) * size
 
-    def one(letter: str) -> int:
-        if unicodedata.combining(letter):
-            return 0
-        return WIDTHS.get(letter) or (
-            1000 if unicodedata.east_asian_width(letter) in "WF" else 600
-        )
 
-    return sum(map(one, text)) * size / 1000
+@lru_cache(maxsize=1 << 10)
+def letter_width(letter: str) -> float:
+    """The room that a letter takes at most, as a share of the font size."""
+    if letter in WIDER_ELSEWHERE:
+        return WIDER_ELSEWHERE[letter]
+    if letter in advance_widths():
+        safety = LOWERCASE_SAFETY if letter.islower() else SAFETY
+        return safety * advance_widths()[letter]
+    if unicodedata.combining(letter):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in ("W", "F"):
+        return WIDE_LETTER
+    return OTHER_LETTER
 
 
 def end_that_fits(parts: Sequence[TextPart], room: float) -> list[TextPart]:
     """The end of a text that fits into ``room`` pixels, after dots if it was cut.
 
-    A part is kept or left out as a whole. The dots are of kind "cut".
+    A part is kept or left out as a whole. The dots are of kind "cut"; where not even
+    they fit, nothing is left.
     """
     whole_text = "".join(part.text for part in parts)
     if text_width(whole_text) <= room:
         return list(parts)
 
-    kept: list[TextPart] = []
     width = text_width("…")
+    if width > room:
+        return []
+
+    kept: list[TextPart] = []
     for part in reversed(parts):
         width += text_width(part.text)
         if width > room:

@@ -1,13 +1,24 @@
-"""Named devices and the futures of what they were asked to do. They know neither time nor place."""
+"""Named devices, and futures of what they were asked to do. They know neither time nor place."""
 
 from __future__ import annotations
 
-from speclib.errors import SpeclibError
-from speclib.operations.draft_sequences import Branch
-from speclib.operations.draft_tree import Grow
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from speclib.core.candidate_tree import CandidateTree
+from speclib.core.sampling import Drafted, Rows
+from speclib.errors import BadValue, SpeclibError
+from speclib.operations.draft_sequences import DraftSequences
+from speclib.operations.draft_tree import DraftTree
+from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
-from speclib.operations.score_tree import Tree
+from speclib.operations.score_tree import ScoreTree
+
+if TYPE_CHECKING:
+    from .world import World
+
+Value = TypeVar("Value")
 
 
 class DeviceLost(SpeclibError):
@@ -18,8 +29,12 @@ class Cancelled(SpeclibError):
     """The operation ended before its time because its result was wanted no more."""
 
 
-class Future:
-    """One submitted operation; once ``done``, ``value`` is its result or ``error`` why not."""
+class Future(Generic[Value]):
+    """One operation that was submitted to a device.
+
+    Once ``done``, ``value`` is its result, or ``error`` says why there is none. ``start``
+    is the second at which the device began it. ``cancelled``: nobody wants it any more.
+    """
 
     __slots__ = (
         "op",
@@ -33,69 +48,96 @@ class Future:
         "error",
     )
 
-    def __init__(self, op, device: str, id: int, round: int):
-        self.op, self.device, self.id, self.round = op, device, id, round
-        self.start, self.value, self.error = 0.0, None, None
-        self.done = self.cancelled = False
+    def __init__(self, op: Operation, device: str, id: int, round: int):
+        self.op = op
+        self.device = device
+        self.id = id
+        self.round = round
+        self.start = 0.0
+        self.done = False
+        self.cancelled = False
+        self.value: Value | None = None
+        self.error: Exception | None = None
 
 
-def named(targets: int = 1) -> tuple[str, ...]:
-    """The names of a draft and ``targets`` targets: draft, target, target-2, ..."""
+def device_names(targets: int = 1) -> tuple[str, ...]:
+    """The names of one draft and ``targets`` targets: draft, target, target-2, ..."""
     if isinstance(targets, bool) or not isinstance(targets, int) or targets < 1:
-        raise SpeclibError(f"servers is {targets!r}: give 1 target server or more")
-    return "draft", "target", *(f"target-{i}" for i in range(2, targets + 1))
+        raise BadValue(f"servers is {targets!r}: give 1 target server or more")
+    further = [f"target-{number}" for number in range(2, targets + 1)]
+    return ("draft", "target", *further)
 
 
 class Device:
-    """A named place where one model runs. Submits; knows nothing of when or where."""
+    """A named place where one model runs. It submits; it knows nothing of when or where.
 
-    def __init__(self, world, name: str):
-        self.world, self.name = world, name
+    ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
+    """
+
+    def __init__(self, world: World, name: str):
+        self.world = world
+        self.name = name
         self.role, _, number = name.partition("-")  # "target-2": the second target
         self.index = int(number or 1) - 1
 
+    def ask(self, operation: Operation) -> Future:
+        """Future of ``operation``, as far as the models' context has room for it."""
+        room = max(0, self.world.context - len(operation.text))
+        return self.world.submit(self.name, operation.within(room))
+
     def propose(
-        self, text, n: int, index: int = 0, confidence: float | None = None
-    ) -> Future:
-        """Future of ``n`` Drafted tokens after ``text``; fewer where the models' context ends, or
-        where ``confidence`` ends them (see Propose)."""
-        room = max(0, self.world.context - len(text))
-        return self.world.submit(
-            self.name, Propose(tuple(text), min(n, room), index, confidence)
-        )
-
-    def branch(self, text, budget: int, k: int | None = None, most: int = 8) -> Future:
-        """Future of k sequences of Drafted tokens after ``text``, ``budget`` in all (see Branch);
-        shorter where the models' context ends."""
-        room = max(0, self.world.context - len(text))
-        return self.world.submit(
-            self.name, Branch(tuple(text), min(budget, room), k, most)
-        )
-
-    def grow(
         self,
-        text,
+        text: Sequence[int],
+        n: int,
+        index: int = 0,
+        confidence: float | None = None,
+    ) -> Future[tuple[Drafted, ...]]:
+        """Future of ``n`` Drafted tokens after ``text`` (see ``Propose``).
+
+        There are fewer where the context ends, or where ``confidence`` ends them.
+        """
+        return self.ask(Propose(tuple(text), n, index, confidence))
+
+    def draft_sequences(
+        self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
+    ) -> Future[tuple[tuple[Drafted, ...], ...]]:
+        """Future of k sequences of Drafted tokens after ``text`` (see ``DraftSequences``).
+
+        ``budget``: their tokens in all; fewer where the context ends.
+        """
+        return self.ask(DraftSequences(tuple(text), budget, k, most))
+
+    def draft_tree(
+        self,
+        text: Sequence[int],
         levels: int,
         width: int,
         budget: int | None = None,
         lp: int | None = None,
         calibrate: bool = True,
-    ) -> Future:
-        """Future of (Drafted nodes, their parents), a tree after ``text`` (see Grow); of fewer
-        levels where the models' context or the ``budget`` ends."""
-        room = max(0, self.world.context - len(text))
-        n = min(levels, room) if budget is None else min(levels, room, budget)
-        return self.world.submit(
-            self.name, Grow(tuple(text), n, width, budget, lp, calibrate)
-        )
+    ) -> Future[CandidateTree]:
+        """Future of a tree of Drafted tokens after ``text`` (see ``DraftTree``).
 
-    def score(self, text, last: int = 0) -> Future:
+        It has fewer levels where the context or the ``budget`` ends.
+        """
+        operation = DraftTree(tuple(text), levels, width, budget, lp, calibrate)
+        return self.ask(operation)
+
+    def score(self, text: Sequence[int], last: int = 0) -> Future[Rows]:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
-        return self.world.submit(self.name, Score(tuple(text), last))
+        return self.ask(Score(tuple(text), last))
 
-    def tree(self, text, tokens, parents, looked: int = 0) -> Future:
-        """Future of rows [len(tokens) + 1, V]: p after ``text``, then after the path to each node
-        of the tree of ``tokens`` that grows there (see Tree)."""
-        return self.world.submit(
-            self.name, Tree((*text, *tokens), tuple(parents), looked)
-        )
+    def score_tree(
+        self,
+        text: Sequence[int],
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        looked: int = 0,
+    ) -> Future[Rows]:
+        """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
+
+        ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
+        ``ScoreTree`` for ``looked``.
+        """
+        operation = ScoreTree((*text, *tokens), tuple(parents), looked)
+        return self.ask(operation)

@@ -1,58 +1,87 @@
 """The exact enumerator: a method's output distribution, with no sampling error.
 
-Every coin of a run is held not as a number but as an interval of [0, 1), which each ``choose``
-narrows to the part that gives the outcome taken. Walking every combination of outcomes and adding
-the products of interval lengths gives the exact distribution of the output, on a vocabulary small
-enough to walk. A coin read twice is narrowed twice, so a method that reuses one for two decisions
-is seen; an enumerator that branches afresh at each call would miss it.
+Every coin of a run is held not as a number but as an interval of [0, 1). Each ``choose``
+narrows it to the part that gives the outcome taken:
+
+    coin (position 3, "accept")   [0 ─────────────────────────────── 1)
+    choose from (0.7, 0.3)        [0 ──── accepted ──── 0.7 ─ else ─ 1)
+    the walk takes "else"                              [0.7 ──────── 1)
+
+Walking every combination of outcomes, and adding up the products of interval lengths,
+gives the exact distribution of the output, on a vocabulary small enough to walk. A coin
+that is read twice is narrowed twice. So a method that reuses one coin for two decisions
+is found out; an enumerator that began afresh at each call would miss it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Sampler, Tokens
 from speclib.data.latency import Latency
 
 from .virtual import Virtual
 
 SLIVER = 1e-15  # an interval this short is rounding, not an outcome
 
+Key = tuple[int, str, int]  # of a coin: position, role, index
+Distribution = dict[Tokens, float]  # output -> probability
+
+
+class Interval(NamedTuple):
+    """A part of [0, 1)."""
+
+    low: float
+    high: float
+
+    @property
+    def length(self) -> float:
+        return self.high - self.low
+
+
+WHOLE = Interval(0.0, 1.0)
+
 
 class Intervals:
-    """Coins as intervals; ``path`` says which of the possible outcomes each open choice takes.
+    """Coins as intervals, for one walk through a method's outcomes.
 
-    Choices beyond the path take the first outcome; ``taken`` and ``open`` record the walk.
+    ``path``: which of the possible outcomes each open choice takes; beyond it, the first
+    one. ``taken`` and ``open`` record the walk: the outcome taken at each open choice,
+    and how many there were.
     """
 
     def __init__(self, path: list[int]):
-        self.path, self.taken, self.open, self.held = path, [], [], {}
+        self.path = path
+        self.taken: list[int] = []
+        self.open: list[int] = []
+        self.held: dict[Key, Interval] = {}
 
-    def choose(self, dist: np.ndarray, position: int, role: str, index: int = 0) -> int:
+    def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
+        """The outcome of this walk; as ``Coins.choose``."""
         key = (position, role, index)
-        low, high = self.held.get(key, (0.0, 1.0))
-        edges = np.cumsum(dist, dtype=np.float64).tolist()
-        scale, start, parts = edges[-1], 0.0, []
-        for token, edge in enumerate(edges):
-            end = edge / scale
-            cut = max(low, start), min(high, end)
-            if cut[1] - cut[0] > SLIVER:
-                parts.append((token, cut))
-            start = end
-        choice = 0
-        if len(parts) > 1:
-            depth = len(self.taken)
-            choice = self.path[depth] if depth < len(self.path) else 0
-            self.taken.append(choice)
-            self.open.append(len(parts))
-        token, self.held[key] = parts[choice]
+        outcomes = _possible_outcomes(dist, self.held.get(key, WHOLE))
+        choice = self._next_choice(len(outcomes))
+        token, self.held[key] = outcomes[choice]
         return token
+
+    def _next_choice(self, options: int) -> int:
+        """What the path says of a choice among ``options``; one option is no choice."""
+        if options < 2:
+            return 0
+        depth = len(self.taken)
+        choice = self.path[depth] if depth < len(self.path) else 0
+        self.taken.append(choice)
+        self.open.append(options)
+        return choice
 
     @property
     def mass(self) -> float:
-        return prod(high - low for low, high in self.held.values())
+        """The probability of this walk."""
+        return prod(interval.length for interval in self.held.values())
 
     def following(self) -> list[int] | None:
         """The next path in depth-first order, or None after the last."""
@@ -60,53 +89,91 @@ class Intervals:
         while path and path[-1] + 1 == options[-1]:
             path.pop()
             options.pop()
-        return [*path[:-1], path[-1] + 1] if path else None
+        if not path:
+            return None
+        return [*path[:-1], path[-1] + 1]
+
+
+def _possible_outcomes(dist: Row, held: Interval) -> list[tuple[int, Interval]]:
+    """Each token that a coin in ``held`` can give, and the part that gives it."""
+    edges = np.cumsum(dist, dtype=np.float64).tolist()
+    whole = edges[-1]
+    outcomes = []
+    start = 0.0
+    for token, edge in enumerate(edges):
+        end = edge / whole
+        part = Interval(max(held.low, start), min(held.high, end))
+        if part.length > SLIVER:
+            outcomes.append((token, part))
+        start = end
+    return outcomes
 
 
 def outcomes(
-    method,
-    models: dict,
+    method: Callable[..., None],
+    models: dict[str, Any],
     tokens: int,
     *,
     sampler: Sampler | None = None,
     c: float = 2.0,
-    prompt=(0,),
-    eos=frozenset(),
-    **settings,
-) -> dict[tuple[int, ...], float]:
-    """The exact distribution of ``method``'s output of ``tokens`` tokens: output -> probability.
+    prompt: Sequence[int] = (0,),
+    eos: frozenset[int] = frozenset(),
+    **settings: Any,
+) -> Distribution:
+    """The exact distribution of ``method``'s output of ``tokens`` tokens.
 
-    ``models``: device name -> model with a small vocabulary; ``settings`` go to the method.
+    ``models``: device name -> model with a small vocabulary. ``c``: the target's seconds
+    over the draft's. ``settings`` go to the method.
     """
     world = Virtual(models, Latency.ratio(c))
-    sampler, found, path = sampler or Sampler(temperature=1.0), {}, []
+    distribution: Distribution = {}
+    path: list[int] | None = []
     while path is not None:
         coins = Intervals(path)
-        world.begin(prompt, sampler=sampler, coins=coins, limit=tokens, eos=eos)
+        world.begin(
+            prompt,
+            sampler=sampler or Sampler(temperature=1.0),
+            coins=coins,
+            limit=tokens,
+            eos=eos,
+        )
         method(world, **settings)
         world.end()
         output = world.text[len(prompt) :]
-        found[output] = found.get(output, 0.0) + coins.mass
+        distribution[output] = distribution.get(output, 0.0) + coins.mass
         path = coins.following()
-    return found
+    return distribution
 
 
 def truth(
-    model, tokens: int, *, sampler: Sampler | None = None, prompt=(0,), eos=frozenset()
-) -> dict[tuple[int, ...], float]:
-    """The target's own distribution over outputs, by multiplying its rows: no method involved."""
-    sampler, done, live = sampler or Sampler(temperature=1.0), {}, {(): 1.0}
+    model: Any,
+    tokens: int,
+    *,
+    sampler: Sampler | None = None,
+    prompt: Sequence[int] = (0,),
+    eos: frozenset[int] = frozenset(),
+) -> Distribution:
+    """The target's own distribution over outputs, by multiplying its rows.
+
+    No method is involved.
+    """
+    sampler = sampler or Sampler(temperature=1.0)
+    ended: Distribution = {}
+    going_on: Distribution = {(): 1.0}
     for _ in range(tokens):
-        grown = {}
-        for text, mass in live.items():
+        longer: Distribution = {}
+        for text, mass in going_on.items():
             row = model.rows((*prompt, *text), 0, sampler)[0]
             for token in np.flatnonzero(row):
-                ended = done if int(token) in eos else grown
-                ended[(*text, int(token))] = mass * float(row[token])
-        live = grown
-    return done | live
+                into = ended if int(token) in eos else longer
+                into[(*text, int(token))] = mass * float(row[token])
+        going_on = longer
+    return ended | going_on
 
 
-def distance(a: dict, b: dict) -> float:
+def distance(a: Distribution, b: Distribution) -> float:
     """The largest difference of probability over all outputs of either."""
-    return max(abs(a.get(k, 0.0) - b.get(k, 0.0)) for k in a.keys() | b.keys())
+    differences = []
+    for output in a.keys() | b.keys():
+        differences.append(abs(a.get(output, 0.0) - b.get(output, 0.0)))
+    return max(differences)

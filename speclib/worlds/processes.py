@@ -1,9 +1,13 @@
-"""Real devices: one worker process per device, wall-clock; the models real, or emulated.
+"""Real devices: one worker process per device, and the wall-clock.
 
-Workers start once (a fork server with the heavy imports preloaded) and serve many requests. Each
-holds at most one operation; what else is queued stays here, so a result is read before its buffer
-is written again. Small messages go through pipes, distributions through shared memory that has no
-name, so nothing is left behind however a process ends.
+The models are real, or emulated: then cheap models compute the tokens, and every
+operation lasts as long as a latency file says.
+
+Workers start once, from a fork server that has the heavy imports preloaded, and serve
+many requests. Each holds at most one operation. What else is queued stays here, so a
+result is read before its buffer is written again. Small messages go through pipes, and
+distributions through shared memory that has no name, so nothing is left behind however a
+process ends.
 """
 
 from __future__ import annotations
@@ -11,35 +15,46 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
+from collections.abc import Sequence
 from functools import cached_property
 from multiprocessing.connection import wait
 from statistics import median
+from typing import Any
 
-from speclib.core.sampling import Coins, Sampler
+import numpy as np
+
+from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory
+from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
-from .devices import Cancelled, DeviceLost, Future, named
-from .worker import STOP, Array, Failure, device
+from .devices import Cancelled, DeviceLost, Future, device_names
+from .worker import STOP, Array, Failure, Reply, device
 from .worker_process import CONTEXT, Worker, dismiss
 from .world import World
 
-ROWS = 128  # distributions that fit a worker's buffer
+BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
+BYTES_PER_ENTRY = 8
+
+# How c is measured: so many times a draft of some tokens beside a pass of every target.
+TRIALS, UNCOUNTED_TRIALS, DRAFTED_PER_TRIAL, TEXT_LENGTH = 9, 2, 4, 16
 
 
 class Processes(World):
-    """``pair`` on real devices: a draft and ``servers`` targets. ``cancel``: see World; stopped
-    "immediate", an operation still ends its layer, on a GPU all that it was told. ``timeout``:
-    seconds an operation may take before its device counts as hung; ``start_timeout``: the same for
-    building a model. ``emulate``: a latency; then the undilated models compute the tokens, and
-    every operation lasts as long as it says.
+    """``pair`` on real devices: a draft and ``servers`` targets.
 
-    Raises DeviceLost naming the device and the cause; a lost worker is replaced when the next
-    request begins, and so is one whose message an interrupt cut. Use as a context manager, or
-    ``close()``.
+    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and on
+    a GPU everything that the GPU was told. ``timeout``: seconds that an operation may
+    take before its device counts as hung; ``start_timeout``: the same for building a
+    model. ``emulate``: a latency; then undilated models compute the tokens, and every
+    operation lasts as long as it says.
+
+    Raises DeviceLost naming the device and the cause. A lost worker is replaced when the
+    next request begins, and so is one whose message an interrupt cut. Use it as a
+    context manager, or ``close()`` it.
     """
 
     def __init__(
@@ -53,51 +68,37 @@ class Processes(World):
         timeout: float = 60.0,
         start_timeout: float = 300.0,
     ):
-        super().__init__(named(servers), cancel)
+        super().__init__(device_names(servers), cancel)
+        # Two vocabularies, or a GPU that is missing, fail here and not in a worker.
+        factory.tokenizer(pair)
+        place = factory.place(pair)
+        for each in self.devices.values():
+            place.of(each.role, each.index)
+
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
-        # Two vocabularies, or a device without a place, fail here and not in a worker.
-        factory.tokenizer(pair)
-        for device_ in self.devices.values():
-            factory.place(pair).of(device_.role, device_.index)
-        self.pair, self.dtype, self.context = pair, dtype, factory.context(pair)
-        self.vocab, self.datastore = factory.vocab(pair), factory.datastore(pair)
-        self.timeout, self.start_timeout = timeout, start_timeout
+        self.pair = pair
+        self.dtype = dtype
+        self.context = factory.context(pair)
+        self.datastore = factory.datastore(pair)
+        self.timeout = timeout
+        self.start_timeout = start_timeout
+        self._vocab = factory.vocab(pair)
+
         self._workers: dict[str, Worker] = {}
-        self._shared = {}  # per worker: where it leaves its rows
-        self._asked: dict[
-            str, Future
-        ] = {}  # per worker: what it was sent and has not answered
+        self._shared: dict[str, Any] = {}  # where each worker leaves its rows
+        self._asked: dict[str, Future] = {}  # what each was sent and has not answered
         weakref.finalize(self, dismiss, self._workers)
         self._zero()
-        self._staff()
+        self._start_missing_workers()
 
-    def _staff(self) -> None:
-        """Starts the workers that are missing, all at once, and waits until they are ready."""
+    # -- workers -----------------------------------------------------------------------
+    def _start_missing_workers(self) -> None:
+        """Starts them all at once, and waits until they are ready."""
         missing = [name for name in self.devices if name not in self._workers]
         try:
             for name in missing:
-                at, shared = (
-                    self.devices[name],
-                    CONTEXT.RawArray("b", ROWS * self.vocab * 8),
-                )
-                ranks = (
-                    1 if self.emulate else factory.ranks(self.pair, at.role, at.index)
-                )
-                self._shared[name] = shared
-                self._workers[name] = Worker(
-                    name,
-                    self.pair,
-                    device,
-                    name,
-                    at.role,
-                    at.index,
-                    shared,
-                    self.dtype,
-                    self.emulate,
-                    ranks=ranks,
-                    patience=max(1.0, self.timeout / 2),
-                )
+                self._start_worker(name)
             for name in missing:
                 answer = self._receive(name, self.start_timeout, "start_timeout")
                 if isinstance(answer, Failure):
@@ -109,32 +110,58 @@ class Processes(World):
             self.close()
             raise
 
-    def _receive(self, name: str, *patience):
+    def _start_worker(self, name: str) -> None:
+        role, index = self.devices[name].role, self.devices[name].index
+        ranks = 1 if self.emulate else factory.ranks(self.pair, role, index)
+        shared = CONTEXT.RawArray("b", BUFFERED_ROWS * self.vocab * BYTES_PER_ENTRY)
+        self._shared[name] = shared
+        self._workers[name] = Worker(
+            name,
+            self.pair,
+            device,
+            name,
+            role,
+            index,
+            shared,
+            self.dtype,
+            self.emulate,
+            ranks=ranks,
+            patience=max(1.0, self.timeout / 2),
+        )
+
+    def _receive(self, name: str, timeout: float, setting: str = "timeout") -> Any:
         """The next message of a worker, or DeviceLost saying how it was lost."""
         try:
-            return self._workers[name].receive(*patience)
+            return self._workers[name].receive(timeout, setting)
         except DeviceLost as error:
             del self._workers[name]
             raise DeviceLost(
                 f"device {name!r} of pair {self.pair.name!r} was lost: {error}"
             ) from None
 
-    # -- the clock --------------------------------------------------------------------------
+    # -- the clock ---------------------------------------------------------------------
     @property
     def now(self) -> float:
         return time.perf_counter() - self._origin
 
+    @property
+    def vocab(self) -> int:
+        return self._vocab
+
     def _zero(self) -> None:
         self._origin = time.perf_counter()
 
-    def begin(self, prompt, **request) -> None:
+    def begin(self, prompt: Sequence[int], **request: Any) -> None:
         self._drain()
-        self._staff()
+        self._start_missing_workers()
         super().begin(prompt, **request)
 
     def _drain(self) -> None:
-        """Leaves every device idle; drops those of which an interrupt made unknown what they were
-        asked."""
+        """Leaves every device idle.
+
+        An interrupt may have made it unknown what a worker was asked; such workers are
+        dropped.
+        """
         for name, future in self._running.items():
             if future is not self._asked.get(name):
                 if name in self._workers:
@@ -146,102 +173,132 @@ class Processes(World):
     def _start(self, future: Future) -> None:
         worker = self._workers.get(future.device)
         if worker is not None:
-            with contextlib.suppress(
-                ConnectionError
-            ):  # noticed when its reply is awaited
+            # A broken pipe is noticed when the reply is awaited.
+            with contextlib.suppress(ConnectionError):
                 worker.pipe.send((future.op, self.request))
         self._asked[future.device] = future
 
     def _abort(self, future: Future) -> None:
-        """Its worker looks for this between tokens and layers, then answers with what it has."""
+        """Its worker looks for this between layers, then answers with what it has."""
         if future.device in self._workers:
             with contextlib.suppress(ConnectionError):
                 self._workers[future.device].pipe.send(STOP)
 
     def _step(self) -> None:
-        """Waits for the next reply of any busy device."""
-        busy = [f for f in self._running.values() if f is not None]
-        lost = [f for f in busy if f.device not in self._workers]
-        if lost:
-            return self._lose(lost[0], DeviceLost(f"device {lost[0].device!r} is gone"))
-        workers = {f: self._workers[f.device] for f in busy}
-        sources = {s: f for f, w in workers.items() for s in (w.pipe, *w.sentinels)}
-        oldest = min(busy, key=lambda f: f.start)
-        ready = wait([*sources], max(0.0, oldest.start + self.timeout - self.now))
-        if not ready:
-            worker = self._workers.pop(oldest.device)
-            worker.stop(0.0)
-            rank = " of rank 0" if worker.followers else ""  # it would name another one
-            return self._lose(
-                oldest,
-                DeviceLost(
-                    f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} in "
-                    f"{self.timeout:g} s; it was stopped. Slow hardware: Processes(timeout=...)"
-                ),
-            )
-        future = sources[ready[0]]
-        self._asked.pop(future.device, None)
+        """Waits for the next reply of any busy device, and takes it in."""
+        busy = [future for future in self._running.values() if future is not None]
+        for future in busy:
+            if future.device not in self._workers:
+                self._lose(future, DeviceLost(f"device {future.device!r} is gone"))
+                return
+
+        answering = self._wait_for_one(busy)
+        if answering is None:
+            self._give_up_on_oldest(busy)
+            return
+        self._asked.pop(answering.device, None)
         try:
-            reply = self._receive(future.device, 0.0)
+            reply = self._receive(answering.device, 0.0)
         except DeviceLost as error:
-            return self._lose(future, error)
+            self._lose(answering, error)
+            return
         if isinstance(reply, Failure):
-            if self._workers[
-                future.device
-            ].followers:  # who may be at different places now
-                self._workers.pop(future.device).stop(0.0)
-            return self._lose(
-                future,
-                DeviceLost(
-                    f"device {future.device!r} failed in "
-                    f"{future.op.name}: {reply.cause}"
-                ),
-            )
+            self._take_failure(answering, reply)
+        else:
+            self._take_reply(answering, reply)
+
+    def _wait_for_one(self, busy: list[Future]) -> Future | None:
+        """The future whose worker says something, or ends; None once the oldest hangs."""
+        future_of_source: dict[Any, Future] = {}
+        for future in busy:
+            worker = self._workers[future.device]
+            for source in (worker.pipe, *worker.sentinels):
+                future_of_source[source] = future
+
+        patience = _oldest(busy).start + self.timeout - self.now
+        ready = wait(list(future_of_source), max(0.0, patience))
+        return future_of_source[ready[0]] if ready else None
+
+    def _give_up_on_oldest(self, busy: list[Future]) -> None:
+        """Nothing came in time: the device that has worked longest counts as hung."""
+        oldest = _oldest(busy)
+        worker = self._workers.pop(oldest.device)
+        worker.stop(0.0)
+        rank = " of rank 0" if worker.followers else ""  # it would name another one
+        error = DeviceLost(
+            f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} "
+            f"in {self.timeout:g} s; it was stopped. Slow hardware: "
+            "Processes(timeout=...)"
+        )
+        self._lose(oldest, error)
+
+    def _take_failure(self, future: Future, failure: Failure) -> None:
+        """An operation raised in its worker."""
+        if self._workers[future.device].followers:  # they may be at different places
+            self._workers.pop(future.device).stop(0.0)
+        error = DeviceLost(
+            f"device {future.device!r} failed in {future.op.name}: {failure.cause}"
+        )
+        self._lose(future, error)
+
+    def _take_reply(self, future: Future, reply: Reply) -> None:
+        """An operation ended, or was stopped: then there are no rows."""
+        error = Cancelled("cancelled") if reply.rows is None else None
         rows = reply.rows
         if isinstance(rows, Array):
             rows = rows.read(self._shared[future.device])
-        error = Cancelled("cancelled") if rows is None else None
-        value = rows if reply.tokens is None else (reply.tokens, () if error else rows)
+        if rows is None:
+            rows = np.empty(0)
+        has_result = error is None or reply.small is not None
+        raw = Raw(reply.small, rows) if has_result else None
+
         future.start = reply.start - self._origin
-        self._finish(
-            future,
-            value,
-            reply.end - self._origin,
-            reply.kept,
-            reply.fed,
-            error,
-            reply.overrun,
-        )
+        end = reply.end - self._origin
+        self._finish(future, raw, end, reply.kept, reply.fed, error, reply.overrun)
 
     def _lose(self, future: Future, error: DeviceLost) -> None:
         self._asked.pop(future.device, None)
         self._finish(future, None, self.now, 0, 0, error=error)
 
-    # -- latencies --------------------------------------------------------------------------
+    # -- latencies ---------------------------------------------------------------------
     @property
     def ratio(self) -> float:
         return self.latency.c
 
     @cached_property
     def latency(self) -> Latency:
-        """Seconds of one forward pass of one token: the emulated ones, or measured now, as medians
-        while all are busy."""
+        """Seconds of a forward pass of one token: the emulated ones, or measured now.
+
+        Measured are medians, taken while all devices are busy.
+        """
         if self.emulate is not None:
             return self.emulate
-        self.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
-        runs, text = {"draft": [], "target": []}, self.text
-        for i in range(9):
-            text = text + (1 + i % 2,)
-            self.all(
-                self.submit("draft", Propose(text, 4)),
-                *(self.submit(target.name, Score(text)) for target in self.targets),
-            )
-        for event in self.end().operations[2 * len(self.devices) :]:
+
+        self.begin((1,) * TEXT_LENGTH, sampler=Sampler(), coins=Coins(), limit=1)
+        text: Tokens = self.text
+        for trial in range(TRIALS):
+            text = text + (1 + trial % 2,)
+            drafting = self.submit("draft", Propose(text, DRAFTED_PER_TRIAL))
+            scoring = [self.submit(t.name, Score(text)) for t in self.targets]
+            self.all(drafting, *scoring)
+
+        counted = self.end().operations[UNCOUNTED_TRIALS * len(self.devices) :]
+        seconds: dict[str, list[float]] = {"draft": [], "target": []}
+        for event in counted:
             role = self.devices[event.device].role
-            runs[role].append(event.dur / (4 if role == "draft" else 1))
+            passes = DRAFTED_PER_TRIAL if role == "draft" else 1
+            seconds[role].append(event.dur / passes)
         return Latency(
-            *(Curve(((1, median(runs[d])),)) for d in ("draft", "target")), "measured"
+            Curve(((1, median(seconds["draft"])),)),
+            Curve(((1, median(seconds["target"])),)),
+            "measured",
         )
 
     def close(self) -> None:
+        """Ends the workers."""
         dismiss(self._workers)
+
+
+def _oldest(busy: list[Future]) -> Future:
+    """What a device has worked on longest."""
+    return min(busy, key=lambda future: future.start)

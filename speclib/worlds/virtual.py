@@ -1,34 +1,64 @@
-"""The virtual clock: a method's real code, durations from a latency file.
+"""The virtual clock: a method's real code, with durations from a latency file.
 
-A heap keyed (time, sequence number): equal deadlines are the norm, so ties have an order, that of
-starting. Models compute their tokens inline; only their durations are simulated. Prefill and
-catch-up are charged, since the same ``Prefix`` counts what is fed.
+The clock is a heap of (time, sequence number). Equal times are the norm, so ties have an
+order: that of starting. Models compute their tokens at once; only the durations are
+simulated. Prefill and catching up are charged too, since ``Prefix`` counts what is fed
+here as everywhere.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any, NamedTuple, Protocol
 
-from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
-from speclib.operations.operation import Done, perform, reached
+from speclib.operations.operation import Done, Operation, perform
 
 from .world import Cancelled, Future, World
 
 
+class Durations(Protocol):
+    """How long operations last; ``c``: one target pass over one of the draft."""
+
+    @property
+    def c(self) -> float: ...
+
+    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
+        """Of an operation that kept and fed so many tokens."""
+        ...
+
+
+class Ending(NamedTuple):
+    """An entry of the clock's heap: ``future`` ends at ``time``, with what it gave."""
+
+    time: float
+    number: int  # in the order of starting
+    future: Future
+    done: Done
+    error: Exception | None
+
+
 class Virtual(World):
-    """``models``: device name -> model. ``latency``: a Latency, or any object with its
-    ``seconds`` and ``c``. Deterministic to the last digit."""
+    """A simulated clock; deterministic to the last digit.
+
+    ``models``: device name -> model. ``latency``: a ``Latency``, or any other
+    ``Durations``. ``cancel``: see World.
+    """
 
     kind = "virtual"
-    datastore = None  # what REST looks up; None: the text itself
 
-    def __init__(self, models: dict, latency: Latency, *, cancel: str = "immediate"):
+    def __init__(
+        self, models: dict[str, Any], latency: Durations, *, cancel: str = "immediate"
+    ):
         super().__init__(tuple(models), cancel)
-        self.models, self.latency = models, latency
-        self.context = min(getattr(m, "context", self.context) for m in models.values())
-        self._now, self._heap, self._sequence = 0.0, [], count()
+        self.models = models
+        self.latency = latency
+        for model in models.values():
+            self.context = min(self.context, getattr(model, "context", self.context))
+        self._now = 0.0
+        self._heap: list[Ending] = []
+        self._sequence = count()
 
     @property
     def now(self) -> float:
@@ -36,23 +66,29 @@ class Virtual(World):
 
     @property
     def vocab(self) -> int:
-        return min(m.vocab for m in self.models.values())
+        return min(model.vocab for model in self.models.values())
 
     @property
     def ratio(self) -> float:
         return self.latency.c
 
     def _zero(self) -> None:
-        self._now, self._heap = 0.0, []
+        self._now = 0.0
+        self._heap = []
 
     def _start(self, future: Future) -> None:
-        model = self.models[future.device]
+        error = None
         try:
-            done = perform(future.op, model, self.request)
-        except Exception as error:
-            done = Done(error, 0, 0)
+            done = perform(future.op, self.models[future.device], self.request)
+        except Exception as raised:  # the method's to handle, when it waits for it
+            done, error = Done(None, 0, 0), raised
         seconds = self.latency.seconds(future.device, future.op, done.kept, done.fed)
-        heappush(self._heap, (self._now + seconds, next(self._sequence), future, done))
+        self._schedule(self._now + seconds, future, done, error)
+
+    def _schedule(
+        self, time: float, future: Future, done: Done, error: Exception | None = None
+    ) -> None:
+        heappush(self._heap, Ending(time, next(self._sequence), future, done, error))
 
     def _step(self) -> None:
         if not self._heap:
@@ -60,19 +96,30 @@ class Virtual(World):
                 "the method waits for an operation that was cancelled or never "
                 "submitted: nothing is running"
             )
-        end, _, future, (value, kept, fed) = heappop(self._heap)
-        if self._running[future.device] is not future:
-            return  # aborted: its device went on
-        self._now = end
-        error = value if isinstance(value, Exception) else None
-        self._finish(future, None if error else value, end, kept, fed, error)
+        ending = heappop(self._heap)
+        if self._running[ending.future.device] is not ending.future:
+            return  # it was aborted, and its device went on
+        self._now = ending.time
+        done = ending.done
+        self._finish(
+            ending.future, done.raw, ending.time, done.kept, done.fed, ending.error
+        )
 
     def _abort(self, future: Future) -> None:
-        """The device is free now; of an aborted pass nothing stays in the KV cache."""
-        end, done = next((end, done) for end, _, f, done in self._heap if f is future)
-        value, kept, fed = None, 0, 0
-        if not isinstance(done.value, Exception):
-            share = (self._now - future.start) / ((end - future.start) or 1.0)
-            value, kept, fed = reached(future.op, done, share)
-        self.models[future.device].cut(kept + fed)
-        self._finish(future, value, self._now, kept, fed, error=Cancelled("cancelled"))
+        """The device is free now; of a pass that was aborted nothing stays cached."""
+        ending = self._ending_of(future)
+        done = Done(None, 0, 0)
+        if ending.error is None:
+            lasts = (ending.time - future.start) or 1.0
+            share = (self._now - future.start) / lasts
+            done = future.op.until(ending.done, share)
+        self.models[future.device].cut(done.kept + done.fed)
+        self._finish(
+            future, done.raw, self._now, done.kept, done.fed, Cancelled("cancelled")
+        )
+
+    def _ending_of(self, future: Future) -> Ending:
+        for ending in self._heap:
+            if ending.future is future:
+                return ending
+        raise AssertionError(f"{future.op.name} is not running")

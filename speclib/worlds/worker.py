@@ -1,13 +1,19 @@
-"""What runs in a worker process: a device, which builds a model and performs operations until its
-pipe closes; or anything else that answers messages.
+"""What runs in a worker process.
 
-Messages are small; distributions go through shared memory. Timestamps are of the system-wide
-monotonic clock, so the controller can lay them on one axis. An emulated device computes its tokens
-with a cheap model, then waits until the operation's latency is over. Knows no method.
+A worker is a device: it builds a model and performs operations until its pipe closes.
+It may also be anything else that answers messages.
 
-``STOP`` says that the operation under way is wanted no more: a device looks for it between tokens,
-between layers and while it waits. Sent before that operation's answer is read, it is always ahead
-of the next one in the pipe; so what comes too late to stop anything is skipped and stops nothing.
+Messages are small; distributions go through shared memory. Timestamps are those of the
+system-wide monotonic clock, so the controller can lay them on one axis. An emulated
+device computes its tokens with a cheap model, and then waits until the operation's
+latency is over.
+
+``STOP`` says that the operation under way is not wanted any more. A device looks for it
+between tokens, between layers and while it waits. It is sent before that operation's
+answer is read, so it always stands ahead of the next operation in the pipe; one that
+comes too late to stop anything is skipped.
+
+Knows no method.
 """
 
 from __future__ import annotations
@@ -20,70 +26,89 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.models import factory
-from speclib.operations.operation import perform, reached
+from speclib.operations.operation import Done, Operation, Request, perform
+
+if TYPE_CHECKING:
+    from speclib.data.latency import Latency
+    from speclib.data.pairs import Pair
 
 STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"  # as torch says it
 
 
+# -- messages --------------------------------------------------------------------------
 class Array(NamedTuple):
-    """Rows left in shared memory."""
+    """Rows that were left in shared memory."""
 
     shape: tuple[int, ...]
     dtype: str
 
-    def read(self, shared) -> np.ndarray:
+    def read(self, shared: Any) -> np.ndarray:
         """A copy: the worker overwrites the buffer with its next operation."""
         size = int(np.prod(self.shape))
         return np.frombuffer(shared, self.dtype, size).reshape(self.shape).copy()
 
 
 class Reply(NamedTuple):
-    """An operation's result: worker clock, KV counts, drafted tokens (or None), rows (None, if it
-    was stopped)."""
+    """An operation's result.
+
+    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV cache.
+    ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was stopped.
+    ``overrun``: emulated, computing took longer than the latency.
+    """
 
     start: float
     end: float
     kept: int
     fed: int
-    tokens: tuple[int, ...] | None
+    small: Any
     rows: Array | np.ndarray | None
-    overrun: bool = False  # emulated: computing took longer than the latency
+    overrun: bool = False
 
 
 class Failure(NamedTuple):
-    """What went wrong, as text: exceptions of a worker's libraries need not be picklable."""
+    """What went wrong, as text: a library's exceptions need not be picklable."""
 
     cause: str
 
 
 class Rank(NamedTuple):
-    """Which of the ``size`` processes of one device this is. The first has ``pipes`` to the others;
-    all wait ``patience`` seconds for one that is late."""
+    """Which of the ``size`` processes of one device this is.
+
+    The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
+    late.
+    """
 
     number: int
     size: int
     patience: float
-    pipes: tuple = ()
+    pipes: tuple[Connection, ...] = ()
 
 
-def serve(pipe, start, *args) -> None:
-    """The process's main: ``start(*args)`` returns what answers (message, pipe). Sends None when it
-    is ready, then one answer per message but STOP; a Failure for what raises."""
+# -- the process -----------------------------------------------------------------------
+def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
+    """The main function of a worker process.
+
+    ``start(*args)`` returns what answers (message, pipe). Sends None once it is ready,
+    and then one answer for each message that is not STOP. Where anything raises, the
+    answer is a Failure.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
     end_with_parent()
     try:
         answer = attempt(start, *args)
-        failed = isinstance(answer, Failure)
-        pipe.send(answer if failed else None)
-        while not failed:
+        has_failed = isinstance(answer, Failure)
+        pipe.send(answer if has_failed else None)
+        while not has_failed:
             message = pipe.recv()
             if message is not STOP:
                 pipe.send(attempt(answer, message, pipe))
@@ -92,40 +117,49 @@ def serve(pipe, start, *args) -> None:
 
 
 def end_with_parent() -> None:
-    """This process ends when the one that wants it does, even in the middle of an operation."""
+    """Ends this process when its parent ends, even in the middle of an operation."""
 
-    def follow():
-        multiprocessing.parent_process().join()
+    def follow() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
 
 
-def attempt(function, *args):
-    """What ``function`` returns, or why it raised."""
+def attempt(function: Callable[..., Any], *args: Any) -> Any:
+    """What ``function`` returns, or a Failure saying why it raised."""
     try:
         return function(*args)
     except Exception as error:
-        mine = isinstance(error, SpeclibError)
-        cause = str(error) if mine else f"{type(error).__name__}: {error}"
+        is_our_own = isinstance(error, SpeclibError)
+        cause = str(error) if is_our_own else f"{type(error).__name__}: {error}"
         if isinstance(error, MemoryError) or re.search(NO_MEMORY, cause):
-            cause += " (out of memory: free some, or give a smaller model or dtype='bfloat16')"
+            cause += (
+                " (out of memory: free some, or give a smaller model or "
+                "dtype='bfloat16')"
+            )
         return Failure(cause)
 
 
+# -- a device --------------------------------------------------------------------------
 def device(
-    pair,
+    pair: Pair,
     name: str,
     role: str,
     index: int,
-    shared,
+    shared: Any,
     dtype: str,
-    latency=None,
+    latency: Latency | None = None,
     rank: Rank | None = None,
-):
-    """What performs (operation, request) on the model of device ``name``, the ``index``-th of its
-    ``role``. ``latency``: emulate. Of several ranks the first does, and tells the others what to
-    do; they answer to it alone."""
+) -> Any:
+    """Builds the model of device ``name``; returns what performs (operation, request).
+
+    ``index``: which of the devices of its ``role``. ``shared``: where it leaves its
+    rows. ``latency``: emulate these durations. ``rank``: of several processes the first
+    performs the operations and tells the others what to do; those answer to it alone.
+    """
     places = factory.place(pair).of(role, index)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
     model = factory.build(
@@ -133,56 +167,81 @@ def device(
     )
     if rank and rank.number:
         return model
-    seconds = None if latency is None else partial(latency.seconds, name)
-    return partial(_answer, model, shared, seconds)
+    return partial(answer_operation, model, shared, name, latency)
 
 
 class Stopping:
-    """Whether STOP has come for the operation under way; asked with ``seconds``, it waits for it
-    that long."""
+    """Whether STOP has come for the operation under way."""
 
-    def __init__(self, pipe):
-        self.pipe, self.come = pipe, False
+    def __init__(self, pipe: Connection):
+        self.pipe = pipe
+        self.has_come = False
 
     def __call__(self, seconds: float = 0.0) -> bool:
+        """Waits for STOP at most so many ``seconds``."""
         # select counts in microseconds; the pipe's own poll rounds up to milliseconds
-        if not self.come and select.select([self.pipe], [], [], max(0.0, seconds))[0]:
-            self.pipe.recv()
-            self.come = True
-        return self.come
+        if not self.has_come:
+            ready, _, _ = select.select([self.pipe], [], [], max(0.0, seconds))
+            if ready:
+                self.pipe.recv()
+                self.has_come = True
+        return self.has_come
 
 
-def _answer(model, shared, seconds, message, pipe) -> Reply:
-    op, request = message
-    model.stopped = stopped = Stopping(pipe)
-    start, overrun = time.perf_counter(), False
-    done = perform(op, model, request)
-    if seconds and not stopped.come:
-        lasts = seconds(op, done.kept, done.fed)
+def answer_operation(
+    model: Any,
+    shared: Any,
+    name: str,
+    latency: Latency | None,
+    message: tuple[Operation, Request],
+    pipe: Connection,
+) -> Reply:
+    """Performs the operation of one message; emulated, it lasts as long as it should."""
+    operation, request = message
+    stopping = Stopping(pipe)
+    model.stopped = stopping
+
+    start = time.perf_counter()
+    done = perform(operation, model, request)
+    is_overrun = False
+    if latency is not None and not stopping.has_come:
+        lasts = latency.seconds(name, operation, done.kept, done.fed)
         left = start + lasts - time.perf_counter()
-        overrun = left < 0 < lasts  # 0, as of a prefill left out, cannot be outlasted
-        if stopped(left):
-            done = reached(
-                op, done, (time.perf_counter() - start) / lasts if lasts else 1.0
-            )
+        is_overrun = left < 0 < lasts  # 0, as of no prefill, cannot be outlasted
+        if stopping(left):
+            passed = time.perf_counter() - start
+            done = operation.until(done, passed / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
-    tokens, rows = (None, done.value) if op.name == "score" else done.value
-    rows = None if stopped.come else _put(rows, shared)
-    return Reply(start, time.perf_counter(), done.kept, done.fed, tokens, rows, overrun)
+
+    small, rows = _parts_to_send(done, shared, was_stopped=stopping.has_come)
+    end = time.perf_counter()
+    return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
 
 
-def _put(rows: np.ndarray, shared) -> Array | np.ndarray:
+def _parts_to_send(
+    done: Done, shared: Any, was_stopped: bool
+) -> tuple[Any, Array | np.ndarray | None]:
+    """(small part, rows) of a result; rows that fit are left in ``shared``."""
+    if done.raw is None:
+        return None, None
+    small, rows = done.raw
+    if was_stopped:
+        return small, None
     if rows.nbytes > len(shared):
-        return rows  # larger than foreseen: through the pipe
+        return small, rows  # larger than foreseen: through the pipe
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
-    return Array(rows.shape, rows.dtype.str)
+    return small, Array(rows.shape, rows.dtype.str)
 
 
-def pin(places: tuple[str, ...], threads: int) -> None:
-    """Binds this process to its ``core:N`` places, counted among the cores it may use."""
+def pin(places: Sequence[str], threads: int) -> None:
+    """Binds this process to its ``core:N`` places, counted among the cores it may use.
+
+    ``threads``: how many torch may use, where it is loaded.
+    """
     cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
     if cores and hasattr(os, "sched_setaffinity"):  # not on macOS
         allowed = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {allowed[c % len(allowed)] for c in cores})
+        chosen = {allowed[core % len(allowed)] for core in cores}
+        os.sched_setaffinity(0, chosen)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)

@@ -1,8 +1,10 @@
-"""Processes of our own: started from a fork server that has the heavy imports preloaded, spoken to
-through a pipe, and missed when they die or hang; they end when we do.
+"""Processes of our own, and how they are started, spoken to and missed.
 
-Works from a script (no ``__main__`` guard needed), a notebook kernel and papermill. Knows no
-operation and no world; what a process does is ``worker``'s.
+They come from a fork server that has the heavy imports preloaded, answer messages through
+a pipe, and end when we do. It is noticed when one dies or hangs.
+
+This works from a script (no ``__main__`` guard is needed), a notebook kernel and
+papermill. Knows no operation and no world: what a process does is ``worker``'s.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import chain
 from multiprocessing import forkserver, resource_tracker
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from types import ModuleType
+from typing import Any
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
@@ -30,47 +34,71 @@ from .worker import Rank, serve
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
 PATIENCE = 0.5  # seconds in which an idle worker ends once its pipe is closed
-MODELS = [
+SIGKILLED = -9
+
+PRELOADED = [
+    "speclib.worlds.forkserver_preload",
+    "speclib.worlds.worker",
+    "speclib.data.pairs",
+    "speclib.models.toy",
+]
+PRELOADED_FOR_REAL_MODELS = [  # or every worker would import it, 3 s
     "speclib.models.hf",
     "speclib.models.dilate",
     "transformers.models.llama.modeling_llama",
-]  # or every worker would import it, 3 s
-ROOM = 70  # bytes: systems give 103 or more, multiprocessing takes 32
+]
+
+# A socket's address has 103 bytes or more; multiprocessing takes 32 of them.
+LONGEST_TEMPORARY_FOLDER = 70
 
 
 class Worker:
-    """A running process that answers messages (see ``worker.serve``) about ``pair``. With more than
-    one of ``ranks`` there are others that answer to it, and wait ``patience`` seconds for each
-    other; each is started with its Rank."""
+    """A running process that answers messages about ``pair`` (see ``worker.serve``).
+
+    ``start(pair, *args)`` runs in it and returns what answers. With several ``ranks``
+    there are others that answer to this one, and all wait ``patience`` seconds for each
+    other; each is started with its Rank:
+
+        controller ── pipe ── rank 0 ──┬── pipe ── rank 1
+                                       └── pipe ── rank 2
+    """
 
     def __init__(
         self,
         name: str,
         pair: Pair,
-        start,
-        *args,
+        start: Callable[..., Any],
+        *args: Any,
         ranks: int = 1,
         patience: float = 30.0,
     ):
         serving(heavy=not pair.target.is_toy)
-        self.pipe, theirs = CONTEXT.Pipe()
+        self.pipe, their_end = CONTEXT.Pipe()
         links = [CONTEXT.Pipe() for _ in range(1, ranks)]
-        pipes = (tuple(ours for ours, _ in links), *((),) * len(links))
-        self.process, *self.followers = self.processes = [
-            CONTEXT.Process(
+        first_ends = tuple(first for first, _ in links)
+        other_ends = [their_end, *(other for _, other in links)]
+
+        self.processes = []
+        for number, pipe in enumerate(other_ends):
+            rank = []
+            if ranks > 1:
+                to_others = first_ends if number == 0 else ()
+                rank = [Rank(number, ranks, patience, to_others)]
+            process = CONTEXT.Process(
                 target=serve,
                 name=f"speclib-{name}",
                 daemon=True,
-                args=(
-                    end,
-                    start,
-                    pair,
-                    *args,
-                    *([Rank(i, ranks, patience, pipes[i])] if links else ()),
-                ),
+                args=(pipe, start, pair, *args, *rank),
             )
-            for i, end in enumerate([theirs, *(end for _, end in links)])
-        ]
+            self.processes.append(process)
+        self.process = self.processes[0]
+        self.followers = self.processes[1:]
+        self._start(their_end, links)
+
+    def _start(
+        self, their_end: Connection, links: list[tuple[Connection, Connection]]
+    ) -> None:
+        """Starts all processes; the ends of the pipes that are theirs are closed here."""
         try:
             with no_main():
                 for process in self.processes:
@@ -84,40 +112,46 @@ class Worker:
             self.pipe.close()  # a process that is there already ends by this
             raise
         finally:
-            for end in (theirs, *chain(*links)):
+            for end in (their_end, *chain(*links)):
                 end.close()
 
-    def receive(self, timeout: float, setting: str = "timeout"):
-        """The next message. Raises DeviceLost with the cause when none can come any more, or none
-        came in ``timeout`` seconds (the argument ``setting``); the process is gone then."""
+    def receive(self, timeout: float, setting: str = "timeout") -> Any:
+        """The next message.
+
+        Raises DeviceLost with the cause when none can come any more, or when none came
+        in ``timeout`` seconds (the argument called ``setting``). The process is gone
+        then.
+        """
         until = time.monotonic() + timeout
         ready = wait([self.pipe, *self.sentinels], timeout)
-        if any(
-            process.exitcode == 0 for process in self.followers
-        ):  # the first will say why
-            ready = wait(
-                [self.pipe, self.process.sentinel], max(0.0, until - time.monotonic())
-            )
+        if any(process.exitcode == 0 for process in self.followers):
+            # A follower that ended in order: the first rank will say why.
+            still = max(0.0, until - time.monotonic())
+            ready = wait([self.pipe, self.process.sentinel], still)
         with contextlib.suppress(EOFError, OSError):
             if self.pipe in ready or self.pipe.poll():
                 return self.pipe.recv()
+
         self.stop(PATIENCE if ready else 0.0)
-        dead = [
-            (i, p.exitcode) for i, p in enumerate(self.processes) if p.sentinel in ready
-        ]
-        rank, code = dead[0] if dead else (0, self.process.exitcode)
+        if not ready:
+            raise DeviceLost(
+                f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
+                f"larger {setting}"
+            )
+        raise DeviceLost(self._how_it_ended(ready))
+
+    def _how_it_ended(self, ready: list[Any]) -> str:
+        """Which process ended, and how; ``ready``: the sentinels that said so."""
+        rank, code = 0, self.process.exitcode
+        for number, process in enumerate(self.processes):
+            if process.sentinel in ready:
+                rank, code = number, process.exitcode
+                break
         which = f"rank {rank}'s process" if self.followers else "process"
-        killed = (
-            ": it was killed, by the system perhaps, for lack of memory"
-            if code == -9
-            else ""
-        )
-        raise DeviceLost(
-            f"{which} ended with exit code {code}{killed}"
-            if ready
-            else f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
-            f"larger {setting}"
-        )
+        why = ""
+        if code == SIGKILLED:
+            why = ": it was killed, by the system perhaps, for lack of memory"
+        return f"{which} ended with exit code {code}{why}"
 
     def stop(self, patience: float = PATIENCE) -> None:
         """Closes the pipe, which ends an idle worker; kills one that does not end."""
@@ -137,8 +171,10 @@ class Worker:
 
 
 def dismiss(workers: dict[str, Worker]) -> None:
-    """Stops all workers at once and empties the dict first: an interrupt leaves no half-stopped
-    worker in it."""
+    """Stops all workers at once.
+
+    The dict is emptied first, so that an interrupt leaves no half-stopped worker in it.
+    """
     leaving = [workers.pop(name) for name in list(workers)]
     for worker in leaving:
         worker.pipe.close()
@@ -148,22 +184,22 @@ def dismiss(workers: dict[str, Worker]) -> None:
 
 
 def serving(heavy: bool = False) -> None:
-    """Sees to it that a fork server runs; the first call decides whether it has torch imported, as
-    for real models (``heavy``) and where we have it ourselves. Interrupts, which a terminal sends
-    to all, are ours alone: the server starts with them blocked, and so do the processes it forks.
-    Raises SpeclibError for too long a TMPDIR."""
-    heavy = find_spec("torch") is not None if heavy else "torch" in sys.modules
-    CONTEXT.set_forkserver_preload(
-        [
-            "speclib.worlds.forkserver_preload",
-            "speclib.worlds.worker",
-            "speclib.data.pairs",
-            "speclib.models.toy",
-            *(MODELS if heavy else ()),
-        ]
-    )
-    resource_tracker.ensure_running()  # the server's own need; starting it unblocks them
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Sees to it that a fork server runs.
+
+    The first call decides whether it has torch imported: as for real models (``heavy``),
+    or where we have it ourselves. Interrupts, which a terminal sends to all, are ours
+    alone: the server starts with them blocked, and so do the processes it forks. Raises
+    SpeclibError for too long a TMPDIR.
+    """
+    if heavy:
+        with_torch = find_spec("torch") is not None
+    else:
+        with_torch = "torch" in sys.modules
+    modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
+    CONTEXT.set_forkserver_preload(modules)
+
+    resource_tracker.ensure_running()  # the server needs it; starting it unblocks signals
+    mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
     except OSError as error:
@@ -172,20 +208,23 @@ def serving(heavy: bool = False) -> None:
         folder = tempfile.gettempdir()
         raise SpeclibError(
             f"TMPDIR, {folder}, has {len(os.fsencode(folder))} bytes, too many for "
-            f"the address of a socket in it: give one with at most {ROOM}, as in "
-            "TMPDIR=/tmp"
+            "the address of a socket in it: give one with at most "
+            f"{LONGEST_TEMPORARY_FOLDER}, as in TMPDIR=/tmp"
         ) from error
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
 
 
 @contextlib.contextmanager
-def no_main():
-    """Hides the user's script while a worker starts, so that it is not run again in there; one
-    thread at a time, or the second would take the first one's blank for the script."""
+def no_main() -> Iterator[None]:
+    """Hides the user's script while a worker starts, so that it is not run again there.
+
+    One thread at a time: the second would take the first one's blank for the script.
+    """
     with STARTING:
-        real, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
         try:
             yield
         finally:
-            sys.modules["__main__"] = real
+            sys.modules["__main__"] = script

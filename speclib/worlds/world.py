@@ -1,194 +1,268 @@
 """The seam between methods and devices.
 
-A method has one thread of decisions and several busy devices. So it is a plain function that
-submits operations to devices and waits for their futures; nothing in it is async, and it knows
-neither time nor hardware. A world runs it:
+A method has one thread of decisions and several busy devices. So it is a plain function
+that submits operations to devices and waits for their futures. Nothing in it is async,
+and it knows neither time nor hardware. A world runs it:
 
-    devices   named; each does one operation at a time, first come, first served; ``draft`` and
-              ``target``, and where there are more of a kind ``drafts`` and ``targets``
-    submit    queue an operation on a device, get a Future
-    all       wait for every one of some futures, return their results in order
-    first     wait until any of some futures is done, return that future
-    cancel    the result is not wanted any more; a device that runs it is freed by the world's
-              ``cancel`` policy: "immediate" at once, "after-op" when its operation ends
-    commit    the only way to emit tokens: cuts at EOS and at the limit exactly as plain decoding
-              would, stamps the time; ``going`` then ends the method's loop
+    devices   have names, and each does one operation at a time, first come, first
+              served. A world has ``draft`` and ``target``; where there are more of a
+              kind, also ``drafts`` and ``targets``
+    submit    queues an operation on a device and gives a Future
+    all       waits for every one of some futures and returns their results in order
+    first     waits until any of some futures is done and returns that future
+    cancel    says that results are not wanted any more. A device that is busy with one
+              is freed by the world's cancel policy: "immediate" at once, "after-op"
+              when its operation ends
+    commit    is the only way to emit tokens. It cuts at an end token and at the limit
+              exactly as plain decoding would, and stamps the time; ``going`` then ends
+              the method's loop
 
-Subclasses provide ``now``, ``ratio``, ``vocab``, ``_start`` (an idle device begins an operation),
-``_step`` (something ends), ``_abort``. What must not differ between clocks is here.
+What must not differ between clocks is in this file. A clock provides ``now``, ``ratio``,
+``vocab``, ``_start`` (an idle device begins an operation), ``_step`` (something ends)
+and ``_abort``.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
-from itertools import count, islice, repeat, takewhile
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any, Self, TypeVar, overload
 
-from speclib.core.sampling import Coins, Drafted, Sampler, certain
-from speclib.errors import SpeclibError
-from speclib.operations.operation import Request
-from speclib.trace.events import Event, Trace
+from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens, certain
+from speclib.errors import BadValue
+from speclib.operations.operation import Operation, Raw, Request
+from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 
 from .devices import Cancelled, Device, DeviceLost, Future
 
+CANCEL_POLICIES = ("immediate", "after-op")
+
+A = TypeVar("A")
+B = TypeVar("B")
+
 
 class World:
+    """What a method runs in; see the top of this file.
+
+    ``names``: the devices' names. ``cancel``: the cancel policy.
+    """
+
     kind = "abstract"  # "virtual", "emulated" or "measured"
     context = 1 << 30  # the longest text, in tokens, that every model accepts
-    vocab: int  # the rows that every model has
-    now: float  # seconds since the request began
-    ratio: float  # c: seconds of one target pass over one of the draft
-    runs = count()
+    pair: Any = None  # what the devices compute, where a Pair says so
+    dtype = "auto"
+    datastore: Any = None  # what REST looks up; None: the text itself
 
-    def __init__(self, names: tuple[str, ...], cancel: str = "after-op"):
-        if cancel not in ("immediate", "after-op"):
-            raise SpeclibError(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
+    _run_numbers = count()  # unique in this process
+
+    def __init__(self, names: Sequence[str], cancel: str = "after-op"):
+        if cancel not in CANCEL_POLICIES:
+            raise BadValue(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
         self.cancel_policy = cancel
         self.devices = {name: Device(self, name) for name in names}
-        self.drafts = tuple(d for d in self.devices.values() if d.role == "draft")
-        self.targets = tuple(d for d in self.devices.values() if d.role == "target")
-        self.draft, self.target = self.drafts[0], self.targets[0]
-        self._queue = {name: deque() for name in names}
-        self._running: dict[str, Future | None] = dict.fromkeys(names)
-        self.text, self._events = (), []
+        self.drafts = self._devices_of("draft")
+        self.targets = self._devices_of("target")
+        self.draft = self.drafts[0]
+        self.target = self.targets[0]
+        self.text: Tokens = ()
 
-    # -- one request ------------------------------------------------------------------------
+        self._queue: dict[str, deque[Future]] = {name: deque() for name in names}
+        self._running: dict[str, Future | None] = dict.fromkeys(names)
+        self._events: list[Event] = []
+
+    def _devices_of(self, role: str) -> tuple[Device, ...]:
+        return tuple(d for d in self.devices.values() if d.role == role)
+
+    # -- one request -------------------------------------------------------------------
     def begin(
         self,
-        prompt,
+        prompt: Sequence[int],
         *,
         sampler: Sampler,
-        coins: Coins,
+        coins: CoinTosser,
         limit: int,
-        eos: frozenset = frozenset(),
-        on_commit=None,
+        eos: frozenset[int] = frozenset(),
+        on_commit: Callable[[Tokens], None] | None = None,
     ) -> None:
-        """Starts a request: empty KV caches, clock at zero, ``prompt`` as the text."""
+        """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
+
+        ``limit``: tokens to commit. ``eos``: the tokens that end the text.
+        ``on_commit``: called with the tokens of every commit that has any.
+        """
         self._drain()
-        self.request = Request(next(World.runs), coins, sampler, eos)
-        self.coins, self.text, self.round = coins, tuple(prompt), 0
-        self.limit = self.left = limit  # tokens to commit, and those still allowed
-        self._on_commit, self._ids, self.going = on_commit, count(), True
-        self._events, self._outcomes, self._marked = [], {}, []
+        self.request = Request(next(World._run_numbers), coins, sampler, eos)
+        self.coins = coins
+        self.text = tuple(prompt)
+        self.round = 0
+        self.limit = limit
+        self.left = limit  # tokens that may still be committed
+        self.going = True
+        self._on_commit = on_commit
+
+        self._events = []
+        self._event_ids = count()
+        self._outcomes: dict[int, list[str]] = {}  # of drafts, by the event's id
+        self._marked: list[Drafted] = []  # tested since the last commit
         self._zero()
         self._answered = self.now  # when the method last had what it waited for
 
-    def end(self, **meta) -> Trace:
-        """Ends the request: drops what is queued, waits for what runs, returns the trace."""
+    def end(self, **meta: Any) -> Trace:
+        """Ends the request and returns its trace, with ``meta`` in it.
+
+        What is queued is dropped, and what runs is waited for.
+        """
         self._drain()
-        events = [
-            e._replace(outcome=tuple(self._outcomes.get(e.id, ())))
-            for e in self._events
-        ]
-        return Trace(
-            events,
-            {
-                "devices": list(self.devices),
-                "clock": self.kind,
-                "cancel": self.cancel_policy,
-                "limit": self.limit,
-                "eos": sorted(self.request.eos),
-                **meta,
-            },
-        )
+        events = []
+        for event in self._events:
+            outcome = tuple(self._outcomes.get(event.id, ()))
+            events.append(event._replace(outcome=outcome))
+        own_meta = {
+            "devices": list(self.devices),
+            "clock": self.kind,
+            "cancel": self.cancel_policy,
+            "limit": self.limit,
+            "eos": sorted(self.request.eos),
+        }
+        return Trace(events, own_meta | meta)
 
     def _drain(self) -> None:
         """Leaves every device idle."""
-        queued = (f for queue in self._queue.values() for f in queue)
-        self.cancel(*queued, *filter(None, self._running.values()))
+        unwanted = [future for queue in self._queue.values() for future in queue]
+        unwanted += [future for future in self._running.values() if future is not None]
+        self.cancel(*unwanted)
         while any(self._running.values()):
             self._step()
 
-    def commit(self, tokens) -> None:
-        """Emits ``tokens`` (one call per iteration; none is allowed) and ends the round. What lies
-        beyond EOS or the limit is not emitted, and its drafts count as never tested."""
-        tokens = tuple(tokens)[: self.left]
-        stop = next((i for i, t in enumerate(tokens) if t in self.request.eos), None)
-        tokens = (
-            () if not self.going else tokens if stop is None else tokens[: stop + 1]
-        )
-        self.text += tokens
-        self.left -= len(tokens)
-        self.going &= stop is None and self.left > 0
-        for drafted in self._marked[len(tokens) :]:
-            self._outcomes[drafted.op][drafted.index] = "wasted"
+    # -- tokens ------------------------------------------------------------------------
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Emits ``tokens`` and ends the round: one call per iteration, also for none.
+
+        What lies beyond an end token or the limit is not emitted, and drafts there
+        count as never tested.
+        """
+        committed, is_over = self._allowed(tuple(tokens))
+        self.text += committed
+        self.left -= len(committed)
+        if is_over or self.left <= 0:
+            self.going = False
+
+        for drafted in self._marked[len(committed) :]:
+            self._outcomes[drafted.operation][drafted.index] = "wasted"
         self._marked.clear()
-        self._events.append(
-            Event(
-                self._answered,
-                self.now - self._answered,
-                "controller",
-                "commit",
-                next(self._ids),
-                self.round,
-                tokens,
-                (),
-                self.kind,
-            )
-        )
+
+        self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
         self.round += 1
-        if self._on_commit and tokens:
-            self._on_commit(tokens)
+        if self._on_commit and committed:
+            self._on_commit(committed)
+
+    def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
+        """As much of ``tokens`` as may be committed, and whether an end token is in it."""
+        tokens = tokens[: self.left]
+        end = None
+        for place, token in enumerate(tokens):
+            if token in self.request.eos:
+                end = place
+                break
+
+        is_over = end is not None
+        if not self.going:
+            return (), is_over
+        if end is not None:
+            tokens = tokens[: end + 1]
+        return tokens, is_over
 
     def mark(self, drafted: Drafted, outcome: str) -> None:
-        """A method's verdict on a drafted token, in the order of the text, before its commit."""
+        """Says what became of a drafted token: "accepted" or "rejected".
+
+        Methods mark in the order of the text, and before the commit.
+        """
         self._marked.append(drafted)
-        self._outcomes[drafted.op][drafted.index] = outcome
+        self._outcomes[drafted.operation][drafted.index] = outcome
 
-    def guess(self, tokens) -> tuple[Drafted, ...]:
-        """``tokens`` after the text as drafts that no model made (q is one-hot), as far as the
-        vocabulary, the context and the next end token allow; the trace's "lookup"."""
-        fit = takewhile(lambda t: t < self.vocab and t not in self.request.eos, tokens)
-        tokens, op = (
-            tuple(islice(fit, max(0, self.context - len(self.text)))),
-            next(self._ids),
+    def guess(self, tokens: Iterable[int]) -> tuple[Drafted, ...]:
+        """``tokens`` after the text as drafts that no model made (q is one-hot).
+
+        They go as far as the vocabulary, the context and the next end token allow. The
+        trace shows them as a lookup.
+        """
+        room = max(0, self.context - len(self.text))
+        guessed: list[int] = []
+        for token in tokens:
+            is_end = token in self.request.eos
+            if token >= self.vocab or is_end or len(guessed) == room:
+                break
+            guessed.append(token)
+
+        lookup = next(self._event_ids)
+        if guessed:
+            now = self.now
+            self._record(LOOKUP, lookup, now, now, tuple(guessed))
+        return self._make_drafts(lookup, tuple(guessed))
+
+    def _record(
+        self, op: str, id: int, start: float, end: float, tokens: Tokens
+    ) -> None:
+        """An event of the controller's own."""
+        event = Event(
+            ts=start,
+            dur=end - start,
+            device=CONTROLLER,
+            op=op,
+            id=id,
+            round=self.round,
+            tokens=tokens,
+            outcome=(),
+            clock=self.kind,
         )
-        if tokens:
-            self._events.append(
-                Event(
-                    self.now,
-                    0.0,
-                    "controller",
-                    "lookup",
-                    op,
-                    self.round,
-                    tokens,
-                    (),
-                    self.kind,
-                )
-            )
-        return self._drafted(op, tokens)
+        self._events.append(event)
 
-    def _drafted(self, op: int, tokens, rows=None) -> tuple[Drafted, ...]:
-        self._outcomes[op] = ["wasted"] * len(tokens)
-        rows = (
-            certain(tokens, self.vocab) if rows is None else rows
-        )  # the draft is sure
-        return tuple(map(Drafted, tokens, rows, repeat(op), count()))
+    def _make_drafts(
+        self, operation: int, tokens: Tokens, rows: Rows | None = None
+    ) -> tuple[Drafted, ...]:
+        """Drafted tokens of the event ``operation``; nobody has tested them yet."""
+        self._outcomes[operation] = ["wasted"] * len(tokens)
+        if rows is None:
+            rows = certain(tokens, self.vocab)
+        drafted = []
+        for index, (token, q) in enumerate(zip(tokens, rows, strict=False)):
+            drafted.append(Drafted(token, q, operation, index))
+        return tuple(drafted)
 
-    # -- operations -------------------------------------------------------------------------
-    def submit(self, device: str, op) -> Future:
-        future = Future(op, device, next(self._ids), self.round)
+    # -- operations --------------------------------------------------------------------
+    def submit(self, device: str, op: Operation) -> Future:
+        """Queues ``op`` on ``device``; it begins at once where the device is idle."""
+        future: Future = Future(op, device, next(self._event_ids), self.round)
         if self._running[device] is None:
             self._launch(future)
         else:
             self._queue[device].append(future)
         return future
 
-    def all(self, *futures: Future) -> tuple:
+    @overload
+    def all(self, first: Future[A], second: Future[B], /) -> tuple[A, B]: ...
+    @overload
+    def all(self, *futures: Future) -> tuple[Any, ...]: ...
+    def all(self, *futures: Future) -> tuple[Any, ...]:
+        """Waits for every one of ``futures`` and returns their results in order.
+
+        Raises the error of a future that failed.
+        """
         for future in futures:
             while not future.done:
                 self._step()
             if future.error is not None:
                 raise future.error
         self._answered = self.now
-        return tuple(f.value for f in futures)
+        return tuple(future.value for future in futures)
 
-    def wait(self, future: Future):
+    def wait(self, future: Future[A]) -> A:
         """The result of one future."""
-        return self.all(future)[0]
+        (value,) = self.all(future)
+        return value
 
     def first(self, *futures: Future) -> Future:
+        """Waits until any of ``futures`` is done, and returns that one."""
         while True:
             for future in futures:
                 if future.done:
@@ -197,13 +271,23 @@ class World:
             self._step()
 
     def cancel(self, *futures: Future) -> None:
-        live = [f for f in dict.fromkeys(futures) if not (f.done or f.cancelled)]
-        waiting = [f for f in live if self._running[f.device] is not f]
-        for future in waiting:  # first these: an aborted device starts its next one
-            self._queue[future.device].remove(future)
-        for future in live:
+        """Says that the results of ``futures`` are not wanted any more."""
+        unfinished = []
+        for future in dict.fromkeys(futures):
+            if not future.done and not future.cancelled:
+                unfinished.append(future)
+
+        # What waits goes first: an aborted device starts the next one of its queue.
+        running = []
+        for future in unfinished:
+            if self._running[future.device] is future:
+                running.append(future)
+            else:
+                self._queue[future.device].remove(future)
+        for future in unfinished:
             future.cancelled = True
-            if future not in waiting and self.cancel_policy == "immediate":
+        for future in running:
+            if self.cancel_policy == "immediate":
                 self._abort(future)
 
     def _launch(self, future: Future) -> None:
@@ -214,64 +298,90 @@ class World:
     def _finish(
         self,
         future: Future,
-        value,
+        raw: Raw | None,
         end: float,
         kept: int,
         fed: int,
-        error=None,
+        error: Exception | None = None,
         overrun: bool = False,
     ) -> None:
-        """A device's operation ended: record it, hand over its result, start the next one."""
-        future.done, future.error, op = True, error, future.op
-        self._running[future.device], shown = (
-            None,
-            self._result(future, value, kept, fed),
-        )
+        """A device's operation ended: hand over its result, record it, start the next."""
+        future.done = True
+        future.error = error
+        self._running[future.device] = None
+
+        tokens: Tokens = ()
+        payload = future.op.unfinished()
+        if raw is not None:
+            # an operation that was aborted may still have drafted something
+            def make_drafts(tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]:
+                return self._make_drafts(future.id, tokens, rows)
+
+            finished = future.op.result(raw, kept, fed, make_drafts)
+            future.value, tokens, payload = finished
+
         self._events.append(
             Event(
-                future.start,
-                end - future.start,
-                future.device,
-                op.name,
-                future.id,
-                future.round,
-                (),
-                (),
-                self.kind,
-                kept,
-                fed,
-                getattr(op, "last", 0),
-                overrun,
-                isinstance(error, DeviceLost),
-                isinstance(error, Cancelled),
-            )._replace(**shown)
+                ts=future.start,
+                dur=end - future.start,
+                device=future.device,
+                op=future.op.name,
+                id=future.id,
+                round=future.round,
+                tokens=tokens,
+                outcome=(),
+                clock=self.kind,
+                kept=kept,
+                fed=fed,
+                payload=payload,
+                overrun=overrun,
+                lost=isinstance(error, DeviceLost),
+                cancelled=isinstance(error, Cancelled),
+            )
         )
         if self._queue[future.device]:
             self._launch(self._queue[future.device].popleft())
 
-    def _result(self, future: Future, value, kept: int, fed: int) -> dict:
-        """Sets the future's value; what its event shows of it."""
-        if value is None:
-            return {}
-        future.value, shown = future.op.result(
-            value, kept, fed, partial(self._drafted, future.id)
-        )
-        return shown
+    # -- what a clock provides ---------------------------------------------------------
+    @property
+    def now(self) -> float:
+        """Seconds since the request began."""
+        raise NotImplementedError
 
-    # -- what a clock provides --------------------------------------------------------------
-    def _zero(self) -> None: ...
-    def _start(self, future: Future) -> None: ...
-    def _step(self) -> None: ...
-    def _abort(self, future: Future) -> None: ...
+    @property
+    def ratio(self) -> float:
+        """c: seconds of one target pass over seconds of one draft pass."""
+        raise NotImplementedError
 
+    @property
+    def vocab(self) -> int:
+        """The rows that every model has."""
+        raise NotImplementedError
+
+    def _zero(self) -> None:
+        """Sets the clock to zero."""
+
+    def _start(self, future: Future) -> None:
+        """An idle device begins an operation."""
+        raise NotImplementedError
+
+    def _step(self) -> None:
+        """Waits until something ends, and calls ``_finish`` for it."""
+        raise NotImplementedError
+
+    def _abort(self, future: Future) -> None:
+        """Frees a device that is busy with an operation nobody wants."""
+        raise NotImplementedError
+
+    # -- for good ----------------------------------------------------------------------
     def close(self) -> None:
         """Gives devices back, for good."""
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-__all__ = ["Cancelled", "Device", "DeviceLost", "Future", "World"]
+__all__ = ["CANCEL_POLICIES", "Cancelled", "Device", "DeviceLost", "Future", "World"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, kstest
 
 from speclib.core.sampling import Coins, Drafted, Sampler, invert, residual
-from speclib.core.verification import Verdict, verify
+from speclib.core.verification import Verified, verify
 from speclib.errors import SpeclibError
 
 ONE = 1 - 2.0**-53  # the largest u there is
@@ -217,15 +217,15 @@ def drafted(*tokens, q=(0.5, 0.5, 0.0)):
 def test_a_drafted_token_passes_when_a_coin_is_strictly_under_p_over_q(u, accepted):
     rows = np.array([[0.25, 0.0, 0.75]])  # p/q of token 0 is 1/2
     verdict = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
-    assert verdict == (Verdict((0,), ()) if accepted else Verdict((), (2,)))
+    assert verdict == (Verified((0,), ()) if accepted else Verified((), (2,)))
 
 
 def test_a_token_the_target_excludes_never_passes_and_one_it_prefers_always_does():
     rows = np.array([[0.0, 1.0, 0.0]])
-    assert verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows) == Verdict(
+    assert verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows) == Verified(
         (), (1,)
     )
-    assert verify(Fixed(accept=ONE), drafted(1), rows) == Verdict((1,), ())
+    assert verify(Fixed(accept=ONE), drafted(1), rows) == Verified((1,), ())
 
 
 def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
@@ -233,7 +233,7 @@ def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
     rows = np.array(
         [[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     )
-    assert verify(world, drafted(1, 0, 1), rows) == Verdict((1,), (2,))
+    assert verify(world, drafted(1, 0, 1), rows) == Verified((1,), (2,))
     assert world.read == [(3, "accept"), (4, "accept"), (4, "residual")]
     assert world.marks == [(1, "accepted"), (0, "rejected")]
 
@@ -249,7 +249,7 @@ def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
 def test_a_bonus_is_drawn_only_from_a_row_that_is_left(rows, extra, read):
     world = Fixed(accept=0.0, target=ONE)
     p = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])[:rows]
-    assert verify(world, drafted(0, 0), p) == Verdict((0, 0)[:rows], extra)
+    assert verify(world, drafted(0, 0), p) == Verified((0, 0)[:rows], extra)
     assert world.read == read
 
 
@@ -257,4 +257,4 @@ def test_nothing_drafted_is_plain_decoding_and_no_rows_is_nothing():
     world = Fixed(target=0.0)
     assert verify(world, (), np.array([[0.0, 1.0]])).tokens == (1,)
     assert world.read == [(1, "target")]
-    assert verify(world, drafted(0), ()) == Verdict((), ())
+    assert verify(world, drafted(0), ()) == Verified((), ())

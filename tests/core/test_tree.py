@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from speclib.core.candidate_tree import ancestry, merged, paths, stem
+from speclib.core.candidate_tree import CandidateTree, ancestry, merged, paths, stem
 from speclib.core.sampling import Coins, Sampler, ids
-from speclib.core.verification import Verdict, follow, offer
+from speclib.core.verification import Verified, match_tree, offer
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Random, Scripted, Toy
-from speclib.operations.score_tree import Tree
+from speclib.operations.score_tree import ScoreTree
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
@@ -94,27 +94,27 @@ def certainly(*tokens, vocab=10) -> np.ndarray:
     [
         (
             (3, 4, 0, 9, 0),
-            Verdict((3, 4), (9,)),
+            Verified((3, 4), (9,)),
             ("accepted", "accepted", "wasted", "wasted"),
         ),
         (
             (3, 5, 0, 0, 8),
-            Verdict((3, 5), (8,)),
+            Verified((3, 5), (8,)),
             ("accepted", "wasted", "wasted", "accepted"),
         ),
         (
             (6, 0, 7, 0, 0),
-            Verdict((6,), (7,)),
+            Verified((6,), (7,)),
             ("wasted", "wasted", "accepted", "wasted"),
         ),
         (
             (3, 6, 0, 0, 0),
-            Verdict((3,), (6,)),
+            Verified((3,), (6,)),
             ("accepted", "rejected", "wasted", "wasted"),
         ),
         (
             (7, 0, 0, 0, 0),
-            Verdict((), (7,)),
+            Verified((), (7,)),
             ("rejected", "wasted", "wasted", "wasted"),
         ),
     ],
@@ -126,15 +126,16 @@ def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
     world = opened()
     drafted, parents = world.guess((3, 4, 6, 5)), (-1, 0, -1, 0)
     reordered = (said[0], said[1], said[3], said[2], said[4])  # nodes are 3, 4, 6, 5
-    assert follow(world, drafted, parents, certainly(*reordered)) == verdict
+    tree = CandidateTree(drafted, parents)
+    assert match_tree(world, tree, certainly(*reordered)) == verdict
     world.commit(verdict.tokens)
     assert world.end().events[0].outcome == outcome
 
 
 def test_a_place_counts_once_whatever_the_number_of_candidates():
     world = opened()
-    drafted, parents = offer(world, [(3,), (4,), (5,)])
-    world.commit(follow(world, drafted, parents, certainly(9, 0, 0, 0)).tokens)
+    tree = offer(world, [(3,), (4,), (5,)])
+    world.commit(match_tree(world, tree, certainly(9, 0, 0, 0)).tokens)
     s = stats(world.end())
     assert (s.drafted, s.accepted, s.rejected) == (3, 0, 1)
 
@@ -144,8 +145,12 @@ def branching(world, drawn):
     """Offers two candidates of two tokens each time; ``drawn(world, ...)`` decides."""
     while world.going:
         draft, parents = offer(world, [(0, 1), (1, 0), (1, 1)])
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
         world.commit(drawn(world, draft, parents, rows).tokens)
+
+
+def matched(world, draft, parents, rows):
+    return match_tree(world, CandidateTree(draft, parents), rows)
 
 
 def afresh_for_every_branch(world, draft, parents, rows):
@@ -169,7 +174,7 @@ def afresh_for_every_branch(world, draft, parents, rows):
             node, passed = n, (*passed, token)
         best = max(best, (node, passed), key=lambda found: len(found[1]))
     node, passed = best
-    return Verdict(
+    return Verified(
         passed, (world.coins.choose(rows[node + 1], text + len(passed), "target"),)
     )
 
@@ -177,7 +182,7 @@ def afresh_for_every_branch(world, draft, parents, rows):
 def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not():
     models = {"draft": Random(2, 3, 5), "target": Random(2, 4, 5)}
     wanted = truth(models["target"], 4)
-    assert distance(outcomes(branching, models, 4, drawn=follow), wanted) < 1e-12
+    assert distance(outcomes(branching, models, 4, drawn=matched), wanted) < 1e-12
     assert (
         distance(outcomes(branching, models, 4, drawn=afresh_for_every_branch), wanted)
         > 0.01
@@ -196,7 +201,7 @@ def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
     for _ in range(20):
         parents = grown(dice, dice.randrange(6))
         tokens = tuple(dice.randrange(1, 6) for _ in parents)
-        op = Tree((1, 2, *tokens), parents)
+        op = ScoreTree((1, 2, *tokens), parents)
         rows = [model.rows(text, 0, sampler)[0] for text in op.texts]
         assert (model.tree(op.text, parents, sampler) == rows).all()
 
@@ -214,7 +219,7 @@ def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
         prefix = property(lambda self: self.toy.prefix)
 
     found = [opened(vocab=6, target=target) for target in (Plain(), Random(6, 3))]
-    rows = [w.wait(w.target.tree(w.text, (3, 4, 5), (-1, 0, -1))) for w in found]
+    rows = [w.wait(w.target.score_tree(w.text, (3, 4, 5), (-1, 0, -1))) for w in found]
     assert rows[0].shape == (4, 6) and (rows[0] == rows[1]).all()
 
 
@@ -226,24 +231,30 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
         Latency(Curve(((1, 1.0),)), Curve(((1, 1.0), (9, 9.0)))),
     )
     world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=9)
-    world.wait(world.target.tree(world.text, (3, 4, 5), (-1, 0, 0)))
-    world.wait(world.target.tree(world.text + (3, 4, 5), (7,), (-1,)))
+    world.wait(world.target.score_tree(world.text, (3, 4, 5), (-1, 0, 0)))
+    world.wait(world.target.score_tree(world.text + (3, 4, 5), (7,), (-1,)))
     one, two = world.end().operations
-    assert (one.dur, one.kept, one.fed, one.last, one.tokens) == (
+    assert (one.dur, one.kept, one.fed, one.candidates, one.tokens) == (
         5,
         0,
         5,
         3,
         (1, 2, 3, 4, 5),
     )
-    assert (two.dur, two.kept, two.fed, two.last, two.tokens) == (2, 4, 2, 1, (5, 7))
+    assert (two.dur, two.kept, two.fed, two.candidates, two.tokens) == (
+        2,
+        4,
+        2,
+        1,
+        (5, 7),
+    )
 
 
 def test_what_the_target_finds_likeliest_after_the_nodes_only_looked_at_is_in_the_trace():
     world = opened(target=Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10))
-    world.wait(world.target.tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
-    world.wait(world.target.tree(world.text, (4,), (-1,)))
-    assert [e.said for e in world.end().operations] == [(7, 0), ()]
+    world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
+    world.wait(world.target.score_tree(world.text, (4,), (-1,)))
+    assert [e.payload.likeliest for e in world.end().operations] == [(7, 0), ()]
 
 
 # -- transformers ---------------------------------------------------------------------------------

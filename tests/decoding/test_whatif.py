@@ -86,12 +86,14 @@ def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
         "duodecoding", gamma=6, c=6, k=3, first=6, alpha=0.7, doubt=0.6, tokens=12
     )
     assert [m.trace.meta.get("k") for m in made] == [None, None, 3]
-    assert [e.sequences for e in made[2].trace.operations if e.op == "branch"][:2] == [
+    assert [len(e.sequences) for e in made[2].trace.operations if e.is_drafting][
+        :2
+    ] == [
         3,
         3,
     ]
     dynamic = compare("duodecoding", gamma=6, c=6, alpha=0.7, doubt=0.6, tokens=60)[2]
-    found = {e.sequences for e in dynamic.trace.operations if e.op == "branch"}
+    found = {len(e.sequences) for e in dynamic.trace.operations if e.is_drafting}
     assert len(found) > 1 and found <= {1, 2, 3, 6}
     assert {m.tokens for m in made} == {made[0].tokens}
 
@@ -102,7 +104,8 @@ def test_a_draft_without_doubt_never_splits_its_budget_and_one_with_it_is_right_
         for d in (0.0, 0.6)
     )
     split = [
-        sum(e.sequences > 1 for e in run.trace.operations) for run in (sure, unsure)
+        sum(len(e.sequences) > 1 for e in run.trace.operations)
+        for run in (sure, unsure)
     ]
     assert split[0] == 0 < split[1]
     for run in (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from speclib.operations.draft_sequences import DraftSequences
+from speclib.operations.draft_tree import DraftTree
+from speclib.operations.propose import Propose
 from speclib.worlds.virtual import Virtual
 
 
@@ -32,17 +35,20 @@ class WatchedWorld(Virtual):
 
         super()._start(future)
 
-        ((value, kept, fed),) = (done for _, _, f, done in self._heap if f is future)
-        if op.name == "grow":
-            self.check_drafted_tree(future, before, value[0], kept, fed)
+        raw, kept, fed = self._ending_of(future).done
+        if isinstance(op, DraftTree):
+            self.check_drafted_tree(future, before, raw.small, kept, fed)
+        elif isinstance(op, Propose):
+            self.check_sequences(future, before, (raw.small,), kept, fed)
+        elif isinstance(op, DraftSequences):
+            self.check_sequences(future, before, raw.small, kept, fed)
         else:
-            self.check_sequences(future, before, value, kept, fed)
+            self.check_sequences(future, before, ((),), kept, fed)
         self.checked += 1
 
-    def check_sequences(self, future, before, value, kept, fed):
+    def check_sequences(self, future, before, drafts, kept, fed):
         """The cache holds the text and what was fed of one sequence."""
         op, cached = future.op, self.models[future.device].prefix.fed
-        drafts = {"propose": value[:1], "branch": value[0]}.get(op.name, ((),))
         several = len(drafts) > 1
 
         # Of a tree that is scored, its first line stays.
@@ -63,8 +69,7 @@ class WatchedWorld(Virtual):
         fed_again = kept + fed - len(op.text) - fed_drafts
         assert fed_again == 0 or (fed_again == 1 and several)
 
-        last = getattr(op, "last", 0)
-        assert kept == min(common_prefix(before, op.text), len(op.text) - last - 1)
+        assert kept == min(common_prefix(before, op.text), len(op.text) - op.last - 1)
 
     def check_drafted_tree(self, future, before, drafted, kept, fed):
         """All but the last level was fed, each node once.

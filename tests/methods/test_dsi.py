@@ -203,13 +203,9 @@ def test_every_order_of_completion_leaves_the_targets_distribution(
 class Telling(Virtual):
     """A clock on which drafting token 1 takes longer than drafting another."""
 
-    def _start(self, future) -> None:
-        super()._start(future)
-        end, number, _, done = self._heap.pop(
-            next(i for i, entry in enumerate(self._heap) if entry[2] is future)
-        )
-        slow = future.op.name == "propose" and 1 in done.value[0]
-        self._heap = sorted([*self._heap, (end + 9 * slow, number, future, done)])
+    def _schedule(self, time, future, done, error=None) -> None:
+        is_slow = future.op.name == "propose" and 1 in done.raw.small
+        super()._schedule(time + 9 * is_slow, future, done, error)
 
 
 def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_match():
@@ -313,9 +309,9 @@ def test_one_target_always_works_on_the_committed_text():
         at = commit.end
         length = 1 + sum(len(e.tokens) for e in trace.commits if e.end <= at)
         spans = [
-            (e.kept + e.fed - e.last, e.kept + e.fed)
+            (e.kept + e.fed - e.candidates, e.kept + e.fed)
             for e in trace.operations
-            if e.op == "score" and e.ts <= at + 1e-9 < e.end + 1e-9
+            if e.is_scoring and e.ts <= at + 1e-9 < e.end + 1e-9
         ]
         assert any(low <= length <= high for low, high in spans)
 

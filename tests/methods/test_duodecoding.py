@@ -16,7 +16,7 @@ from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
-from speclib.operations.draft_sequences import Branch
+from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import stats, total
 
@@ -51,7 +51,7 @@ class Table:
 
 def branched(draft, n, **settings):
     """(sequences, theta, chances of their first tokens) after the text (0,)."""
-    sequences, chances = Branch((0,), n, **settings).run(
+    sequences, chances = DraftSequences((0,), n, **settings).run(
         draft, Request(0, Coins(), Sampler())
     )
     return sequences, pytest.approx(float(chances[0])), [float(c) for c in chances[1:]]
@@ -121,8 +121,10 @@ def test_a_given_number_of_sequences_is_kept_whatever_the_draft_thinks():
 def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     """One pass for each token but the first of each, and at most one more: the second token's."""
     draft, twin = Random(5, seed), Random(5, seed)
-    done = perform(Branch((0, 1), n, k), draft, Request(1, Coins(), Sampler(1.0)))
-    sequences, _ = done.value
+    done = perform(
+        DraftSequences((0, 1), n, k), draft, Request(1, Coins(), Sampler(1.0))
+    )
+    sequences, _ = done.raw
     for tokens in sequences:
         text = (0, 1) + tokens[:1]
         while len(text) < 2 + len(tokens):
@@ -157,19 +159,20 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
             DUO, models, 40, gamma=6, sampler=Sampler(1.0), coins=Coins(seed)
         )
         branches, scores = (
-            [e for e in trace.operations if e.op == op] for op in ("branch", "score")
+            [e for e in trace.operations if e.op == op]
+            for op in ("draft_sequences", "score")
         )
         for branch, score, after, commit in zip(
             branches, scores, scores[1:], trace.commits, strict=False
         ):
             passed = (
-                len(commit.tokens) == score.last + 1
+                len(commit.tokens) == score.candidates + 1
             )  # the whole window, and its own
-            following = [d for d in branch.drafts if d[:1] == commit.tokens[-1:]]
+            following = [d for d in branch.sequences if d[:1] == commit.tokens[-1:]]
             window = following[0][1:] if passed and following else ()
-            assert after.tokens[len(after.tokens) - after.last :] == window
+            assert after.tokens[len(after.tokens) - after.candidates :] == window
             chosen.add(
-                branch.drafts.index(following[0]) if passed and following else None
+                branch.sequences.index(following[0]) if passed and following else None
             )
     assert chosen >= {None, 0, 1, 2}
 
@@ -218,7 +221,7 @@ def test_the_first_round_is_short_unless_told_otherwise(decode):
 def test_a_budget_of_one_is_plain_decoding_pass_for_pass(decode):
     plain = decode(METHODS["autoregressive"], toys(0.6), 25)[1]
     duo = decode(DUO, toys(0.6), 25, gamma=1)[1]
-    assert [(e.ts, e.dur, e.tokens) for e in duo.operations if e.op == "score"] == [
+    assert [(e.ts, e.dur, e.tokens) for e in duo.operations if e.is_scoring] == [
         (e.ts, e.dur, e.tokens) for e in plain.operations
     ]
 
@@ -232,7 +235,7 @@ def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
         draft.prefix.fed = range(at + 1)
         row = draft.chances()
         ranked = np.argsort(-row, kind="stable")[:3]
-        hits += ranked == target._says[at]
+        hits += ranked == target._choice[at]
         said += row[ranked]
     assert np.abs(hits - said).max() < 4 * np.sqrt(n * 0.25)
     assert said[0] / n == pytest.approx(0.7, abs=0.02)

@@ -14,13 +14,14 @@ import pytest
 from helpers.watched_world import WatchedWorld
 
 import speclib
+from speclib.core.candidate_tree import CandidateTree
 from speclib.core.sampling import Coins, Sampler, ids
-from speclib.core.verification import descend
+from speclib.core.verification import verify_tree
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
-from speclib.operations.draft_tree import Grow
+from speclib.operations.draft_tree import DraftTree
 from speclib.operations.operation import Request, perform
 from speclib.paths import DATA
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -114,9 +115,9 @@ def test_calibrated_the_first_pass_takes_everything_since_the_last_exact_one(dec
             _, trace = decode(
                 EASY, models(seed), 40, coins=Coins(seed), calibrate=calibrate, **how
             )
-            grows = [e for e in trace.operations if e.op == "grow"]
+            grows = [e for e in trace.operations if e.op == "draft_tree"]
             for before, after in zip(grows, grows[1:], strict=False):
-                text = before.kept + before.fed - before.last  # its tokens then
+                text = before.text_length  # its tokens then
                 assert after.kept >= text
                 saved += after.kept - text
         assert (saved == 0) == calibrate
@@ -128,8 +129,8 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
     draft, twin, text, exact = Random(5, 3), Random(5, 3), (0, 1), []
     for _ in range(2):
         (tokens, _), rows = perform(
-            Grow(text, 3, 1, None, 4, calibrate), draft, Request(1, Coins(2), HOT)
-        ).value
+            DraftTree(text, 3, 1, None, 4, calibrate), draft, Request(1, Coins(2), HOT)
+        ).raw
         exact.append(
             [
                 bool((row == twin.rows(text + tokens[:i], 0, HOT)[0]).all())
@@ -154,7 +155,7 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
         )
         world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1500)
         EASY(world, 2, lp, 1)
-        found = [e.outcome for e in world.end().operations if e.op == "grow"]
+        found = [e.outcome for e in world.end().operations if e.op == "draft_tree"]
         first = [o == "accepted" for o, _ in found]
         second = [
             o == "accepted" for ok, (_, o) in zip(first, found, strict=True) if ok
@@ -167,7 +168,9 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
 
 def test_a_fuzzy_toys_overlap_with_the_target_falls_as_its_agreement():
     p, draft = Toy().rows((0, 1, 2), 0, HOT)[0], Toy(0.8, fuzzy=0.9)
-    value = perform(Grow((0, 1), 2, 1, None, 3), draft, Request(1, Coins(), HOT)).value
+    value = perform(
+        DraftTree((0, 1), 2, 1, None, 3), draft, Request(1, Coins(), HOT)
+    ).raw
     assert np.minimum(p, value[1][1]).sum() == pytest.approx(0.8 * 0.9**2)
 
 
@@ -224,13 +227,15 @@ def test_a_fuzzy_drafter_loses_nothing(lp, calibrate):
 def planted(world, gamma, q):
     """EasySpec of lines, each candidate tested with ``q(text before it, its own q)``."""
     while world.going:
-        draft, parents = world.wait(world.draft.grow(world.text, gamma, 1, None, 4))
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
-        draft = [
+        draft, parents = world.wait(
+            world.draft.draft_tree(world.text, gamma, 1, None, 4)
+        )
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
+        draft = tuple(
             d._replace(q=q(world.text + ids(draft[:i]), d.q))
             for i, d in enumerate(draft)
-        ]
-        world.commit(descend(world, draft, parents, rows).tokens)
+        )
+        world.commit(verify_tree(world, CandidateTree(draft, parents), rows).tokens)
 
 
 def test_fuzzy_drafts_that_are_tested_with_the_exact_q_are_found():
@@ -319,7 +324,10 @@ def drafting(
 ) -> float:
     """Seconds of drafting a line of n tokens after a text of ten, of which ``kept`` are cached."""
     return clock.seconds(
-        "draft", Grow((0,) * 10, n, 1, None, lp, calibrate), kept, 10 - kept + n - 1
+        "draft",
+        DraftTree((0,) * 10, n, 1, None, lp, calibrate),
+        kept,
+        10 - kept + n - 1,
     )
 
 

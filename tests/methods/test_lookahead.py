@@ -11,7 +11,7 @@ from speclib import replay
 from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.methods.lookahead import _keep
+from speclib.methods.lookahead import Pool
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
 
@@ -49,13 +49,13 @@ def test_the_window_grows_to_its_levels_then_moves_a_place_a_pass(decode):
     text (.. 6), 6 follows 5; they are followed by 9 and 7. Then 6 | 9 7, then 7 | 0 8: a level is
     what was said after the one above it, less its first place."""
     passes = by_hand(decode, 4, guesses=1).operations
-    assert [e.tokens[-e.last :] for e in passes] == [
+    assert [e.tokens[-e.candidates :] for e in passes] == [
         (7, 5),
         (5, 8, 6),
         (6, 9, 7),
         (7, 0, 8),
     ]
-    assert [e.said for e in passes] == [(8, 6), (9, 7), (0, 8), (1, 9)]
+    assert [e.payload.likeliest for e in passes] == [(8, 6), (9, 7), (0, 8), (1, 9)]
 
 
 def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_first(
@@ -74,10 +74,10 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
 
 
 def test_an_ngram_met_again_is_the_latest_and_the_oldest_makes_room():
-    tails = {}
+    pool = Pool(most=2)
     for tail in ((1, 2), (3, 4), (1, 2), (5, 6)):
-        _keep(tails, tail, 2)
-    assert list(tails) == [(1, 2), (5, 6)]
+        pool.add((0, *tail))
+    assert pool.starting_with(0) == [(5, 6), (1, 2)]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -92,10 +92,10 @@ def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
     whole = (n - 1) * w - 1  # less the text's last token, which is the first of them
     guessed = {e.round: len(e.tokens) for e in trace.events if e.op == "lookup"}
     passes = trace.operations
-    assert [e.last - guessed.get(e.round, 0) for e in passes[: n - 2]] == [
+    assert [e.candidates - guessed.get(e.round, 0) for e in passes[: n - 2]] == [
         (w + n - 2 - step) * (step + 1) - 1 for step in range(n - 2)
     ]
-    assert {e.last - guessed.get(e.round, 0) for e in passes[n - 2 :]} == {whole}
+    assert {e.candidates - guessed.get(e.round, 0) for e in passes[n - 2 :]} == {whole}
     assert 0 < max(guessed.values()) <= g * (n - 1)
     assert min(guessed) > n - 2
 
@@ -107,7 +107,9 @@ def test_the_window_ends_where_the_context_does(decode):
     assert output == (1, 2, 3, 4, 1, 2, 3, 4, 1)
     last = trace.operations[-1]
     assert (
-        trace.operations[0].last == 2 and last.said == () and last.kept + last.fed <= 10
+        trace.operations[0].candidates == 2
+        and last.payload.likeliest == ()
+        and last.kept + last.fed <= 10
     )
 
 

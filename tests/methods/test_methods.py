@@ -227,9 +227,7 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
             case.method(world, **settings)
             trace = world.end()
             assert world.checked == len(trace.operations) > 0
-            assert all(
-                len(e.tokens) == e.fed for e in trace.operations if e.op == "score"
-            )
+            assert all(len(e.tokens) == e.fed for e in trace.operations if e.is_scoring)
 
 
 # -- rates ----------------------------------------------------------------------------------------
@@ -335,9 +333,7 @@ def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
     plain = decode(METHODS["autoregressive"], toys(0.6), 25)[1]
     pearl = decode(METHODS["pearl"], toys(0.6), 25, gamma=1, **settings)[1]
     assert [
-        (e.ts, e.dur, e.tokens, e.kept, e.fed)
-        for e in pearl.operations
-        if e.op == "score"
+        (e.ts, e.dur, e.tokens, e.kept, e.fed) for e in pearl.operations if e.is_scoring
     ] == [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in plain.operations]
     assert [e.tokens for e in pearl.commits] == [e.tokens for e in plain.commits]
 
@@ -354,10 +350,11 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     draft, target, seen = Random(4, 1), Random(4, 2), []
     original = Propose.result
 
-    def watch(op, value, *rest):
-        drafted, shown = original(op, value, *rest)
-        seen.extend((op.text + shown["tokens"][:i], d) for i, d in enumerate(drafted))
-        return drafted, shown
+    def watch(op, raw, *rest):
+        finished = original(op, raw, *rest)
+        for place, drafted in enumerate(finished.value):
+            seen.append((op.text + finished.tokens[:place], drafted))
+        return finished
 
     monkeypatch.setattr(Propose, "result", watch)
     sampler = Sampler(0.7, 3, 0.9)
@@ -421,10 +418,10 @@ def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]
     METHODS["pearl"](world, gamma)
     trace = world.end()
     drafts = [e for e in trace.operations if e.op == "propose"]
-    scores = [e for e in trace.operations if e.op == "score"]
+    scores = [e for e in trace.operations if e.is_scoring]
     shown = [
         Step(
-            "post-verify" if s.last else "pre-verify",
+            "post-verify" if s.candidates else "pre-verify",
             s.ts,
             tuple(words[t] for t in d.tokens if t),
             tuple(words[t] for t in e.tokens),

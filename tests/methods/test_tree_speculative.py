@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclib.core.candidate_tree import paths
+from speclib.core.candidate_tree import CandidateTree, paths
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler, ids, residual
-from speclib.core.verification import Verdict, descend, verify
+from speclib.core.verification import Verified, verify, verify_tree
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
-from speclib.operations.draft_tree import Grow
+from speclib.operations.draft_tree import DraftTree
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import stats, total
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -56,11 +56,11 @@ class Table:
 def grown(model, n, width, sampler=None, seed=0, **how):
     """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
     done = perform(
-        Grow((0, 1), n, width, **how),
+        DraftTree((0, 1), n, width, **how),
         model,
         Request(seed, Coins(seed), sampler or Sampler()),
     )
-    (tokens, parents), rows = done.value
+    (tokens, parents), rows = done.raw
     return tokens, parents, rows, done
 
 
@@ -154,9 +154,13 @@ def longest_of_independent_paths(world, gamma, width):
 
 def planted(world, gamma, width, test):
     while world.going:
-        draft, parents = world.wait(world.draft.grow(world.text, gamma, width))
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
+        draft, parents = world.wait(world.draft.draft_tree(world.text, gamma, width))
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
         world.commit(test(world, draft, parents, rows).tokens)
+
+
+def removal_and_renormalisation(world, draft, parents, rows):
+    return verify_tree(world, CandidateTree(draft, parents), rows)
 
 
 def each_with_the_first_q(world, draft, parents, rows):
@@ -165,12 +169,8 @@ def each_with_the_first_q(world, draft, parents, rows):
         parent: d.q
         for d, parent in zip(reversed(draft), reversed(parents), strict=True)
     }
-    return descend(
-        world,
-        [d._replace(q=eldest[p]) for d, p in zip(draft, parents, strict=True)],
-        parents,
-        rows,
-    )
+    retold = tuple(d._replace(q=eldest[p]) for d, p in zip(draft, parents, strict=True))
+    return verify_tree(world, CandidateTree(retold, parents), rows)
 
 
 def nothing_removed(world, draft, parents, rows):
@@ -192,7 +192,7 @@ def nothing_removed(world, draft, parents, rows):
                 break
         else:
             left = residual(p, draft[here[-1]].q) if here else p
-            return Verdict(accepted, (world.coins.choose(left, position, "residual"),))
+            return Verified(accepted, (world.coins.choose(left, position, "residual"),))
 
 
 def one_coin_for_siblings(world, draft, parents, rows):
@@ -204,7 +204,7 @@ def one_coin_for_siblings(world, draft, parents, rows):
             return self.coins.choose(dist, position, role, 0)
 
     coins, world.coins = world.coins, Shared(world.coins)
-    verdict = descend(world, draft, parents, rows)
+    verdict = verify_tree(world, CandidateTree(draft, parents), rows)
     world.coins = coins
     return verdict
 
@@ -221,7 +221,10 @@ def error(method, vocab=3, tokens=2, **settings) -> float:
 
 @pytest.mark.parametrize("gamma, width", [(1, 2), (1, 3), (2, 2)])
 def test_removal_and_renormalisation_lose_nothing(gamma, width):
-    assert error(planted, gamma=gamma, width=width, test=descend) < 1e-12
+    assert (
+        error(planted, gamma=gamma, width=width, test=removal_and_renormalisation)
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,14 +234,14 @@ def test_a_planted_bug_in_a_trees_verification_is_found(bug):
     assert error(planted, gamma=1, width=2, test=bug) > 1e-3
 
 
-class Independent(Grow):
+class Independent(DraftTree):
     """Draws each candidate from the row itself, and gives it the q' of draws without replacement
     (nowhere 0, or a second draw of one token could not be tested at all)."""
 
-    def _drawn(self, row, count, depth, request):
+    def draw_children(self, row, count, level, request):
         left = row
         for index in range(count):
-            token = request.coins.choose(row, len(self.text) + depth, "draft", index)
+            token = request.coins.choose(row, len(self.text) + level, "draft", index)
             yield token, left + 1e-300
             left = np.where(np.arange(len(row)) == token, 0, left)
             left /= left.sum()
@@ -249,12 +252,12 @@ def drawn_by(world, gamma, width, operation):
         draft, parents = world.wait(
             world.submit("draft", operation(world.text, gamma, width))
         )
-        rows = world.wait(world.target.tree(world.text, ids(draft), parents))
-        world.commit(descend(world, draft, parents, rows).tokens)
+        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
+        world.commit(verify_tree(world, CandidateTree(draft, parents), rows).tokens)
 
 
 def test_independent_draws_tested_as_if_without_replacement_are_found():
-    assert error(drawn_by, gamma=1, width=2, operation=Grow) < 1e-12
+    assert error(drawn_by, gamma=1, width=2, operation=DraftTree) < 1e-12
     assert error(drawn_by, gamma=1, width=2, operation=Independent) > 1e-3
 
 
@@ -270,7 +273,8 @@ def test_a_shape_that_looks_at_what_was_drawn_is_found():
 
 def best_of_two(world, draft, parents, rows):
     best = max(range(len(draft)), key=lambda n: draft[0].q[draft[n].token])
-    return descend(world, [draft[best]], (-1,), rows[[0, best + 1]])
+    kept = CandidateTree((draft[best],), (-1,))
+    return verify_tree(world, kept, rows[[0, best + 1]])
 
 
 def test_wider_levels_pass_more_often():
@@ -315,7 +319,7 @@ def test_a_budget_of_one_is_a_single_candidate(decode):
         width=4,
         budget=1,
     )
-    assert {len(e.tokens) for e in trace.operations if e.op == "grow"} == {1}
+    assert {len(e.tokens) for e in trace.operations if e.op == "draft_tree"} == {1}
 
 
 @pytest.mark.parametrize(
@@ -345,8 +349,8 @@ def test_a_level_takes_one_pass_whatever_its_width(decode):
             width=width,
             latency=Latency.ratio(5, 10.0),
         )
-        assert {e.dur for e in trace.operations if e.op == "grow"} == {6.0}
-        assert {e.dur for e in trace.operations if e.op == "score"} == {10.0}
+        assert {e.dur for e in trace.operations if e.op == "draft_tree"} == {6.0}
+        assert {e.dur for e in trace.operations if e.is_scoring} == {10.0}
         s = stats(trace)
         assert s.draft_runs == 3 * s.target_runs and s.seconds == 16.0 * s.rounds
 
@@ -357,16 +361,16 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
     clock = Latency(Curve(((1, 1.0), (3, 2.0))), Curve(((1, 1.0),)))
     world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, clock)
     world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
-    drafted, parents = world.wait(world.draft.grow(world.text, 3, 3))
+    drafted, parents = world.wait(world.draft.draft_tree(world.text, 3, 3))
     (event,) = world.end().operations
-    assert (len(drafted), event.dur, event.kept, event.fed, event.last) == (
+    assert (len(drafted), event.dur, event.kept, event.fed, event.drafts_fed) == (
         9,
         5.5,
         0,
         8,
         6,
     )
-    assert event.parents == parents and max(event.ahead) == 2
+    assert event.payload.parents == parents and max(event.depths) == 2
 
 
 def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
@@ -376,8 +380,8 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
     _, trace = decode(TREE, models, 20, gamma=4, width=3)
     later = [e for e in trace.operations if e.round > 0]
-    assert {e.fed - e.last for e in later if e.op == "score"} == {1}
-    assert {e.fed - e.last for e in later if e.op == "grow"} == {2}
+    assert {e.fed - e.candidates for e in later if e.is_scoring} == {1}
+    assert {e.fed - e.drafts_fed for e in later if e.is_drafting} == {2}
 
 
 # -- transformers ---------------------------------------------------------------------------------
@@ -409,8 +413,10 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
         for _ in range(2):  # from an empty cache, and from what a tree left
             (a, q), (b, r) = (
                 perform(
-                    Grow((3, 1, 4), 4, 5), model, Request(seed, Coins(seed), sampler)
-                ).value
+                    DraftTree((3, 1, 4), 4, 5),
+                    model,
+                    Request(seed, Coins(seed), sampler),
+                ).raw
                 for model in (one, two)
             )
             assert a == b

@@ -1,6 +1,7 @@
 """Transformers models behind the seam: a cached, rolled-back pass equals a fresh one."""
 
 import random
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -103,16 +104,33 @@ def test_a_missing_checkpoint_says_how_to_get_it():
         zoo.limits("./no-such-folder")
 
 
-def test_a_corrupt_checkpoint_is_found_by_its_checksum(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "corrupt", ["config.json", "model.safetensors", "tokenizer.json"]
+)
+def test_a_corrupt_checkpoint_is_found_by_its_checksum(tmp_path, monkeypatch, corrupt):
+    """Each file of it, though the others are as they were."""
     folder = tmp_path / "m"
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(b"trained")
-    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  m/model.safetensors\n")
+    sums = []
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (folder / name).write_bytes(b"as it was committed")
+        sums.append(f"{sha256(b'as it was committed').hexdigest()}  m/{name}\n")
+    (tmp_path / "SHA256SUMS").write_text("".join(sums))
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
-    with pytest.raises(
-        SpeclibError, match="model.safetensors does not match.*SHA256SUMS"
-    ):
+    assert zoo.locate("zoo/m") == str(folder)
+
+    zoo._check.cache_clear()  # a process reads them once
+    (folder / corrupt).write_bytes(b"as it was Committed")
+    with pytest.raises(SpeclibError, match=f"{corrupt} does not match.*SHA256SUMS"):
         zoo.locate("zoo/m")
+
+
+def test_every_file_of_the_embedded_models_has_a_checksum():
+    lines = (zoo.ZOO / "SHA256SUMS").read_text().splitlines()
+    listed = {line.split(maxsplit=1)[1] for line in lines}
+    files = [path for path in zoo.ZOO.rglob("*") if path.is_file()]
+    present = {path.relative_to(zoo.ZOO).as_posix() for path in files}
+    assert present == listed | {"SHA256SUMS"}
 
 
 def save(folder, words: list[str], **changes):

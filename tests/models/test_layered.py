@@ -33,9 +33,9 @@ from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.layer_parallel import STATES, Layered, similarities  # noqa: E402
-from speclib.operations.draft_tree import Grow  # noqa: E402
+from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
-from speclib.theory.layer_groups import grouped  # noqa: E402
+from speclib.theory.layer_groups import group_layers  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
@@ -254,13 +254,13 @@ def test_a_level_of_a_tree_is_fuzzy_as_its_paths_are():
     ],
 )
 def test_groups_begin_where_table_6_has_them(layers, lp, printed):
-    assert [group.start for group in grouped(layers, lp)] == [0, *printed]
+    assert [group.start for group in group_layers(layers, lp)] == [0, *printed]
 
 
 def test_groups_hold_every_layer_once_and_no_more_than_lp():
     for layers in range(1, 20):
         for lp in range(1, 8):
-            groups = grouped(layers, lp)
+            groups = group_layers(layers, lp)
             assert [i for group in groups for i in group] == list(range(layers))
             assert all(1 <= len(group) <= lp for group in groups)
             assert len(groups[0]) == len(groups[-1]) == 1
@@ -373,7 +373,7 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
     one = speclib.pair(target=str(tmp_path), draft=str(tmp_path))
     assert type(factory.build(one, "draft")) is kind
     assert type(factory.build(one, "target")) is HFModel
-    ask = Grow(TEXT, 4, 2, lp=4).run
+    ask = DraftTree(TEXT, 4, 2, lp=4).run
     request = Request(1, Coins(), PLAIN)
     if kind is HFModel:
         with pytest.raises(SpeclibError, match="lp is 4, but this draft cannot"):
@@ -398,7 +398,7 @@ def begin(world):
 
 def tree(world, text, calibrate: bool = True, lp: int = 4):
     drafted, parents = world.wait(
-        world.draft.grow(text, 4, 3, lp=lp, calibrate=calibrate)
+        world.draft.draft_tree(text, 4, 3, lp=lp, calibrate=calibrate)
     )
     return [d.token for d in drafted], parents, np.stack([d.q for d in drafted])
 
@@ -434,13 +434,13 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     begin(world)
     tree(world, TEXT)
     processes, began = worker_processes(world, "draft"), time.monotonic()
-    future = world.draft.grow(TEXT, 100, 3, lp=4) if busy else None
+    future = world.draft.draft_tree(TEXT, 100, 3, lp=4) if busy else None
     if busy:
         time.sleep(0.3)
         assert not future.done
     os.kill(processes[number].pid, signal.SIGKILL)
     with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}"):
-        world.wait(future or world.draft.grow(TEXT, 100, 3, lp=4))
+        world.wait(future or world.draft.draft_tree(TEXT, 100, 3, lp=4))
     assert time.monotonic() - began < 20
     assert all_ended(processes)
     begin(world)  # others took their place

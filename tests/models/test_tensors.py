@@ -93,7 +93,7 @@ def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape
         nodes, parents = TREE
         rows = [
             world.wait(world.target.score((*TEXT, 7), 3)),
-            world.wait(world.target.tree(TEXT, nodes, parents)),
+            world.wait(world.target.score_tree(TEXT, nodes, parents)),
             world.wait(world.target.score((*TEXT[:3], 8, 8), 1)),
         ]
     np.testing.assert_allclose(rows[0], np.concatenate(wanted[:2]), atol=1e-5)

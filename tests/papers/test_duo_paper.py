@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.events import event_of
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -28,7 +29,7 @@ from speclib.papers.table_cells import cells_to_run
 from speclib.papers.table_result import TableResult
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
-from speclib.trace.rounds import branches
+from speclib.trace.rounds import sequence_choices
 from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -92,7 +93,7 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
 ):
     """c = 100, so a round lasts one target pass whatever is drafted beside it."""
     draft, target = Toy(alpha, seed=seed), Toy(seed=seed)
-    agrees = (draft._says == target._script)[:400].tolist()
+    agrees = (draft._choice == target._script)[:400].tolist()
     for name, first, settings in (("duodecoding", 1, {"k": 1}), ("pearl", gamma, {})):
         models = {"draft": Toy(alpha, seed=seed), "target": Toy(seed=seed)}
         _, trace = decode(
@@ -173,41 +174,65 @@ def test_an_accounting_is_a_setting_of_a_cell(paper):
 def event(op: str, round_: int, tokens=(), outcome=(), **more) -> Event:
     ts = float(round_)
     device = "controller" if op == "commit" else "target" if op == "score" else "draft"
-    return Event(ts, 1.0, device, op, 0, round_, tokens, outcome, "virtual", **more)
+    return event_of(ts, 1.0, device, op, 0, round_, tokens, outcome, "virtual", **more)
 
 
 HAND = Trace(
     [
-        event("branch", 0, (1,), ("accepted",)),  # no room to branch
+        event("draft_sequences", 0, (1,), ("accepted",)),  # no room to branch
         event(
-            "branch", 1, (2, 3, 4, 5), ("accepted",) + ("wasted",) * 3
+            "draft_sequences", 1, (2, 3, 4, 5), ("accepted",) + ("wasted",) * 3
         ),  # one, and it is it
         event(
-            "branch", 2, (2, 3, 4, 5), ("wasted",) * 4, sequences=2
+            "draft_sequences", 2, (2, 3, 4, 5), ("wasted",) * 4, sequences=2
         ),  # its block failed
         event(
-            "branch",
+            "draft_sequences",
             3,
             (2, 3, 4, 5),
             ("wasted", "wasted", "accepted", "wasted"),
             sequences=2,
         ),
-        event("branch", 4, (2, 3, 4, 5), ("rejected",) + ("wasted",) * 3, sequences=4),
-        event("branch", 5, (2, 3, 4, 5), ("rejected",) + ("wasted",) * 3),
-        event("branch", 6, (2, 3, 4, 5), ("accepted",) + ("wasted",) * 3, sequences=2),
+        event(
+            "draft_sequences",
+            4,
+            (2, 3, 4, 5),
+            ("rejected",) + ("wasted",) * 3,
+            sequences=4,
+        ),
+        event("draft_sequences", 5, (2, 3, 4, 5), ("rejected",) + ("wasted",) * 3),
+        event(
+            "draft_sequences",
+            6,
+            (2, 3, 4, 5),
+            ("accepted",) + ("wasted",) * 3,
+            sequences=2,
+        ),
     ]
 )
 
 
 def test_branches_are_those_of_a_trace_written_by_hand():
-    assert branches(HAND) == [(1, 0), (2, None), (2, 1), (4, -1), (1, -1), (2, 0)]
+    assert sequence_choices(HAND) == [
+        (1, 0),
+        (2, None),
+        (2, 1),
+        (4, -1),
+        (1, -1),
+        (2, 0),
+    ]
 
 
 def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     """Of the six: 5 decided; the likeliest accepted with one sequence (1) and with several (1);
     not accepted with one (1), with several (2); undecided with several (1)."""
     found = CellResult(
-        virtual(), [Stats()], [Stats()], 4, 24.0, sequence_choices=[branches(HAND)]
+        virtual(),
+        [Stats()],
+        [Stats()],
+        4,
+        24.0,
+        sequence_choices=[sequence_choices(HAND)],
     )
     share = {name: quantities.compute(name, found) for name in quantities.SHARES}
     assert {

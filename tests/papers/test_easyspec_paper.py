@@ -136,11 +136,13 @@ def test_a_setting_of_one_kind_is_for_that_kind_alone(paper):
         ("Llama-3 / T=0.8 / HumanEval", "EasySpec / total"),
     )
     assert (
-        table.setting(*cell)["width"] == table.setting(*cell, "virtual")["width"] == 1
+        table.settings_of(*cell)["width"]
+        == table.settings_of(*cell, "virtual")["width"]
+        == 1
     )
-    assert table.setting(*cell, "measured")["width"] == 8
-    assert table.setting(*cell, "measured")["pair"] == "embedded/easyspec"
-    assert not {"pair", "measured"} & table.setting(*cell).keys()
+    assert table.settings_of(*cell, "measured")["width"] == 8
+    assert table.settings_of(*cell, "measured")["pair"] == "embedded/easyspec"
+    assert not {"pair", "measured"} & table.settings_of(*cell).keys()
 
 
 def test_an_unknown_setting_of_one_kind_is_named(tmp_path):

@@ -72,13 +72,13 @@ def test_every_table_of_the_paper_is_there_in_order(paper):
 
 def test_settings_merge_and_names_are_filled_in(paper):
     assert (
-        paper.table("table-7").setting("Speculative Decoding", "CodeLlama 7B&70B")[
+        paper.table("table-7").settings_of("Speculative Decoding", "CodeLlama 7B&70B")[
             "gamma"
         ]
         == 10
     )
     assert (
-        paper.table("table-8").setting("Llama 3.1 8b&70b", "Math")["alpha"]
+        paper.table("table-8").settings_of("Llama 3.1 8b&70b", "Math")["alpha"]
         == "llama31-mt-bench-math"
     )
 
@@ -490,7 +490,7 @@ def test_calibrated_acceptance_gives_back_easyspecs_printed_shares():
 def test_every_name_in_easyspecs_settings_is_that_of_a_calibration_and_a_clock():
     easy = load_paper("easyspec")
     used = [
-        table.setting(row, column, "virtual")
+        table.settings_of(row, column, "virtual")
         for table in map(easy.table, ("table-2", "table-3", "table-4"))
         for row in table.row_labels
         for column in table.column_labels
@@ -699,6 +699,13 @@ def verdict(samples=None, **claim):
 )
 def test_a_claim_is_judged(holds, claim):
     assert verdict(**claim).holds == holds
+
+
+@pytest.mark.parametrize("order", [["A", "B"], ["B", "A"]])
+def test_an_order_of_equal_numbers_does_not_hold(monkeypatch, order):
+    monkeypatch.setattr(MadeUpNumbers, "value", lambda self, cell: 2.0)
+    row = verdict(kind="order", over="column", row="3", order=order)
+    assert row.holds == "no" and f"{order[0]} 2, {order[1]} 2" in row.note
 
 
 def test_a_claim_without_numbers_is_neither_held_nor_broken():

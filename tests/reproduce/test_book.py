@@ -51,7 +51,7 @@ def test_a_timeline_shows_the_runs_behind_a_column_or_the_printed_steps(book):
 def test_unknown_papers_items_and_columns_list_the_known(book):
     with pytest.raises(SpeclibError, match="no paper 'pearls'.*pearl"):
         Book("pearls")
-    with pytest.raises(SpeclibError, match="no 'table-99'; it has: .*table-5"):
+    with pytest.raises(SpeclibError, match="no 'table-99'; known: .*table-5"):
         book.show("table-99")
     with pytest.raises(
         SpeclibError, match="no runs in column 'x'; columns with runs: CodeLlama"

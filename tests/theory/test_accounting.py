@@ -291,7 +291,7 @@ def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():
     free = accounting.speedup(share, alpha)
     si = np.minimum.reduce([si_time(share, alpha, k, 50) for k in (1, 5, 10)])
     assert free == pytest.approx(si / accounting.dsi_bound(share, alpha, 50))
-    seven = accounting.speedup(share, alpha, books=replace(LISTING, most_servers=7))
+    seven = accounting.speedup(share, alpha, rules=replace(LISTING, most_servers=7))
     assert seven[1] == free[1]  # 4 servers are enough for it
     assert seven[0] == pytest.approx(
         si[0] / min(dsi_time(share, alpha, k, 50)[0] for k in (5, 10))
@@ -304,7 +304,7 @@ def test_what_has_no_answer_says_so():
     with pytest.raises(
         SpeclibError, match=r"no lookahead of \[1\] needs at most 7 servers"
     ):
-        accounting.speedup(0.05, 0.5, books=SIMULATOR, lookaheads=[1])
+        accounting.speedup(0.05, 0.5, rules=SIMULATOR, lookaheads=[1])
 
 
 # -- the figures ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from speclib.errors import SpeclibError
-from speclib.theory.layer_schedule import Part, lasts, schedule, spans
+from speclib.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 
 
 def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
@@ -31,11 +31,11 @@ def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
 def test_groups_are_written_as_table_6_does(lp, printed):
     """Its rule by hand for 10 layers: 0 alone, min(N, 3), then N each, the rest, the
     last alone."""
-    assert " ".join(spans(10, lp)) == printed
+    assert " ".join(group_labels(10, lp)) == printed
 
 
 def test_table_6_of_llama_at_lp_size_4_is_as_printed():
-    assert ", ".join(spans(32, 4)) == (
+    assert ", ".join(group_labels(32, 4)) == (
         "0, 1-3, 4-7, 8-11, 12-15, 16-19, 20-23, 24-27, 28-30, 31"
     )
 
@@ -46,18 +46,18 @@ def test_table_6_of_llama_at_lp_size_4_is_as_printed():
 def test_a_pass_is_shorter_by_an_attention_for_every_layer_that_joins_a_group(lp, ms):
     """32 layers of .56 + .29 ms in 32, 17, 12, 10, 9 groups: 27.2 - .56 * (32 -
     groups)."""
-    seconds = lasts(schedule(32, lp, lp, 0.56e-3, 0.29e-3))
+    seconds = total_seconds(schedule(32, lp, lp, 0.56e-3, 0.29e-3))
     assert 1e3 * seconds == pytest.approx(ms)
 
 
 def test_a_gather_is_paid_once_per_group_and_by_one_device_never():
     """N = 4: 8 of the 10 groups share."""
-    without_gather = lasts(schedule(32, 4, 4, 2.0, 1.0, 0.0))
-    with_gather = lasts(schedule(32, 4, 4, 2.0, 1.0, 0.5))
+    without_gather = total_seconds(schedule(32, 4, 4, 2.0, 1.0, 0.0))
+    with_gather = total_seconds(schedule(32, 4, 4, 2.0, 1.0, 0.5))
     assert with_gather - without_gather == 4.0
 
     on_one_device = schedule(32, 4, 1, 2.0, 1.0, 0.5)
-    assert lasts(on_one_device) == 32 * 3.0
+    assert total_seconds(on_one_device) == 32 * 3.0
     assert not [part for part in on_one_device if part.kind == "gather"]
 
 
@@ -65,7 +65,7 @@ def test_two_devices_take_turns_with_the_attentions_of_four_layers():
     """Groups 0 | 1-3 | 4-7 | 8 | 9 of 10 layers: 1 + 2 + 2 + 1 + 1 attentions in a row,
     10 MLPs."""
     parts = schedule(10, 4, 2, 3.0, 1.0)
-    assert lasts(parts) == 7 * 3 + 10
+    assert total_seconds(parts) == 7 * 3 + 10
     on_second = [part.layer for part in own_attentions(parts) if part.device == 1]
     assert on_second == [2, 5, 7]
 

@@ -54,10 +54,12 @@ def test_speeds_by_hand():
 
 def test_duodecoding_by_hand():
     # doubt 1 at alpha 1/2 is the arcsine law, whose moments are 1/2, 3/8, 5/16
-    assert [theory.begun(0.5, k, 1.0) for k in (1, 2, 3)] == pytest.approx(
+    assert [theory.right_among(0.5, k, 1.0) for k in (1, 2, 3)] == pytest.approx(
         [1 / 2, 5 / 8, 11 / 16]
     )
-    assert [theory.begun(0.7, k, 0.0) for k in (1, 3)] == pytest.approx([0.7, 0.7])
+    assert [theory.right_among(0.7, k, 0.0) for k in (1, 3)] == pytest.approx(
+        [0.7, 0.7]
+    )
     # two sequences of two: a window (3/2 tokens) follows none with 5/8, itself with 1/2 * 5/8, so
     # 10/21 of the rounds have one; a round takes the draft one pass for both first words, then two
     assert theory.duodecoding_speed(0.5, 4, 1, 2, 2, 1.0) == pytest.approx(

@@ -15,6 +15,8 @@ from speclib.core.sampling import Sampler
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
+from speclib.operations import OPERATIONS
+from speclib.operations.payload import Payload
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
 
@@ -79,10 +81,16 @@ def test_statistics_equal_a_recount_of_the_events(
         events = json.loads(trace.to_json())["events"]
         outcomes = Counter(o for e in events for o in e["outcome"])
         ran = sum(len(e["tokens"]) for e in events if e["op"] == "propose")
-        ran += sum(e["last"] + 1 for e in events if e["op"] == "branch")
-        ran += sum(levels(e["parents"]) for e in events if e["op"] == "grow")
+        ran += sum(
+            e["payload"]["fed"] + 1 for e in events if e["op"] == "draft_sequences"
+        )
+        ran += sum(
+            levels(e["payload"]["parents"]) for e in events if e["op"] == "draft_tree"
+        )
         drafted = sum(
-            len(e["tokens"]) for e in events if e["op"] not in ("score", "commit")
+            len(e["tokens"])
+            for e in events
+            if e["op"] not in ("score", "score_tree", "commit")
         )
         assert set(outcomes) <= {"accepted", "rejected", "wasted"}
         assert outcomes.total() == drafted
@@ -110,7 +118,7 @@ def test_statistics_equal_a_recount_of_the_events(
             accepted=outcomes["accepted"],
             rejected=outcomes["rejected"],
             draft_runs=ran,
-            target_runs=sum(e["op"] == "score" for e in events),
+            target_runs=sum(e["op"] in ("score", "score_tree") for e in events),
             draft_seconds=sum(e["dur"] for e in events if e["device"] == "draft"),
             target_seconds=sum(e["dur"] for e in events if e["device"] == "target"),
             operations=sum(e["device"] != "controller" for e in events),
@@ -192,8 +200,18 @@ def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):
 
 # -- statistics -----------------------------------------------------------------------------------
 def event(ts, dur, device, op, tokens=(), outcome=(), round=0):
+    payload = OPERATIONS[op].payload_type() if op in OPERATIONS else Payload()
     return Event(
-        ts, dur, device, op, 0, round, tuple(tokens), tuple(outcome), "virtual"
+        ts,
+        dur,
+        device,
+        op,
+        0,
+        round,
+        tuple(tokens),
+        tuple(outcome),
+        "virtual",
+        payload=payload,
     )
 
 

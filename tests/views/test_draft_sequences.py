@@ -9,6 +9,7 @@ import base64
 from types import SimpleNamespace
 
 import pytest
+from helpers.events import event_of
 from helpers.svg import elements, number, rectangles, texts, tooltips
 
 from speclib import SpeclibError, compare, sequences, simulate, timeline
@@ -21,13 +22,15 @@ OUTCOMES = ("accepted", "rejected", "wasted", "dropped")
 
 def operation(ts, device, op, round, tokens, outcome=(), **counts) -> Event:
     """An operation that takes a second."""
-    return Event(
+    return event_of(
         ts, 1.0, device, op, round, round, tokens, outcome, "virtual", **counts
     )
 
 
 def commit(ts, round, *tokens) -> Event:
-    return Event(ts, 0.0, "controller", "commit", round, round, tokens, (), "virtual")
+    return event_of(
+        ts, 0.0, "controller", "commit", round, round, tokens, (), "virtual"
+    )
 
 
 def hand_made_run():
@@ -43,14 +46,21 @@ def hand_made_run():
     """
     events = [
         operation(
-            0, "draft", "branch", 0, (1,), ("accepted",), fed=1, chances=(0.0, 0.9)
+            0,
+            "draft",
+            "draft_sequences",
+            0,
+            (1,),
+            ("accepted",),
+            fed=1,
+            chances=(0.0, 0.9),
         ),
         operation(0, "target", "score", 0, (0,), fed=1),
         commit(1, 0, 1),
         operation(
             1,
             "draft",
-            "branch",
+            "draft_sequences",
             1,
             (2, 3, 3, 4),
             ("wasted", "wasted", "accepted", "rejected"),
@@ -65,7 +75,7 @@ def hand_made_run():
         operation(
             2,
             "draft",
-            "branch",
+            "draft_sequences",
             2,
             (5, 6, 6, 6),
             ("wasted",) * 4,
@@ -89,7 +99,7 @@ def run_with_changing_numbers_of_sequences():
 def numbers_of_sequences(result) -> list[int]:
     """Of every drafting in a run."""
     operations = result.trace.operations
-    return [event.sequences for event in operations if event.op == "branch"]
+    return [len(event.sequences) for event in operations if event.is_drafting]
 
 
 # -- in a lane -------------------------------------------------------------------------

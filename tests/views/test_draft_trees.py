@@ -8,10 +8,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from helpers.events import event_of
 from helpers.svg import elements, number, rectangles, tooltips
 
 from speclib import sequences, simulate, timeline
-from speclib.trace.events import Event, Trace
+from speclib.trace.events import Trace
 from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e"]))
@@ -28,11 +29,11 @@ def run_with_tree(outcome: tuple[str, ...], committed: tuple[int, ...]):
 
     ``outcome`` of the nodes a, b, c, d; ``committed``: tokens that the round added.
     """
-    tree = Event(
+    tree = event_of(
         1.0,
         2.0,
         "draft",
-        "grow",
+        "draft_tree",
         3,
         1,
         (1, 2, 3, 4),
@@ -45,11 +46,25 @@ def run_with_tree(outcome: tuple[str, ...], committed: tuple[int, ...]):
     )
     fed = (5, 1, 2, 3, 4)
     events = [
-        Event(0.0, 1.0, "target", "score", 0, 0, (0,), (), "virtual", 0, 1),
-        Event(1.0, 0.0, "controller", "commit", 1, 0, (5,), (), "virtual"),
+        event_of(0.0, 1.0, "target", "score", 0, 0, (0,), (), "virtual", 0, 1),
+        event_of(1.0, 0.0, "controller", "commit", 1, 0, (5,), (), "virtual"),
         tree,
-        Event(3.0, 1.0, "target", "score", 4, 1, fed, (), "virtual", 1, 5, 4),
-        Event(4.0, 0.0, "controller", "commit", 5, 1, committed, (), "virtual"),
+        event_of(
+            3.0,
+            1.0,
+            "target",
+            "score_tree",
+            4,
+            1,
+            fed,
+            (),
+            "virtual",
+            1,
+            5,
+            4,
+            parents=(-1, 0, -1, 2),
+        ),
+        event_of(4.0, 0.0, "controller", "commit", 5, 1, committed, (), "virtual"),
     ]
     trace = Trace(events, {"method": "tree", "gamma": 2, "width": 2})
     return SimpleNamespace(pieces=PIECES, trace=trace)

@@ -1,10 +1,16 @@
-"""An explorer of results that exist already."""
+"""Sliders above a timeline: runs simulated anew, or results that exist already."""
 
 from __future__ import annotations
 
-import pytest
+import base64
 
-from speclib import SpeclibError, explorer, simulate
+import pytest
+from helpers.toy_runs import toy_run, toy_runs
+
+from speclib import SpeclibError, compare, explorer, simulate
+from speclib.views.timeline.facts import speedup
+from speclib.views.timeline.run import timeline_run
+from speclib.views.widgets.explorer import expected_speedup
 
 
 def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():
@@ -25,3 +31,50 @@ def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():
 def test_stored_runs_without_a_value_to_show_first_ask_for_it():
     with pytest.raises(SpeclibError, match="give {what they differ in"):
         explorer({2: [simulate("autoregressive", tokens=8)]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha, gamma, c", [(0.8, 3, 3), (0.9, 5, 5), (0.7, 3, 5)])
+def test_expected_speedups_are_what_4000_tokens_show(alpha, gamma, c):
+    long = {"limit": 4000, "alpha": alpha, "c": float(c)}
+    plain = timeline_run(toy_run("autoregressive", **long))
+    for method in ("speculative", "pearl"):
+        run = timeline_run(toy_run(method, gamma=gamma, **long))
+        expected = expected_speedup(method, gamma, float(c), alpha)
+        assert speedup(run, [plain, run]) == pytest.approx(expected, rel=0.04)
+
+
+def test_a_slider_moves_the_timeline_in_place():
+    shown = explorer(toy_run)
+    widget, svg, figures = shown.timeline, shown.timeline.svg, shown.figures.value
+    for c in (4.0, 5.0, 6.0):
+        shown.controls["c"].value = c
+    assert shown.timeline is widget
+    assert widget.svg != svg
+    assert shown.figures.value != figures
+
+    data, _ = shown._repr_mimebundle_()
+    state = "explorer at method = pearl, gamma = 3, c = 6.0"
+    assert data["text/plain"].startswith(state)
+    assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
+
+
+def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
+    """alpha = 1, gamma = c = 5: six tokens for five drafts of 1/5 and a pass: 2 / 6."""
+    shown = explorer(
+        compare,
+        {
+            "method": ("speculative",),
+            "gamma": (1, 9, 1, 5),
+            "c": (1, 9, 1, 5),
+            "alpha": (0.0, 1.0, 0.1, 1.0),
+            "tokens": (6, 60, 6, 24),
+        },
+    )
+    assert [row.device_time for row in shown.rows()] == ["1.00×", "0.33×"]
+    assert [row.over_sd for row in shown.rows()] == ["0.33×", "1.00×"]
+
+
+def test_a_control_that_cannot_be_read_is_named_with_the_next_step():
+    with pytest.raises(SpeclibError, match="control 'c'"):
+        explorer(lambda c: toy_runs(), {"c": (1, 2)})

@@ -227,7 +227,7 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
         printed = {
             (row, column): value
             for row, column, value in table.cells
-            if table.setting(row, column)["unit"] == table.unit
+            if table.settings_of(row, column)["unit"] == table.unit
         }
         shown = SimpleNamespace(
             table=table,

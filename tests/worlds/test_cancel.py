@@ -84,12 +84,12 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
 
     layers = target.network.config.num_hidden_layers
     op, request = Propose((3, 4, 5), 6), Request(-1, Coins(), Sampler())
-    whole = perform(op, target, request).value[0]
+    whole = perform(op, target, request).raw.small
     target.reset()
     target.stopped = After(2 * layers + 1)  # in the first layer but one of pass three
     done = perform(op, target, request)
     target.stopped = bool
-    assert done.value[0] == whole[:2] and (done.kept, done.fed) == (0, 4)
+    assert done.raw.small == whole[:2] and (done.kept, done.fed) == (0, 4)
 
 
 # -- what a trace shows ---------------------------------------------------------------------------

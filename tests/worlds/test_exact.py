@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speclib.core.sampling import Coins, Sampler, ids, residual
-from speclib.core.verification import Verdict, verify
+from speclib.core.verification import Verified, verify
 from speclib.methods import METHODS
 from speclib.methods.speculative import speculative
 from speclib.models.toy import Random
@@ -220,7 +220,7 @@ def residual_ignored(world, draft, rows):
     n = len(verdict.accepted)
     if n == len(draft):
         return verdict
-    return Verdict(
+    return Verified(
         verdict.accepted, (world.coins.choose(rows[n], len(world.text) + n, "target"),)
     )
 
@@ -233,9 +233,9 @@ def stale_q(world, draft, rows):
         chance = min(1.0, p[d.token] / q[d.token]) if q[d.token] else 1.0
         if world.coins.choose(np.array((1 - chance, chance)), position, "accept") == 0:
             choice = world.coins.choose(residual(p, d.q), position, "residual")
-            return Verdict(accepted, (choice,))
+            return Verified(accepted, (choice,))
         accepted += (d.token,)
-    return Verdict(
+    return Verified(
         accepted, (world.coins.choose(rows[-1], len(world.text) + i + 1, "target"),)
     )
 

@@ -110,7 +110,7 @@ class AnyTime:
 
 def overtaken(trace) -> int:
     """Target passes that ended after one that began later."""
-    scores = [e for e in trace.operations if e.op == "score"]
+    scores = [e for e in trace.operations if e.is_scoring]
     return sum(any(a.ts < b.ts and a.end > b.end for b in scores) for a in scores)
 
 

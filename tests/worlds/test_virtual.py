@@ -207,6 +207,27 @@ def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
     assert times(world.end()) == {0: ("target", 0, 5)}
 
 
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+def test_cancelling_again_changes_nothing(cancel):
+    """A method may forget what it has cancelled, of a queued operation or a running one."""
+    world = still([5.0, 1.0, 1.0], cancel)
+    running = world.submit("target", Score((0,)))
+    queued = world.submit("target", Score((1,)))
+    last = world.submit("target", Score((2,)))
+
+    world.cancel(queued)
+    world.cancel(queued, running)
+    world.cancel(running, queued)
+
+    world.wait(last)
+    begins = 0 if cancel == "immediate" else 5
+    assert running.cancelled and queued.cancelled and not queued.done
+    assert times(world.end()) == {
+        0: ("target", 0, begins),
+        2: ("target", begins, 1),
+    }
+
+
 def test_cancelling_a_running_and_a_queued_operation_starts_nothing():
     world = still([5.0, 1.0])
     world.cancel(
@@ -573,9 +594,13 @@ def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
             {"draft": Random(5, 1), "target": Random(5, 2)}, load_latency("mine")
         )
         world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
-        drafted, _ = world.wait(world.draft.grow(world.text, 3, 3, None, 3, calibrate))
+        drafted, _ = world.wait(
+            world.draft.draft_tree(world.text, 3, 3, None, 3, calibrate)
+        )
         world.wait(
-            world.draft.grow((1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate)
+            world.draft.draft_tree(
+                (1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate
+            )
         )
         assert [e.dur for e in world.end().operations] == pytest.approx([first, then])
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from speclib.arguments import Count, checked
 from speclib.data.pairs import ModelSpec, Pair
+from speclib.errors import BadValue
 
 Similarities = dict[str, list[float]]  # state -> its similarity in each layer
 
 
+@checked
 def similarities(
     model: Pair | str,
     texts: str | Iterable[str],
-    lp: int = 4,
+    lp: Count = 4,
     dtype: str = "auto",
     device: str | None = None,
 ) -> Similarities:
@@ -43,8 +46,9 @@ def similarities(
         name, default_device = model, "cpu"
     else:
         name, default_device = model.draft.model, factory.place(model).of("draft")[0]
-    if isinstance(texts, str):
-        texts = [texts]
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if len(texts) == 0:
+        raise BadValue("texts is empty: give at least one text")
 
     model_tokenizer = tokenizer(name)
     model_network = network(ModelSpec(model=name), dtype, (device or default_device,))

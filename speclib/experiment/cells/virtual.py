@@ -15,8 +15,8 @@ from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import branches
-from speclib.worlds.devices import named
+from speclib.trace.rounds import sequence_choices
+from speclib.worlds.devices import device_names
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
@@ -79,7 +79,7 @@ def run_requests(cell: ToyCell, requests: int) -> list[RequestOutcome]:
     outcomes = []
     for request in range(requests):
         trace = trace_request(cell, request)
-        outcomes.append(RequestOutcome(stats(trace), branches(trace)))
+        outcomes.append(RequestOutcome(stats(trace), sequence_choices(trace)))
     return outcomes
 
 
@@ -97,7 +97,7 @@ def open_world(cell: ToyCell, request: int = 0) -> Virtual:
     """
     toy_settings = cell.toy_settings(request)
     models = {}
-    for name in named(cell.servers):
+    for name in device_names(cell.servers):
         if name.startswith("target"):
             models[name] = Toy(**toy_settings)
         else:

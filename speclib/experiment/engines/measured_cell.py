@@ -17,7 +17,7 @@ from speclib.models import factory
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 from speclib.trace.metrics import Stats
-from speclib.trace.rounds import branches
+from speclib.trace.rounds import sequence_choices
 
 # Modules that enter the key, with all that they import: the cell's own, and what works
 # in another process or is imported only when a model is loaded.
@@ -126,7 +126,7 @@ class MeasuredCell:
             PromptOutcome(
                 stats=result.stats,
                 baseline=plain.stats,
-                sequence_choices=branches(result.trace),
+                sequence_choices=sequence_choices(result.trace),
                 differs=facts.departure.position,
                 gap=facts.departure.gap,
             )

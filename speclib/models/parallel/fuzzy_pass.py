@@ -35,12 +35,11 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from speclib.errors import SpeclibError
 from speclib.models.dilate import FAMILIES
 from speclib.models.hf import decoder_layers
-from speclib.theory.layer_groups import grouped
+from speclib.theory.layer_groups import group_layers
 
 from .ranks import ALONE, Alone, Ranks
 
@@ -81,12 +80,12 @@ def fuzzy(
 ) -> Iterator[None]:
     """In here ``network`` computes its layers in groups of up to ``lp``.
 
-    Which layers form a group is said by ``theory.layer_groups.grouped``.
+    Which layers form a group is said by ``theory.layer_groups.group_layers``.
     """
     layers = decoder_layers(network)
     changed = []
     try:
-        for numbers in grouped(len(layers), lp):
+        for numbers in group_layers(len(layers), lp):
             if len(numbers) == 1:
                 continue  # a layer alone computes as it always does
             group = LayerGroup([layers[number] for number in numbers], ranks)
@@ -102,7 +101,7 @@ def fuzzy(
 class LayerGroup:
     """Consecutive layers whose attentions read the input of the first."""
 
-    def __init__(self, layers: Sequence[nn.Module], ranks: Ranks | Alone):
+    def __init__(self, layers: Sequence[Any], ranks: Ranks | Alone):
         self.layers = layers
         self.ranks = ranks
         self.attention_outputs: list[torch.Tensor] = []  # of the pass under way

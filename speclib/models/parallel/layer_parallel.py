@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Layered(HFModel):
     """An HFModel that can draft with groups of its layers sharing an input.
 
-    The groups are those of ``theory.layer_groups.grouped``. Every pass is exact but
-    within ``drafting``.
+    The groups are those of ``theory.layer_groups.group_layers``. Every pass is exact
+    but within ``drafting``.
 
     exact: how many of the cached tokens, from the first on, have exact keys and values.
     lp: how many layers share an input in fuzzy passes, at most.

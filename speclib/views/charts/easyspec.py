@@ -120,7 +120,7 @@ def lines_over_layers(result: TableResult) -> go.Figure | None:
     subjects = list(dict.fromkeys(_subject(column) for column in table.column_labels))
     metric_of_unit = {}
     for column in table.column_labels:
-        settings = table.setting("", column)
+        settings = table.settings_of("", column)
         metric_of_unit[settings["unit"]] = settings["metric"]
 
     titles, shown = [], []

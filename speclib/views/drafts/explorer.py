@@ -12,9 +12,9 @@ from typing import Any
 import ipywidgets as widgets
 
 from speclib.errors import SpeclibError
+from speclib.views.display import NotebookView
 from speclib.views.timeline.run import timeline_run
 from speclib.views.widgets.controls import side_by_side
-from speclib.views.widgets.notebook_view import NotebookView
 
 from .parts import WIDTH
 from .rounds import DraftedRound, TreeRound, drafted_rounds

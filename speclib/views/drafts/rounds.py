@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from speclib.errors import SpeclibError
-from speclib.trace.events import Event, Trace
+from speclib.trace.events import Event
+from speclib.trace.rounds import sequence_draftings, tree_draftings
 from speclib.views.text import TextPart, one_line, token_label
-from speclib.views.timeline.run import TimelineRun, chosen_sequence
+from speclib.views.timeline.run import TimelineRun
 
 # A part for each token, by what became of it: "text" was committed before the round. Of
 # the drafted tokens "passed" and "failed" were tested; "unread" were not.
@@ -48,17 +49,17 @@ class SequencesRound(NamedTuple):
     @property
     def sequences(self) -> tuple[tuple[int, ...], ...]:
         """The tokens of each sequence, the likeliest sequence first."""
-        return self.draft.drafts
+        return self.draft.sequences
 
     @property
     def threshold(self) -> float:
         """θ, which a first token's chance must exceed; 0 if there was no threshold."""
-        return self.draft.chances[0]
+        return self.draft.payload.threshold
 
     @property
     def chances(self) -> tuple[float, ...]:
         """The chance that the draft model gave the first token of each sequence."""
-        return self.draft.chances[1:]
+        return self.draft.payload.chances
 
     @property
     def chance_of_others(self) -> float:
@@ -68,12 +69,12 @@ class SequencesRound(NamedTuple):
     @property
     def chosen_sequence(self) -> int | None:
         """Which sequence begins with the target's own token, if one does."""
-        return chosen_sequence(self.draft)
+        return self.draft.payload.chosen(self.draft)
 
     @property
     def width(self) -> int:
         """The number of sequences."""
-        return self.draft.sequences
+        return len(self.draft.sequences)
 
     @property
     def place(self) -> int:
@@ -175,12 +176,12 @@ class TreeRound(NamedTuple):
     @property
     def parents(self) -> tuple[int, ...]:
         """The parent of each node; -1 is the end of the text."""
-        return self.draft.parents
+        return self.draft.payload.parents
 
     @property
     def levels(self) -> tuple[int, ...]:
         """How many nodes come before each node on its path from the text's end."""
-        return self.draft.ahead
+        return self.draft.depths
 
     @property
     def depth(self) -> int:
@@ -263,19 +264,21 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
 
     Raises SpeclibError where there is none.
     """
-    drafts = drafts_by_round(run.trace)
-    target_passes = {e.round: e for e in run.trace.operations if e.op == "score"}
+    of_sequences = drafts_by_round(sequence_draftings(run.trace))
+    of_trees = drafts_by_round(tree_draftings(run.trace))
+    target_passes = {e.round: e for e in run.trace.operations if e.is_scoring}
 
     rounds: list[DraftedRound] = []
     before: tuple[int, ...] = ()
     for commit in run.trace.commits:
-        draft = drafts.get(commit.round)
-        if draft is not None and commit.tokens:
-            if is_tree(draft):
-                rounds.append(TreeRound(run, draft, commit.tokens, before))
-            else:
-                window = tested_tokens(target_passes[commit.round])
-                rounds.append(SequencesRound(run, draft, window, commit.tokens, before))
+        number = commit.round
+        if commit.tokens and number in of_trees:
+            tree = of_trees[number]
+            rounds.append(TreeRound(run, tree, commit.tokens, before))
+        elif commit.tokens and number in of_sequences:
+            drafted = of_sequences[number]
+            window = tested_tokens(target_passes[number])
+            rounds.append(SequencesRound(run, drafted, window, commit.tokens, before))
         before += commit.tokens
 
     if not rounds:
@@ -286,23 +289,14 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
     return rounds
 
 
-def drafts_by_round(trace: Trace) -> dict[int, Event]:
-    """The drafting of several sequences or of a tree in each round that has one."""
-    drafts = {}
-    for event in trace.operations:
-        if event.op in ("branch", "grow") and event.tokens:
-            drafts[event.round] = event
-    return drafts
-
-
-def is_tree(draft: Event) -> bool:
-    """Whether what was drafted is a tree, rather than several sequences."""
-    return draft.op == "grow"
+def drafts_by_round(events: list[Event]) -> dict[int, Event]:
+    """Draftings by the number of their round."""
+    return {event.round: event for event in events}
 
 
 def tested_tokens(target_pass: Event) -> tuple[int, ...]:
     """The drafted tokens that a target pass tested: the last ones that it was fed."""
-    first = len(target_pass.tokens) - target_pass.last
+    first = len(target_pass.tokens) - target_pass.candidates
     return target_pass.tokens[first:]
 
 

@@ -236,7 +236,7 @@ def _scale(table: Table, row: LedgerRow) -> float:
 
 
 def _printed_decimals(table: Table, row: LedgerRow) -> int:
-    return table.setting(row.row, row.column)["decimals"]
+    return table.settings_of(row.row, row.column)["decimals"]
 
 
 def _bracket(table: Table, row: LedgerRow) -> str:

@@ -1,197 +1,124 @@
-"""What stands in the lanes of a timeline: each operation as cells, each with its tooltip.
+"""What stands in the lanes of a timeline: operations, and waiting between them.
 
-Knows no markup, no notebook, and nothing of what is stacked above or below.
+How an operation is drawn is its own business: its event gives cells, in shares of the
+operation's time, and here they get their place on the time axis and their tooltips.
+
+Knows no operation, no markup, no notebook, and nothing of what is stacked above or
+below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
+from speclib.operations.payload import Cell
 from speclib.trace.events import Event
-from speclib.trace.rounds import DRAFTING
 from speclib.views.numbers import MILLISECONDS, SECONDS, duration
 from speclib.views.text import one_line, token_label
 
-from .run import TimelineRun, chosen_sequence
+from .run import TimelineRun
 from .shapes import Box, Lane, TimeAxis
 
 
-def tip_of(run: TimelineRun, event: Event, axis: TimeAxis, *lines: str) -> str:
-    start = axis.time(event.ts)
-    lasts = duration(event.dur, MILLISECONDS if event.dur < 1 else SECONDS)
-    cache = f"KV cache: {event.kept} kept, {event.fed} fed"
-    return "\n".join(
-        [
-            *lines,
-            f"{event.device}, round {event.round}",
-            f"starts at {start}, takes {lasts}",
-            cache,
-        ]
-    )
+class RunWords:
+    """How the tokens of one run are spelled in its lanes."""
 
+    def __init__(self, run: TimelineRun):
+        self.run = run
 
-def proposal(run: TimelineRun, event: Event, axis: TimeAxis) -> Iterator[Box]:
-    """One cell per drafted token, an equal share of the duration each."""
-    width = axis.x(event.dur) / max(1, len(event.tokens))
-    for i, (token, outcome) in enumerate(zip(event.tokens, event.outcome, strict=True)):
-        why = {"wasted": "wasted: never tested"}.get(outcome, outcome)
-        part = event._replace(
-            ts=event.ts + event.dur * i / len(event.tokens),
-            dur=event.dur / len(event.tokens),
-        )
-        tip = tip_of(
-            run,
-            part,
-            axis,
-            f"drafted “{one_line(run.piece(token))}” (id {token}): {why}",
-            f"token {i + 1} of {len(event.tokens)}",
-        )
-        yield Box(outcome, axis.x(part.ts), width, token_label(run.piece(token)), tip)
-    if not event.tokens:
-        yield Box(
-            "unused",
-            axis.x(event.ts),
-            axis.x(event.dur),
-            "",
-            tip_of(run, event, axis, "drafting, cancelled"),
-        )
+    def label(self, token: int) -> str:
+        """Short: what a cell has room for."""
+        return token_label(self.run.piece(token))
 
-
-def branching(run: TimelineRun, event: Event, axis: TimeAxis) -> Iterator[Box]:
-    """A row of cells per sequence, the likeliest on top; those that did not go on are ``dropped``.
-    All sequences share the duration: nothing says in which order they were written."""
-    taken = chosen_sequence(event)
-    lead, tested = taken or 0, "wasted" != event.outcome[0] or taken is not None
-    for row, tokens in enumerate(event.drafts):
-        each = len(tokens)
-        part = event._replace(
-            tokens=tokens, outcome=event.outcome[row * each : (row + 1) * each]
-        )
-        begins = "the target chose another" if tested and row != lead else ""
-        for box in proposal(run, part, axis):
-            tip = f"sequence {row + 1} of {len(event.drafts)}"
-            tip += f": {begins}" if begins else ""
-            yield box._replace(
-                kind=box.kind if row == lead else "dropped",
-                tip=f"{box.tip}\n{tip}",
-                row=row,
-                rows=len(event.drafts),
-            )
-
-
-def growing(run: TimelineRun, event: Event, axis: TimeAxis) -> Iterator[Box]:
-    """A tree: per level a cell, the node that passed or else the first one, and below it how many
-    others there are. All levels get an equal share of the duration: nothing tells them apart."""
-    levels = event.ahead
-    for level in range(max(levels) + 1):
-        nodes = [node for node, ahead in enumerate(levels) if ahead == level]
-        lead = next((x for x in nodes if event.outcome[x] != "wasted"), nodes[0])
-        others = [run.piece(event.tokens[node]) for node in nodes if node != lead]
-        part = event._replace(
-            tokens=(event.tokens[lead],),
-            outcome=(event.outcome[lead],),
-            ts=event.ts + event.dur * level / (max(levels) + 1),
-            dur=event.dur / (max(levels) + 1),
-        )
-        (box,) = proposal(run, part, axis)
-        tip = f"{box.tip.splitlines()[0]}\nlevel {level + 1} of {max(levels) + 1}"
-        yield box._replace(rows=rows_of([event]), tip=tip)
-        if others:
-            yield box._replace(
-                kind="dropped",
-                row=1,
-                rows=2,
-                label=f"+ {len(others)}",
-                tip=(
-                    f"level {level + 1}, not on the way: " + one_line(" |".join(others))
-                ),
-            )
+    def spelled(self, tokens: Sequence[int]) -> str:
+        """All of the tokens' text, on one line."""
+        return one_line("".join(map(self.run.piece, tokens)))
 
 
 def rows_of(events: Iterable[Event]) -> int:
-    """The most sequences that were drafted at once; a tree that branches takes two rows."""
-    return max(
-        (
-            2
-            if e.op == "grow" and len(e.tokens) > max(e.ahead, default=0) + 1
-            else e.sequences
-            for e in events
-        ),
-        default=1,
-    )
-
-
-def scoring(
-    run: TimelineRun, event: Event, axis: TimeAxis, used: bool, grown: bool
-) -> Box:
-    """A target pass; ``unused`` when it failed, was cancelled, came too late or was of a text that
-    was not to be. ``grown``: of a tree, whose tokens are no text."""
-    tested = [run.piece(t) for t in event.tokens[len(event.tokens) - event.last :]]
-    what = "target pass: one row, for the next token"
-    if tested:
-        what = (
-            f"target pass: verifies {len(tested)} drafted\n“"
-            + one_line("".join(tested))
-            + "”"
-        )
-    label = (
-        f"{len(tested)} candidates" if grown else one_line("".join(tested).strip(" "))
-    )
-    note = [] if used else ["its result was not used"]
-    return Box(
-        "score" if used else "unused",
-        axis.x(event.ts),
-        axis.x(event.dur),
-        label,
-        tip_of(run, event, axis, what, *note),
-    )
+    """The most rows of cells that an operation needs at once."""
+    return max((event.payload.rows(event.tokens) for event in events), default=1)
 
 
 def lane(
     run: TimelineRun, device: str, y: float, height: float, axis: TimeAxis
 ) -> Lane:
-    """The device's operations and, between them, its waiting, up to the run's end or its own."""
-    last = max((e.end for e in run.trace.commits), default=0.0) * (1 + 1e-9)
-    boxes, free, stale = [], 0.0, run.stale_passes(device)
-    ends = run.lost.get(device, run.seconds)
-    trees = {e.round for e in run.trace.operations if e.op == "grow"}
-    events = sorted(
-        (e for e in run.trace.operations if e.device == device and e.ts < ends),
-        key=lambda e: e.ts,
-    )
-    for event in [*events, None]:
-        start = ends if event is None else event.ts
-        if start - free > axis.span * 1e-6:
-            tip = f"{device} waits {axis.time(start - free)}\nfrom {axis.time(free)}"
-            boxes.append(Box("idle", axis.x(free), axis.x(start - free), "", tip))
-        if event is None or event.ts >= axis.span:
-            break
-        free = max(free, event.ts + event.dur)
-        boxes += (
-            branching(run, event, axis)
-            if event.sequences > 1
-            else growing(run, event, axis)
-            if event.op == "grow" and event.tokens
-            else proposal(run, event, axis)
-            if event.op in DRAFTING
-            else [
-                scoring(
-                    run,
-                    event,
-                    axis,
-                    event.tokens and event.end <= last and event.id not in stale,
-                    event.round in trees,
-                )
-            ]
-        )
-    if ends < run.seconds:
-        boxes.append(
-            Box(
-                "lost",
-                axis.x(ends),
-                axis.x(run.seconds - ends),
-                "lost",
-                f"{device} was lost at {axis.time(ends)}",
-            )
-        )
+    """The device's operations and, between them, its waiting.
+
+    It reaches up to the run's end, or to the moment at which the device was lost.
+    """
+    end = run.lost.get(device, run.seconds)
+    events = [
+        event
+        for event in run.trace.operations
+        if event.device == device and event.ts < end
+    ]
+    events.sort(key=lambda event: event.ts)
+    useless = passes_without_use(run, device)
+    words = RunWords(run)
+
+    boxes: list[Box] = []
+    free_since = 0.0
+    for event in events:
+        boxes += waiting(device, free_since, event.ts, axis)
+        if event.ts >= axis.span:
+            break  # the axis ends before this
+        free_since = max(free_since, event.end)
+        for cell in event.cells(words):
+            if event.id in useless:
+                tip = (*cell.tip, "its result was not used")
+                cell = cell._replace(kind="unused", tip=tip)
+            boxes.append(box_of(cell, event, axis))
+    else:
+        boxes += waiting(device, free_since, end, axis)
+
+    if end < run.seconds:
+        tip = f"{device} was lost at {axis.time(end)}"
+        width = axis.x(run.seconds - end)
+        boxes.append(Box("lost", axis.x(end), width, "lost", tip))
     return Lane(device, y, height, tuple(boxes))
+
+
+def passes_without_use(run: TimelineRun, device: str) -> set[int]:
+    """Ids of ``device``'s target passes whose rows nobody used.
+
+    They failed or were cancelled, ended after the last commit, or were of a text that
+    was not to be.
+    """
+    last_commit = max((commit.end for commit in run.trace.commits), default=0.0)
+    in_time = last_commit * (1 + 1e-9)
+    useless = set(run.stale_passes(device))
+    for event in run.trace.operations:
+        if event.is_scoring and (not event.tokens or event.end > in_time):
+            useless.add(event.id)
+    return useless
+
+
+def waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
+    """The rectangle of an idle device; none where it waits too shortly to be seen."""
+    if end - start <= axis.span * 1e-6:
+        return []
+    tip = f"{device} waits {axis.time(end - start)}\nfrom {axis.time(start)}"
+    return [Box("idle", axis.x(start), axis.x(end - start), "", tip)]
+
+
+def box_of(cell: Cell, event: Event, axis: TimeAxis) -> Box:
+    """A cell of ``event`` on the time axis."""
+    start = event.ts + event.dur * cell.start
+    lasts = event.dur * cell.share
+    unit = MILLISECONDS if lasts < 1 else SECONDS
+    tip = [
+        *cell.tip,
+        f"{event.device}, round {event.round}",
+        f"starts at {axis.time(start)}, takes {duration(lasts, unit)}",
+        f"KV cache: {event.kept} kept, {event.fed} fed",
+    ]
+    return Box(
+        cell.kind,
+        axis.x(start),
+        axis.x(lasts),
+        cell.label,
+        "\n".join(tip),
+        cell.row,
+        cell.rows,
+    )

@@ -259,7 +259,9 @@ def growing_text(
         is_last = i + 1 == len(visible)
         if width > room and room < PATIENCE and not is_last:
             continue
-        pieces.append(TextEnd(x / zoom, tuple(end_that_fits(waiting, room))))
+        fitting_parts = end_that_fits(waiting, room)
+        if fitting_parts:
+            pieces.append(TextEnd(x / zoom, tuple(fitting_parts)))
         waiting = []
         width = 0.0
         free = x + TEXT_GAP

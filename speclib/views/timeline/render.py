@@ -33,11 +33,11 @@ from speclib.views.svg import (
 from speclib.views.text import FONT_SIZE, text_width
 
 from .layout import ZOOM_LEVELS, Figure, Panel
-from .shapes import GUTTER, Box, Lane, Mark, TextEnd, TimeAxis
+from .shapes import GUTTER, NAME_GAP, Box, Lane, Mark, TextEnd, TimeAxis
 
 PLOT_LEFT = PAD + GUTTER  # where the time axis begins
 DENSE = 4  # pixels between two lines, at least; timeline.js has the same
-LABEL_MARGIN = 5  # pixels of a box that its label leaves free
+LABEL_MARGIN = 3  # pixels of a box that its label leaves free
 KEY_WIDTH = 20  # of a coloured rectangle in the legend
 HATCHED = ("idle", "wasted")  # kinds of boxes that have a pattern
 
@@ -149,7 +149,7 @@ def render_run_name(panel: Panel) -> str:
 
 def render_lane_name(lane: Lane, place: str) -> str:
     """A lane's name and, under it, where its device is."""
-    right = PLOT_LEFT - 8
+    right = PLOT_LEFT - NAME_GAP
     middle = lane.y + lane.height / 2
     name = escape(lane.name)
     if place:

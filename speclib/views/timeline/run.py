@@ -12,7 +12,6 @@ from typing import NamedTuple
 from speclib.errors import SpeclibError
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import DRAFTING
 from speclib.views.text import TextPart
 
 METHOD_NAMES = {
@@ -112,9 +111,9 @@ class TimelineRun:
     def prompt_length(self) -> int:
         """Tokens of the prompt: those before the first row that a target gave."""
         lengths = [
-            event.kept + event.fed - event.last
+            event.kept + event.fed - event.candidates
             for event in self.trace.operations
-            if event.op == "score" and event.tokens
+            if event.is_scoring and event.tokens
         ]
         return min(lengths, default=0)
 
@@ -127,7 +126,7 @@ class TimelineRun:
         holds the whole text that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
-                        ^ prompt_length                 ^ all but the last event.last
+                        ^ prompt_length                 ^ the last event.candidates
         """
         committed = []
         for commit in self.trace.commits:
@@ -140,9 +139,9 @@ class TimelineRun:
             if event.device != device:
                 continue
             cache[event.kept :] = event.tokens
-            if event.op != "score" or not event.tokens:
+            if not event.is_scoring or not event.tokens:
                 continue
-            before_drafts = cache[prompt_length : len(cache) - event.last]
+            before_drafts = cache[prompt_length : len(cache) - event.candidates]
             if before_drafts != committed[: len(before_drafts)]:
                 stale.add(event.id)
         return stale
@@ -165,32 +164,12 @@ class TimelineRun:
         """Positions in the text, the prompt included, at which a draft was accepted."""
         positions = set()
         for event in self.trace.operations:
-            if event.op not in DRAFTING or not event.tokens:
+            if not event.is_drafting:
                 continue
-            first = first_drafted_position(event)
-            for ahead, outcome in zip(event.ahead, event.outcome, strict=True):
+            for depth, outcome in zip(event.depths, event.outcome, strict=True):
                 if outcome == "accepted":
-                    positions.add(first + ahead)
+                    positions.add(event.text_length + depth)
         return positions
-
-
-def first_drafted_position(event: Event) -> int:
-    """Position in the text of the first token that ``event`` drafted.
-
-    A proposal was fed its prefix and all of its own tokens but the last. Several
-    sequences, or a tree, tell themselves how many of their own tokens they were fed.
-    """
-    drafted_and_fed = len(event.tokens) - 1 if event.op == "propose" else event.last
-    return event.kept + event.fed - drafted_and_fed
-
-
-def chosen_sequence(event: Event) -> int | None:
-    """Which drafted sequence begins with the target's own token, if one does."""
-    sequence_length = len(event.drafts[0])
-    first_outcomes = event.outcome[::sequence_length]
-    if "accepted" not in first_outcomes:
-        return None
-    return first_outcomes.index("accepted")
 
 
 def timeline_run(

@@ -15,6 +15,7 @@ from speclib.views.svg import PAD
 from speclib.views.text import TextPart
 
 GUTTER = 62  # pixels left of the axis, for the names of lanes
+NAME_GAP = 8  # pixels of them between a name and its lane
 SIDE = 222  # pixels right of it, for the facts
 TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 

@@ -9,13 +9,14 @@ import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import anywidget
 import traitlets
 
-from speclib.errors import SpeclibError
-from speclib.views.display import png
-from speclib.views.widgets.notebook_view import NotebookView
+from speclib.arguments import Number, Seconds, checked
+from speclib.errors import BadValue
+from speclib.views.display import NotebookView, png
 
 from .facts import summary
 from .layout import layout
@@ -24,6 +25,7 @@ from .run import timeline_run
 
 SCRIPT = Path(__file__).with_name("timeline.js")
 STYLE = Path(__file__).with_name("timeline.css")
+PictureWidth: TypeAlias = Annotated[float, Number(above=0, most=20_000)]  # pixels
 FORMATS = (".svg", ".png", ".html", ".json")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -51,12 +53,13 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     _css = STYLE
     svg = traitlets.Unicode().tag(sync=True)
 
+    @checked
     def __init__(
         self,
         *results: object,
-        labels: Sequence[str] | None = None,
-        until: float | None = None,
-        width: float = 1100,
+        labels: Sequence[str | None] | None = None,
+        until: Seconds | None = None,
+        width: PictureWidth = 1100,
         places: dict[str, str] | None = None,
     ):
         self.until = until
@@ -65,9 +68,11 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self._lay_out(results, labels)
         super().__init__(svg=render_timeline(self._figure, zoomable=True))
 
-    def _lay_out(self, results: Sequence[object], labels: Sequence[str] | None) -> None:
+    def _lay_out(
+        self, results: Sequence[object], labels: Sequence[str | None] | None
+    ) -> None:
         if labels is not None and len(labels) != len(results):
-            raise SpeclibError(
+            raise BadValue(
                 f"labels has {len(labels)} entries for {len(results)} results: "
                 "give one each, or none"
             )
@@ -78,7 +83,9 @@ class Timeline(NotebookView, anywidget.AnyWidget):
             self.runs.append(timeline_run(result, label, self.places))
         self._figure = layout(self.runs, self.picture_width, self.until)
 
-    def update(self, *results: object, labels: Sequence[str] | None = None) -> None:
+    def update(
+        self, *results: object, labels: Sequence[str | None] | None = None
+    ) -> None:
         """Shows other results in the same place; a reader's zoom stays."""
         self._lay_out(results, labels)
         self.svg = render_timeline(self._figure, zoomable=True)
@@ -137,17 +144,18 @@ class Timeline(NotebookView, anywidget.AnyWidget):
             return self.html().encode()
         if path.suffix == ".json":
             return self.json().encode()
-        raise SpeclibError(
+        raise BadValue(
             f"cannot save a timeline as {path.name!r}: end the name in "
             f"{', '.join(FORMATS)}"
         )
 
 
+@checked
 def timeline(
     *results: object,
-    labels: Sequence[str] | None = None,
-    until: float | None = None,
-    width: float = 1100,
+    labels: Sequence[str | None] | None = None,
+    until: Seconds | None = None,
+    width: PictureWidth = 1100,
     places: dict[str, str] | None = None,
 ) -> Timeline:
     """Shows ``results`` (or traces) stacked on one time axis; see ``Timeline``."""

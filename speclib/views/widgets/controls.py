@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 # What ``control`` makes a control of: numbers, names, names with values, or a widget.
 ControlSpec: TypeAlias = Sequence | Mapping[str, Any] | widgets.Widget
@@ -54,7 +54,7 @@ def control(name: str, spec: ControlSpec) -> widgets.Widget:
     if spec and all(isinstance(part, str) for part in spec):
         return _dropdown(name, list(spec))
     if len(spec) != 4:
-        raise SpeclibError(
+        raise BadValue(
             f"control {name!r} is {spec!r}: give (low, high, step, value), a tuple "
             "of names, a dict of names and values, or a widget"
         )

@@ -42,7 +42,7 @@ from speclib.views.svg import (
 
 from .controls import ControlSpec, control, settings_in_words
 from .figures import as_factor
-from .notebook_view import PictureWithSliders
+from .picture_with_sliders import PictureWithSliders
 
 CONTROLS: dict[str, ControlSpec] = {
     "c": (1.0, 12.0, 0.5, 5.0),

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
-from speclib.errors import SpeclibError
+from speclib.arguments import checked
+from speclib.errors import BadValue, SpeclibError
 from speclib.theory.closed_forms import (
     dsi_speed,
     duodecoding_speed,
@@ -24,6 +25,7 @@ from speclib.theory.closed_forms import (
     sd_speed,
 )
 from speclib.trace.events import Trace
+from speclib.views.display import NotebookView
 from speclib.views.timeline.widget import Timeline
 
 from .controls import (
@@ -34,7 +36,6 @@ from .controls import (
     slider_over,
 )
 from .figures import RunFigures, figures_html, figures_in_words, figures_of
-from .notebook_view import NotebookView
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
@@ -101,6 +102,7 @@ class Explorer(NotebookView, widgets.VBox):
     value's name: the value shown first}.
     """
 
+    @checked
     def __init__(
         self,
         simulate: Simulate | Mapping,
@@ -167,6 +169,7 @@ class Explorer(NotebookView, widgets.VBox):
         return self.timeline.picture()
 
 
+@checked
 def explorer(
     simulate: Simulate | Mapping,
     controls: dict | None = None,
@@ -189,7 +192,7 @@ def _look_up_stored(
     ``shown_first``: {the slider's name: the value at which it stands first}.
     """
     if shown_first is None:
-        raise SpeclibError(
+        raise BadValue(
             "results without controls: give {what they differ in: the first one shown}"
         )
     ((name, first_value),) = shown_first.items()

@@ -25,8 +25,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from speclib.errors import SpeclibError
-from speclib.theory.layer_groups import grouped
-from speclib.theory.layer_schedule import Part, lasts, schedule, spans
+from speclib.theory.layer_groups import group_layers
+from speclib.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 from speclib.views.numbers import MILLISECONDS, duration, percent
 from speclib.views.svg import (
     INK,
@@ -45,7 +45,7 @@ from speclib.views.timeline.shapes import GUTTER, SIDE, TimeAxis
 
 from .controls import ControlSpec, control
 from .figures import as_factor
-from .notebook_view import PictureWithSliders
+from .picture_with_sliders import PictureWithSliders
 
 CONTROLS: dict[str, ControlSpec] = {
     "lp": (1, 8, 1, 4),
@@ -106,9 +106,9 @@ def group_names(
     ``y``: where the lines end, pixels.
     """
     starts = group_starts(parts, layers, lp)
-    ends = [*starts[1:], lasts(parts)]
+    ends = [*starts[1:], total_seconds(parts)]
     elements = []
-    for name, start, end in zip(spans(layers, lp), starts, ends, strict=True):
+    for name, start, end in zip(group_labels(layers, lp), starts, ends, strict=True):
         x = PLOT_LEFT + frame.x(start)
         room = frame.x(end - start)
         elements.append(vertical_line(x, y - 14, y, kind="group", stroke=QUIET))
@@ -121,7 +121,7 @@ def group_names(
 
 def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
     """The second at which each group begins: when its first layer's attention does."""
-    first_layers = {group[0] for group in grouped(layers, lp)}
+    first_layers = {group[0] for group in group_layers(layers, lp)}
     starts = []
     for part in parts:
         is_attention = part.kind == "attention" and part.device == 0
@@ -146,7 +146,7 @@ def lanes(
         ground = rectangle(
             PLOT_LEFT,
             y,
-            frame.x(lasts(parts)),
+            frame.x(total_seconds(parts)),
             LANE_HEIGHT,
             kind="idle",
             fill=f"url(#{name}-idle)",
@@ -292,7 +292,7 @@ class Layers(PictureWithSliders):
 
     def headings(self) -> tuple[str, str]:
         """What stands over each schedule."""
-        exact, fuzzy = (lasts(parts) for parts in self.passes)
+        exact, fuzzy = (total_seconds(parts) for parts in self.passes)
         return (
             f"exact: one layer after the other, {duration(exact, MILLISECONDS)}",
             f"fuzzy: N = {self.values['lp']}, {duration(fuzzy, MILLISECONDS)}, "
@@ -302,7 +302,7 @@ class Layers(PictureWithSliders):
     def picture(self) -> str:
         """SVG."""
         passes = self.passes
-        longest = max(lasts(parts) for parts in passes)
+        longest = max(total_seconds(parts) for parts in passes)
         frame = TimeAxis(PLOT_WIDTH + 2 * PAD + GUTTER + SIDE, longest)
         name = unique_name("l", passes)
 
@@ -348,13 +348,13 @@ class Layers(PictureWithSliders):
         fuzzy = self.passes.fuzzy
         settings = ", ".join(f"{name} = {value:g}" for name, value in values.items())
         own_work = [
-            percent(own_seconds(fuzzy, device) / lasts(fuzzy))
+            percent(own_seconds(fuzzy, device) / total_seconds(fuzzy))
             for device in range(values["devices"])
         ]
         lines = [
             f"layers at {settings}",
             *self.headings(),
-            f"groups: {', '.join(spans(values['layers'], values['lp']))}",
+            f"groups: {', '.join(group_labels(values['layers'], values['lp']))}",
             f"own work of each device: {', '.join(own_work)}",
         ]
         return "\n".join(lines)

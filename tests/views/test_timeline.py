@@ -1,4 +1,5 @@
-"""Claims about what a reader sees, judged from the finished SVG, PNG and text."""
+"""Claims about what a reader of a timeline sees, judged from the finished SVG, PNG and
+text."""
 
 from __future__ import annotations
 
@@ -12,74 +13,37 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
+from helpers.events import event_of
+from helpers.svg import Rectangle, elements, rectangles
+from helpers.toy_runs import PIECES, toy_run, toy_runs
 
-from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import Latency
-from speclib.decoding.simulate import compare, simulate
-from speclib.errors import SpeclibError
-from speclib.methods import METHODS
-from speclib.models.toy import Toy
+from speclib import SpeclibError, simulate, timeline
 from speclib.trace.events import Event, Trace
 from speclib.views.display import png
 from speclib.views.text import text_width
-from speclib.views.timeline.facts import speedup
 from speclib.views.timeline.run import timeline_run
-from speclib.views.timeline.shapes import GUTTER
-from speclib.views.timeline.widget import timeline
-from speclib.views.widgets.explorer import expected_speedup, explorer
-from speclib.worlds.virtual import Virtual
+from speclib.views.timeline.shapes import GUTTER, NAME_GAP
 
-SVG = "{http://www.w3.org/2000/svg}"
 GREEN = "#009E73"  # Okabe and Ito's
 VERMILLION = "#D55E00"
 BLUE = "#0072B2"
 GREEN_INK = "#00795a"  # of text that the draft wrote
 ROUNDING = 0.011  # pixels; coordinates have two decimals
 WHITE = 1.52  # pixels between neighbours, at most
-WORDS = [
-    "def",
-    " fib",
-    "(",
-    "n",
-    "):",
-    "\n",
-    "    ",
-    "return",
-    " <b>&\"'",
-    " 数",
-    "\x00",
-]
-PIECES = dict(enumerate(WORDS, 1))
-
-
-class Bar(NamedTuple):
-    """A rectangle of a lane, as a reader sees it."""
-
-    kind: str
-    x: float
-    width: float
-
-    @property
-    def end(self) -> float:
-        return self.x + self.width
 
 
 class LaneSeen(NamedTuple):
+    """A lane with its bars, as a reader sees them."""
+
     device: str
-    bars: list[Bar]
+    bars: list[Rectangle]
 
 
 def lanes(svg: str) -> list[LaneSeen]:
-    """Every lane with its bars, top to bottom."""
+    """Every lane, top to bottom."""
     seen = []
-    for group in ET.fromstring(svg).iter(f"{SVG}g"):
-        if group.get("class") != "lane":
-            continue
-        bars = []
-        for rectangle in group.findall(f"{SVG}rect"):
-            x = float(rectangle.get("x"))
-            width = float(rectangle.get("width"))
-            bars.append(Bar(rectangle.get("class"), x, width))
+    for group in elements(svg, "g", "lane"):
+        bars = rectangles(ET.tostring(group, encoding="unicode"))
         seen.append(LaneSeen(group.get("data-device"), bars))
     return seen
 
@@ -90,34 +54,6 @@ def pictures(*results: object) -> list[str]:
     return [shown.picture(), shown.svg]
 
 
-def result(
-    method: str,
-    limit: int = 24,
-    alpha: float = 0.8,
-    c: float = 3.0,
-    target: float = 0.05,
-    **settings: object,
-) -> SimpleNamespace:
-    """A run of two toy models on the virtual clock."""
-    models = {
-        "draft": Toy(alpha, 12, 1, tuple(PIECES)),
-        "target": Toy(None, 12, 1, tuple(PIECES)),
-    }
-    world = Virtual(models, Latency.ratio(c, target))
-    settings = {} if method == "autoregressive" else settings
-    world.begin((0,), sampler=Sampler(), coins=Coins(0), limit=limit)
-    METHODS[method](world, **settings)
-    return SimpleNamespace(trace=world.end(method=method, **settings), pieces=PIECES)
-
-
-def three(**settings: object) -> list[SimpleNamespace]:
-    return [
-        result("autoregressive", **settings),
-        result("speculative", gamma=3, **settings),
-        result("pearl", gamma=3, **settings),
-    ]
-
-
 def outcomes(trace: Trace) -> list[str]:
     """What became of every drafted token."""
     return [outcome for event in trace.operations for outcome in event.outcome]
@@ -125,14 +61,14 @@ def outcomes(trace: Trace) -> list[str]:
 
 # -- lanes -----------------------------------------------------------------------------
 def test_bars_of_a_lane_follow_each_other_and_do_not_overlap():
-    for picture in pictures(*three()):
+    for picture in pictures(*toy_runs()):
         for _, bars in lanes(picture):
             for bar, following in zip(bars, bars[1:], strict=False):
-                assert following.x >= bar.end - ROUNDING
+                assert following.x >= bar.right - ROUNDING
 
 
 def test_every_drafted_token_is_one_cell_of_its_outcome():
-    for item in three():
+    for item in toy_runs():
         kinds = []
         for _, bars in lanes(timeline(item).picture()):
             kinds += [bar.kind for bar in bars]
@@ -144,9 +80,9 @@ def test_every_drafted_token_is_one_cell_of_its_outcome():
 
 
 def test_colours_differ_by_outcome():
-    root = ET.fromstring(timeline(result("speculative", gamma=3)).picture())
+    picture = timeline(toy_run("speculative", gamma=3)).picture()
     fills = {}
-    for rectangle in root.iter(f"{SVG}rect"):
+    for rectangle in elements(picture, "rect"):
         if rectangle.get("class"):
             fills[rectangle.get("class")] = rectangle.get("fill")
 
@@ -157,18 +93,18 @@ def test_colours_differ_by_outcome():
 
 
 def test_busy_and_idle_fill_the_lane_up_to_the_end_of_the_run():
-    for item in three():
+    for item in toy_runs():
         for _, bars in lanes(timeline(item).picture()):
             assert bars[0].x == 0
             for bar, following in zip(bars, bars[1:], strict=False):
-                assert -ROUNDING <= following.x - bar.end <= WHITE
+                assert -ROUNDING <= following.x - bar.right <= WHITE
 
 
 def test_one_axis_makes_lengths_comparable():
-    plain, speculative, pearl = three()
+    plain, speculative, pearl = toy_runs()
     ends = []
     for _, bars in lanes(timeline(plain, pearl).picture()):
-        ends.append(max(bar.end for bar in bars))
+        ends.append(max(bar.right for bar in bars))
     share = pearl.trace.makespan / plain.trace.makespan
     assert ends[1] / ends[0] == pytest.approx(share, abs=0.005)
 
@@ -178,10 +114,9 @@ def test_one_axis_makes_lengths_comparable():
 
 # -- text ------------------------------------------------------------------------------
 def test_the_growing_text_is_what_was_committed_green_where_the_draft_wrote_it():
-    item = result("pearl", gamma=3)
+    item = toy_run("pearl", gamma=3)
     wide = timeline(item, width=9000)  # so that nothing is left out
-    root = ET.fromstring(wide.picture())
-    row = next(g for g in root.iter(f"{SVG}g") if g.get("class") == "row")
+    (row,) = elements(wide.picture(), "g", "row")
     spans = [span for text in row for span in text]
 
     committed = ""
@@ -198,7 +133,7 @@ def test_the_growing_text_is_what_was_committed_green_where_the_draft_wrote_it()
 
 
 def test_same_trace_same_bytes_and_no_machine_in_the_text():
-    first, again = timeline(*three()), timeline(*three())
+    first, again = timeline(*toy_runs()), timeline(*toy_runs())
     assert first.picture() == again.picture()
     assert first.text() == again.text()
     assert png(first.picture()) == png(again.picture())
@@ -225,17 +160,17 @@ def test_summary_counts_what_a_hand_made_trace_holds():
 
 
 def test_kinds_of_number_are_named_and_never_compared():
-    measured = result("pearl", gamma=3)
+    measured = toy_run("pearl", gamma=3)
     measured.trace.meta["clock"] = "measured"
-    picture = timeline(result("autoregressive"), measured).picture()
+    picture = timeline(toy_run("autoregressive"), measured).picture()
     assert "(virtual, measured)" in picture
     assert "× AR" not in picture
-    assert "× AR" in timeline(*three()).picture()
+    assert "× AR" in timeline(*toy_runs()).picture()
 
 
 # -- what becomes of a picture ---------------------------------------------------------
 def test_a_bundle_has_the_widget_a_png_and_text():
-    data, meta = timeline(*three())._repr_mimebundle_()
+    data, meta = timeline(*toy_runs())._repr_mimebundle_()
     image = base64.b64decode(data["image/png"])
     assert image[:8] == b"\x89PNG\r\n\x1a\n"
     width, _ = struct.unpack(">II", image[16:24])
@@ -246,7 +181,7 @@ def test_a_bundle_has_the_widget_a_png_and_text():
 
 
 def test_saves_four_formats_and_html_loads_nothing(tmp_path):
-    shown = timeline(*three(), labels=["plain", "</script>", "<PEARL>"])
+    shown = timeline(*toy_runs(), labels=["plain", "</script>", "<PEARL>"])
     for ending in ("svg", "png", "html", "json"):
         assert shown.save(tmp_path / f"a.{ending}").stat().st_size > 1000
 
@@ -268,10 +203,9 @@ def test_saves_four_formats_and_html_loads_nothing(tmp_path):
 BAD_CALLS = {
     "of nothing": lambda: timeline(),
     "int": lambda: timeline(3),
-    "until is 0": lambda: timeline(*three(), until=0),
-    "width is 10": lambda: timeline(*three(), width=10),
-    "labels has 1": lambda: timeline(*three(), labels=["a"]),
-    "control 'c'": lambda: explorer(lambda c: three(), {"c": (1, 2)}),
+    "until is 0": lambda: timeline(*toy_runs(), until=0),
+    "width is 10": lambda: timeline(*toy_runs(), width=10),
+    "labels has 1": lambda: timeline(*toy_runs(), labels=["a"]),
 }
 
 
@@ -279,49 +213,6 @@ BAD_CALLS = {
 def test_bad_input_is_named_with_the_next_step(message):
     with pytest.raises(SpeclibError, match=message):
         BAD_CALLS[message]()
-
-
-# -- sliders ---------------------------------------------------------------------------
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha, gamma, c", [(0.8, 3, 3), (0.9, 5, 5), (0.7, 3, 5)])
-def test_expected_speedups_are_what_4000_tokens_show(alpha, gamma, c):
-    long = {"limit": 4000, "alpha": alpha, "c": float(c)}
-    plain = timeline_run(result("autoregressive", **long))
-    for method in ("speculative", "pearl"):
-        run = timeline_run(result(method, gamma=gamma, **long))
-        expected = expected_speedup(method, gamma, float(c), alpha)
-        assert speedup(run, [plain, run]) == pytest.approx(expected, rel=0.04)
-
-
-def test_a_slider_moves_the_timeline_in_place():
-    shown = explorer(result)
-    widget, svg, figures = shown.timeline, shown.timeline.svg, shown.figures.value
-    for c in (4.0, 5.0, 6.0):
-        shown.controls["c"].value = c
-    assert shown.timeline is widget
-    assert widget.svg != svg
-    assert shown.figures.value != figures
-
-    data, _ = shown._repr_mimebundle_()
-    state = "explorer at method = pearl, gamma = 3, c = 6.0"
-    assert data["text/plain"].startswith(state)
-    assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
-
-
-def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
-    """alpha = 1, gamma = c = 5: six tokens for five drafts of 1/5 and a pass: 2 / 6."""
-    shown = explorer(
-        compare,
-        {
-            "method": ("speculative",),
-            "gamma": (1, 9, 1, 5),
-            "c": (1, 9, 1, 5),
-            "alpha": (0.0, 1.0, 0.1, 1.0),
-            "tokens": (6, 60, 6, 24),
-        },
-    )
-    assert [row.device_time for row in shown.rows()] == ["1.00×", "0.33×"]
-    assert [row.over_sd for row in shown.rows()] == ["0.33×", "1.00×"]
 
 
 # -- several servers -------------------------------------------------------------------
@@ -333,16 +224,16 @@ def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
     made = dsi(7, c=7, alpha=1.0)
     devices = [lane.device for lane in lanes(timeline(made).picture())]
     assert devices == ["draft", "target", *(f"target-{i}" for i in range(2, 8))]
-    assert max(map(text_width, devices)) <= GUTTER - 8
+    assert max(map(text_width, devices)) <= GUTTER - NAME_GAP
 
 
 def test_a_lost_servers_lane_says_so_from_then_on():
     made = dsi(2, c=5, alpha=0.8, lost={"target-2": 0.3})
     bars = dict(lanes(timeline(made).picture()))
-    kind, x, _ = bars["target-2"][-1]
-    assert kind == "lost"
-    whole = bars["target"][-1].end
-    assert x / whole == pytest.approx(0.3 / made.trace.makespan, abs=0.01)
+    last = bars["target-2"][-1]
+    assert last.kind == "lost"
+    whole = bars["target"][-1].right
+    assert last.x / whole == pytest.approx(0.3 / made.trace.makespan, abs=0.01)
     assert "lost" not in [bar.kind for bar in bars["target"]]
 
 
@@ -358,7 +249,7 @@ def proposal(
 ) -> Event:
     """The draft's; it was fed as many tokens as it drafted."""
     fed = len(tokens)
-    return Event(
+    return event_of(
         ts, dur, "draft", "propose", id, round, tokens, outcome, "virtual", kept, fed
     )
 
@@ -375,13 +266,13 @@ def score(
 ) -> Event:
     """A target pass that tests the ``last`` of its tokens."""
     fed = len(tokens)
-    return Event(
+    return event_of(
         ts, dur, device, "score", id, round, tokens, (), "virtual", kept, fed, last
     )
 
 
 def commit(ts: float, tokens: Sequence[int], id: int, round: int = 0) -> Event:
-    return Event(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
+    return event_of(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
 
 
 def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
