@@ -1,7 +1,7 @@
 """The virtual clock: a method's real code, with durations from a latency file.
 
-The clock is a heap of (time, sequence number). Equal times are the norm, so ties have an
-order: that of starting. Models compute their tokens at once; only the durations are
+The clock is a heap of (time, sequence number). Equal times are the norm, so ties have
+an order: that of starting. Models compute their tokens at once; only the durations are
 simulated. Prefill and catching up are charged too, since ``Prefix`` counts what is fed
 here as everywhere.
 """
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, Operation, perform
 
-from .world import Cancelled, Future, World
+from .devices import AnyFuture, Cancelled
+from .world import World
 
 
 class Durations(Protocol):
@@ -34,7 +35,7 @@ class Ending(NamedTuple):
 
     time: float
     number: int  # in the order of starting
-    future: Future
+    future: AnyFuture
     done: Done
     error: Exception | None
 
@@ -66,7 +67,7 @@ class Virtual(World):
 
     @property
     def vocab(self) -> int:
-        return min(model.vocab for model in self.models.values())
+        return min(int(model.vocab) for model in self.models.values())
 
     @property
     def ratio(self) -> float:
@@ -76,7 +77,7 @@ class Virtual(World):
         self._now = 0.0
         self._heap = []
 
-    def _start(self, future: Future) -> None:
+    def _start(self, future: AnyFuture) -> None:
         error = None
         try:
             done = perform(future.op, self.models[future.device], self.request)
@@ -86,7 +87,7 @@ class Virtual(World):
         self._schedule(self._now + seconds, future, done, error)
 
     def _schedule(
-        self, time: float, future: Future, done: Done, error: Exception | None = None
+        self, time: float, future: AnyFuture, done: Done, error: Exception | None = None
     ) -> None:
         heappush(self._heap, Ending(time, next(self._sequence), future, done, error))
 
@@ -105,7 +106,7 @@ class Virtual(World):
             ending.future, done.raw, ending.time, done.kept, done.fed, ending.error
         )
 
-    def _abort(self, future: Future) -> None:
+    def _abort(self, future: AnyFuture) -> None:
         """The device is free now; of a pass that was aborted nothing stays cached."""
         ending = self._ending_of(future)
         done = Done(None, 0, 0)
@@ -118,7 +119,7 @@ class Virtual(World):
             future, done.raw, self._now, done.kept, done.fed, Cancelled("cancelled")
         )
 
-    def _ending_of(self, future: Future) -> Ending:
+    def _ending_of(self, future: AnyFuture) -> Ending:
         for ending in self._heap:
             if ending.future is future:
                 return ending

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.data.training_tasks import corpus  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
-from speclib.models import hf, zoo  # noqa: E402
+from speclib.models import hf, vocabulary, zoo  # noqa: E402
 from speclib.training import cards, measure, recipes, tokenizer  # noqa: E402
 from speclib.training.folders import MODELS  # noqa: E402
 
@@ -102,9 +102,9 @@ def test_whatever_is_loaded_of_a_checkpoint_it_is_compared_with_its_checksums(ow
     model = "zoo/damaged"
     spec = ModelSpec(model=model)
     loaders = {
-        "limits": lambda: zoo.limits(model),
+        "limits": lambda: vocabulary.limits(model),
         "tokenizer": lambda: zoo.tokenizer(model),
-        "words": lambda: zoo.words(model),
+        "words": lambda: vocabulary.words(model),
         "network": lambda: hf.network(spec, "float32", ("cpu",)),
     }
     for part, load_part in loaders.items():
