@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
-	@echo "\nQUICK=1 for a few minutes' version of reproduce, PAPER=pearl for one paper."
+	@echo "\nQUICK=1 for a shorter run of reproduce with fewer prompts, PAPER=pearl for one paper."
 
 setup: $(READY)  ## install the pinned environment into .venv
 

@@ -1,6 +1,9 @@
-"""`python -m speclib.bench`: the whole bench. The guard keeps worker processes from running it."""
+"""`python -m speclib.bench`: the whole bench.
 
-from . import bench
+The guard keeps worker processes from running it again.
+"""
+
+from .run_bench import run_bench
 
 if __name__ == "__main__":
-    bench()
+    run_bench()

@@ -1,13 +1,14 @@
-"""What a draft gains when several ranks share its layers, and what the ranks' meetings cost."""
+"""What a draft gains when ranks share its layers, and what their meetings cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from multiprocessing.connection import Connection
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair, load_pair
@@ -16,139 +17,191 @@ from speclib.models import factory
 from speclib.worlds.worker import Failure, Rank, pin
 from speclib.worlds.worker_process import Worker
 
-from .rows import Row, Size, middle
+from .rows import BenchRow, Size, median_row
 
 PAIR = "embedded/easyspec"
-SHAPE = (
-    32,
-    512,
-    8,
-    352,
-)  # deep as Llama 3 8B; two thirds of a layer's weights are attention
+
+# Layers, width, heads, ffn: deep as Llama 3 8B; two thirds of a layer's weights are
+# attention.
+SHAPE = (32, 512, 8, 352)
 LP = 4
 CONTEXTS = (128, 1536)  # tokens cached: attention grows with them, MLPs don't
+PATIENCE = 300  # seconds in which a worker must answer
+
+FUZZY = "fuzzy"
+FUZZY_ON_ONE = "fuzzy on one"
+EXACT_ON_ONE = "exact on one"
 
 
-class Passes(NamedTuple):
-    """Median seconds of a drafting pass of one token; the share of it spent waiting for others."""
+class DraftPasses(NamedTuple):
+    """Several drafting passes of one token each.
+
+    ``seconds``: the median. ``waiting``: share of the time spent waiting for other
+    ranks.
+    """
 
     seconds: float
     waiting: float
 
 
-def drafting(size: Size) -> Iterator[Row]:
-    """A fuzzy pass of embedded/easyspec's draft, dilated to SHAPE, on its two ranks, on one, and an
-    exact pass on one, in turns, ``size.repeats`` times ``size.passes`` of each. Ratios are of
-    repeats' medians."""
-    pair, found = load_pair(PAIR), {}
-    pair = pair.model_copy(
-        update={"draft": pair.draft.model_copy(update={"shape": SHAPE})}
-    )
-    with ExitStack() as open_:
-        both, alone = (
-            open_.enter_context(Drafter(p)) for p in (pair, on_the_first(pair))
-        )
-        ways = {
-            "fuzzy": (both, LP),
-            "fuzzy on one": (alone, LP),
-            "exact on one": (alone, 1),
-        }
+class PassRequest(NamedTuple):
+    """Asks for ``count`` passes, ``lp`` layers at once, after ``context`` tokens."""
+
+    lp: int
+    context: int
+    count: int
+
+
+PassesByWay = dict[str, list[DraftPasses]]  # FUZZY, ... -> one entry per repeat
+
+
+def drafting(size: Size) -> Iterator[BenchRow]:
+    """A fuzzy drafting pass on two ranks, beside a fuzzy and an exact one on one rank.
+
+    The draft is that of embedded/easyspec, dilated to SHAPE. The three take turns,
+    ``size.repeats`` times ``size.passes`` of each; ratios are of repeats' medians.
+    """
+    pair = load_pair(PAIR)
+    dilated_draft = pair.draft.model_copy(update={"shape": SHAPE})
+    pair = pair.model_copy(update={"draft": dilated_draft})
+
+    with ExitStack() as open_drafters:
+        on_two = open_drafters.enter_context(Drafter(pair))
+        on_one = open_drafters.enter_context(Drafter(on_first_place(pair)))
+        passes = {}
         for context in CONTEXTS:
-            for drafter, lp in ways.values():
-                drafter.passes(lp, context, 2)  # warms up
-            found[context] = {way: [] for way in ways}
-            for _ in range(size.repeats):
-                for way, (drafter, lp) in ways.items():
-                    found[context][way].append(drafter.passes(lp, context, size.passes))
-    for context, ways in found.items():
-        where = f"{PAIR} with {SHAPE[0]} layers, {context} tokens cached"
-        milliseconds = ", ".join(
-            f"{way} {1000 * median(p.seconds for p in passes):.3g} ms"
-            for way, passes in ways.items()
-        )
-        fuzzy, *others = ways.items()
-        for way, passes in others:
-            yield middle(
-                f"draft pass with {LP} layers at once on 2 ranks over {way}, {where}",
-                [
-                    one.seconds / two.seconds
-                    for one, two in zip(passes, fuzzy[1], strict=True)
-                ],
-                "ratio",
-                milliseconds,
-            )
-        yield middle(
-            f"share of that pass in which its ranks meet, {where}",
-            [p.waiting for p in fuzzy[1]],
-            "ratio",
-            "waiting for the other one included",
-        )
+            passes[context] = _time_in_turn(on_two, on_one, context, size)
+    for context, passes_by_way in passes.items():
+        yield from _rows(passes_by_way, context)
 
 
-def on_the_first(pair: Pair) -> Pair:
+def on_first_place(pair: Pair) -> Pair:
     """The pair with its draft on one place."""
     place = pair.place.model_copy(update={"draft": pair.place.draft[:1]})
     return pair.model_copy(update={"place": place})
 
 
+def _time_in_turn(
+    on_two: Drafter, on_one: Drafter, context: int, size: Size
+) -> PassesByWay:
+    """Time passes of each way, in turns."""
+    ways = {
+        FUZZY: (on_two, LP),
+        FUZZY_ON_ONE: (on_one, LP),
+        EXACT_ON_ONE: (on_one, 1),
+    }
+    for drafter, lp in ways.values():
+        drafter.time_passes(PassRequest(lp, context, count=2))  # warms up
+
+    passes: PassesByWay = {way: [] for way in ways}
+    for _ in range(size.repeats):
+        for way, (drafter, lp) in ways.items():
+            request = PassRequest(lp, context, size.passes)
+            passes[way].append(drafter.time_passes(request))
+    return passes
+
+
+def _rows(passes_by_way: PassesByWay, context: int) -> Iterator[BenchRow]:
+    """Rows of one context: two ranks over each of the other ways, and their waiting."""
+    where = f"{PAIR} with {SHAPE[0]} layers, {context} tokens cached"
+    medians = []
+    for way, passes in passes_by_way.items():
+        milliseconds = 1000 * median(each.seconds for each in passes)
+        medians.append(f"{way} {milliseconds:.3g} ms")
+
+    fuzzy = passes_by_way[FUZZY]
+    for way in (FUZZY_ON_ONE, EXACT_ON_ONE):
+        repeats = zip(passes_by_way[way], fuzzy, strict=True)
+        yield median_row(
+            f"draft pass with {LP} layers at once on 2 ranks over {way}, {where}",
+            [on_one.seconds / on_two.seconds for on_one, on_two in repeats],
+            "ratio",
+            ", ".join(medians),
+        )
+    yield median_row(
+        f"share of that pass in which its ranks meet, {where}",
+        [each.waiting for each in fuzzy],
+        "ratio",
+        "waiting for the other one included",
+    )
+
+
 class Drafter:
-    """The draft of ``pair`` on its ranks, until its context ends."""
+    """The draft of ``pair`` on its ranks, until the context ends."""
 
     def __init__(self, pair: Pair):
         self.worker = Worker(
-            "drafter", pair, clocked, ranks=factory.ranks(pair, "draft")
+            "drafter", pair, build_drafter, ranks=factory.ranks(pair, "draft")
         )
 
-    def __enter__(self):
-        self._received()  # it is ready
+    def __enter__(self) -> Drafter:
+        self._receive()  # it is ready
         return self
 
-    def passes(self, *what) -> Passes:
-        """See ``timed``."""
-        self.worker.pipe.send(what)
-        return self._received()
+    def time_passes(self, request: PassRequest) -> DraftPasses:
+        """Let the draft do passes, and time them."""
+        self.worker.pipe.send(request)
+        return self._receive()
 
-    def _received(self):
-        answer = self.worker.receive(300)
+    def _receive(self) -> Any:
+        answer = self.worker.receive(PATIENCE)
         if isinstance(answer, Failure):
             raise SpeclibError(f"the draft of {PAIR} failed: {answer.cause}")
         return answer
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self.worker.stop()
 
 
-def clocked(pair: Pair, rank: Rank | None = None):
-    """In a worker: builds the draft; what answers (lp, context, count) with Passes."""
+# -- in a worker -----------------------------------------------------------------------
+def build_drafter(pair: Pair, rank: Rank | None = None) -> Callable | Any:
+    """Build a rank of the draft on its place.
+
+    Returns what answers a PassRequest with DraftPasses; on a rank that follows another,
+    the model, which that other one leads.
+    """
     places = factory.place(pair).of("draft")
-    pin(places[rank.number :][:1] if rank else places, pair.place.threads)
+    if rank is not None:
+        places = places[rank.number :][:1]
+    pin(places, pair.place.threads)
     model = factory.build(pair, "draft", rank=rank)
-    return model if rank and rank.number else partial(timed, model, Clock(model))
+    if rank is not None and rank.number > 0:
+        return model
+    return partial(answer_request, model, MeetingClock(model))
 
 
-class Clock:
-    """The ranks of ``model``, whose meetings are timed from now on."""
+class MeetingClock:
+    """Stands in for the ranks of ``model`` and times their meetings from now on."""
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         owner = getattr(model, "model", model)  # behind the leader of several
-        self.ranks, owner.ranks, self.seconds = owner.ranks, self, 0.0
+        self.ranks = owner.ranks
         self.rank, self.size = self.ranks.rank, self.ranks.size
+        self.seconds = 0.0
+        owner.ranks = self
 
-    def gather(self, tensor):
-        begun = time.perf_counter()
-        found = self.ranks.gather(tensor)
-        self.seconds += time.perf_counter() - begun
-        return found
+    def gather(self, tensor: Any) -> Any:
+        """What the ranks' own ``gather`` gives; adds the time that it took."""
+        started = time.perf_counter()
+        gathered = self.ranks.gather(tensor)
+        self.seconds += time.perf_counter() - started
+        return gathered
 
 
-def timed(model, clock: Clock, message, pipe) -> Passes:
-    """Of ``count`` passes of one token, after one over ``context`` tokens."""
-    lp, context, count = message
-    text, seconds, waited = (1,) * context, [], []
-    with model.drafting(lp, True):
-        for n in range(count + 1):
-            begun, clock.seconds = time.perf_counter(), 0.0
-            model.rows(text + (1,) * n, 0, Sampler())
-            seconds.append(time.perf_counter() - begun)
+def answer_request(
+    model: Any, clock: MeetingClock, request: PassRequest, pipe: Connection
+) -> DraftPasses:
+    """Time passes of one token, after one over the context, which does not count."""
+    text = (1,) * request.context
+    seconds, waited = [], []
+    with model.drafting(request.lp, True):
+        for drafted in range(request.count + 1):
+            started = time.perf_counter()
+            clock.seconds = 0.0
+            model.rows(text + (1,) * drafted, 0, Sampler())
+            seconds.append(time.perf_counter() - started)
             waited.append(clock.seconds)
-    return Passes(median(seconds[1:]), sum(waited[1:]) / sum(seconds[1:]))
+    return DraftPasses(
+        seconds=median(seconds[1:]),
+        waiting=sum(waited[1:]) / sum(seconds[1:]),
+    )

@@ -1,4 +1,4 @@
-"""What our orchestration costs: beside a run without any, per operation, and to cancel one."""
+"""What our orchestration costs: over a run without any, per operation, to cancel."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from speclib.models.toy import BOS
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.worlds.processes import Processes
+from speclib.worlds.world import World
 
-from .rows import Row, Size, middle
+from .rows import BenchRow, Size, median_row
 
 LATENCY = "pearl/llama2-7-70"
 METHODS = {
@@ -24,107 +25,139 @@ METHODS = {
     "plain decoding": "autoregressive",
     "DSI": "dsi",
 }
-SERVERS = 3  # of DSI
+SERVERS = 3  # target devices that DSI has
 REAL = "embedded/llama-7b-70b"
-WARM = 10  # operations of the controller before those that count
+WARM_UP = 10  # operations of the controller before those that count
 GAMMA = 5
+VOCABULARY = 32_000
+PROMPT_TOKENS = 128
 
 
-def emulated(size: Size) -> Iterator[Row]:
-    """Makespan of an emulated run over that of the same run on the virtual clock: real workers
-    and messages, toys that make the same decisions, every operation as long as PEARL's Table 10
-    has it for Llama 2 7&70B. DSI, here with four devices, may lose 5 % to them, others 3 %."""
+def emulated(size: Size) -> Iterator[BenchRow]:
+    """Makespan of an emulated run over that of the same run on the virtual clock.
+
+    Workers and messages are real, the toys make the same decisions, and every operation
+    takes as long as PEARL's Table 10 has it for Llama 2 7&70B. DSI, here with four
+    devices, may lose 5 % to them, others 3 %.
+    """
     pair = load_pair("toy")
-    how = {"servers": SERVERS, "cancel": "immediate"}
-    virtual = open_world("virtual", pair, latency=LATENCY, **how)
-    with Processes(pair, emulate=load_latency(LATENCY), **how) as world:
+    virtual_world = open_world(
+        "virtual", pair, latency=LATENCY, servers=SERVERS, cancel="immediate"
+    )
+    with Processes(
+        pair, emulate=load_latency(LATENCY), servers=SERVERS, cancel="immediate"
+    ) as world:
         for name, method in METHODS.items():
-            what = {"method": method, "max_new_tokens": size.emulated}
-            ideal = decode("toy", world=virtual, **what).trace.makespan
-            runs = [decode("toy", world=world, **what) for _ in range(size.repeats)]
-            late, all_ = (
-                sum(getattr(r.stats, key) for r in runs)
-                for key in ("overruns", "operations")
-            )
-            yield middle(
+            request = {"method": method, "max_new_tokens": size.emulated}
+            ideal = decode("toy", world=virtual_world, **request).trace.makespan
+            runs = [decode("toy", world=world, **request) for _ in range(size.repeats)]
+            overruns = sum(run.stats.overruns for run in runs)
+            operations = sum(run.stats.operations for run in runs)
+            yield median_row(
                 f"emulated over virtual makespan, {name}",
-                [r.trace.makespan / ideal for r in runs],
+                [run.trace.makespan / ideal for run in runs],
                 "ratio",
                 aim=1.05 if name == "DSI" else 1.03,
-                most=True,
-                note=f"{LATENCY}, {late} of {all_} operations overran",
+                at_most=True,
+                note=f"{LATENCY}, {overruns} of {operations} operations overran",
             )
 
 
-def cancelled(size: Size) -> Iterator[Row]:
-    """How long a target pass still runs once it is cancelled: real models, dilated, one core each;
-    passes of one token, cancelled at any time while they run."""
+def cancelled(size: Size) -> Iterator[BenchRow]:
+    """How long a target pass still runs once it is cancelled.
+
+    Real models, dilated, one core each; passes of one token, cancelled at any time
+    while they run.
+    """
     with Processes(load_pair(REAL), cancel="immediate") as world:
-        left = sorted(stopping(world, size.repeats * size.operations // 4))
-    for share in (50, 95):
-        yield Row(
-            f"cancelled pass still runs, p{share}",
-            left[len(left) * share // 100],
+        times = cancel_passes(world, size.repeats * size.operations // 4)
+        whole_pass = world.latency.target(1)
+    times.sort()
+    for percent in (50, 95):
+        yield BenchRow(
+            f"cancelled pass still runs, p{percent}",
+            times[len(times) * percent // 100],
             "ms",
-            note=f"{len(left)} target passes of {REAL}, of "
-            f"{1000 * world.latency.target(1):.3g} ms",
+            note=f"{len(times)} target passes of {REAL}, of {1000 * whole_pass:.3g} ms",
         )
 
 
-def stopping(world, passes: int) -> list[float]:
-    """Milliseconds from cancelling to the end of the pass, of those that did not end before."""
-    dice, left, whole = random.Random(0), [], world.latency.target(1)
+def cancel_passes(world: World, passes: int) -> list[float]:
+    """Milliseconds from cancelling a pass to its end; less those that ended before."""
+    dice = random.Random(0)
+    whole_pass = world.latency.target(1)
     world.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
     world.wait(world.target.score(world.text))
+
+    milliseconds = []
     for _ in range(passes):
         future = world.target.score(world.text)
-        time.sleep(whole * dice.random())
-        begun = world.now
+        time.sleep(whole_pass * dice.random())
+        cancelled_at = world.now
         world.cancel(future)
         world.first(future)
-        if future.error is not None:
-            left.append(1000 * (world.now - begun))
+        was_stopped = future.error is not None
+        if was_stopped:
+            milliseconds.append(1000 * (world.now - cancelled_at))
     world.end()
-    return left
+    return milliseconds
 
 
-def controller(size: Size) -> Iterator[Row]:
-    """What an operation costs beyond its worker's own start .. end: from submit to the result in
-    hand, less that. Toys of 32,000 words, sampling at temperature 1, the operations of speculative
-    decoding at gamma 5 after a text of 128 tokens, one at a time."""
-    toy = {"model": "toy", "vocab": 32_000, "context": 1024}
+def controller(size: Size) -> Iterator[BenchRow]:
+    """What an operation costs beyond the time of its device.
+
+    That is from submitting it to having the result in hand, less the worker's own start
+    to end. Toys of 32,000 words, sampling at temperature 1; the operations of
+    speculative decoding at gamma 5 after a text of 128 tokens, one at a time.
+    """
+    toy = {"model": "toy", "vocab": VOCABULARY, "context": 1024}
     pair = Pair(
         target=ModelSpec(**toy),
         draft=ModelSpec(alpha=0.9, **toy),
         name="toys of 32,000",
     )
+    overheads = []
     with Processes(pair) as world:
-        all_ = sorted(
-            ms for _ in range(size.repeats) for ms in costs(world, size.operations)
-        )
-    note = f"{len(all_)} operations: vocabulary 32,000, gamma {GAMMA}, temperature 1"
-    for share, aim in ((50, 1.0), (95, None)):
-        yield Row(
-            f"controller overhead per operation, p{share}",
-            all_[len(all_) * share // 100],
+        for _ in range(size.repeats):
+            overheads.extend(measure_overheads(world, size.operations))
+    overheads.sort()
+
+    note = (
+        f"{len(overheads)} operations: vocabulary 32,000, gamma {GAMMA}, temperature 1"
+    )
+    for percent, aim in ((50, 1.0), (95, None)):
+        yield BenchRow(
+            f"controller overhead per operation, p{percent}",
+            overheads[len(overheads) * percent // 100],
             "ms",
             aim,
-            True,
-            note,
+            at_most=True,
+            note=note,
         )
 
 
-def costs(world, operations: int) -> list[float]:
-    """Milliseconds of each of ``operations`` operations beyond its device's own, after a few that
-    warm up."""
-    text, drafted, took = (BOS,) * 128, (), {}
+def measure_overheads(world: World, operations: int) -> list[float]:
+    """Milliseconds of each operation beyond its device's own, after a few that warm up.
+
+    Draft and target take turns: the draft proposes, the target scores what it proposed.
+    """
+    text = (BOS,) * PROMPT_TOKENS
+    drafted: tuple[int, ...] = ()
+    seconds: dict[int, float] = {}  # from submitting to the result, by operation
     world.begin(text, sampler=Sampler(1.0), coins=Coins(), limit=1)
-    for i in range(WARM + operations):
-        op = Score(text + drafted, GAMMA) if i % 2 else Propose(text, GAMMA)
-        begun = time.perf_counter()
-        future = world.submit("target" if i % 2 else "draft", op)
+    for number in range(WARM_UP + operations):
+        is_draft = number % 2 == 0
+        if is_draft:
+            device, operation = "draft", Propose(text, GAMMA)
+        else:
+            device, operation = "target", Score(text + drafted, GAMMA)
+
+        started = time.perf_counter()
+        future = world.submit(device, operation)
         result = world.wait(future)
-        took[future.id] = time.perf_counter() - begun
-        drafted = drafted if i % 2 else ids(result)
-    events = sorted(world.end().operations, key=lambda e: e.id)
-    return [1000 * (took[e.id] - e.dur) for e in events[WARM:]]
+        seconds[future.id] = time.perf_counter() - started
+        if is_draft:
+            drafted = ids(result)
+
+    events = sorted(world.end().operations, key=lambda event: event.id)
+    return [1000 * (seconds[event.id] - event.dur) for event in events[WARM_UP:]]

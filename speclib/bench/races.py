@@ -1,65 +1,77 @@
-"""Several ways to decode, in turn on every prompt: speeds and ratios of the same minutes.
+"""Several ways to decode take turns on every prompt, and are compared by speed.
 
-Knows only that a contestant answers a prompt with something that has ``tokens`` and ``stats``.
+Knows only that a contestant answers a prompt with tokens and statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from speclib.trace.metrics import total
 
-Contestant = Callable[[object, int], object]  # (prompt, tokens) -> its answer
+# Called with a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
+Contestant = Callable[[Any, int], Any]
 
 
 @dataclass(frozen=True)
 class Race:
-    """``results[name][repeat]``: what contestant ``name`` answered to each prompt."""
+    """``results[name][repeat]``: what a contestant answered to each prompt."""
 
-    results: dict[str, list[list]]
+    results: dict[str, list[list[Any]]]
 
     def speeds(self, name: str) -> list[float]:
         """Tokens per second after the first commit, by repeat, over all its prompts."""
-        return [
-            total(r.stats for r in answers).decode_speed
-            for answers in self.results[name]
-        ]
+        speeds = []
+        for answers in self.results[name]:
+            counts = total(answer.stats for answer in answers)
+            speeds.append(counts.decode_speed)
+        return speeds
 
     def ratios(self, name: str, over: str) -> list[float]:
-        """``name``'s speed over another's, by repeat."""
-        return [
-            a / b for a, b in zip(self.speeds(name), self.speeds(over), strict=True)
-        ]
+        """A contestant's speed over another's, by repeat."""
+        both = zip(self.speeds(name), self.speeds(over), strict=True)
+        return [speed / other_speed for speed, other_speed in both]
 
     def alpha(self, name: str) -> float:
         """Accepted over tested drafts, all repeats together."""
-        return total(r.stats for r in self.all(name)).acceptance_rate
+        return total(answer.stats for answer in self.answers(name)).acceptance_rate
 
-    def all(self, name: str) -> list:
-        return [r for answers in self.results[name] for r in answers]
+    def answers(self, name: str) -> list[Any]:
+        """A contestant's answers, of all repeats one after another."""
+        answers = []
+        for of_one_repeat in self.results[name]:
+            answers.extend(of_one_repeat)
+        return answers
 
-    def same(self, name: str, as_: str) -> str:
-        """How many outputs equal another contestant's, as in "10 of 10"."""
-        equal = [
-            a.tokens == b.tokens
-            for a, b in zip(self.all(name), self.all(as_), strict=True)
-        ]
+    def same_outputs(self, name: str, other: str) -> str:
+        """How many outputs equal those of another contestant, as in "10 of 10"."""
+        both = zip(self.answers(name), self.answers(other), strict=True)
+        equal = [answer.tokens == other_answer.tokens for answer, other_answer in both]
         return f"{sum(equal)} of {len(equal)}"
 
 
 def race(
-    contestants: dict[str, Contestant], prompts: Sequence, tokens: int, repeats: int = 1
+    contestants: Mapping[str, Contestant],
+    prompts: Sequence[Any],
+    tokens: int,
+    repeats: int = 1,
 ) -> Race:
-    """Every contestant on every prompt, ``repeats`` times; who begins changes from prompt to
-    prompt, so a machine that slows down slows all of them."""
+    """Let every contestant decode every prompt, ``repeats`` times.
+
+    Who begins changes from prompt to prompt, so a machine that slows down slows all of
+    them.
+    """
     names = list(contestants)
-    results: dict[str, list[list]] = {
-        name: [[] for _ in range(repeats)] for name in names
-    }
+    results: dict[str, list[list[Any]]] = {}
+    for name in names:
+        results[name] = [[] for _ in range(repeats)]
+
     for repeat in range(repeats):
-        for i, prompt in enumerate(prompts):
-            turn = (repeat * len(prompts) + i) % len(names)
-            for name in names[turn:] + names[:turn]:
-                results[name][repeat].append(contestants[name](prompt, tokens))
+        for number, prompt in enumerate(prompts):
+            first = (repeat * len(prompts) + number) % len(names)
+            for name in names[first:] + names[:first]:
+                answer = contestants[name](prompt, tokens)
+                results[name][repeat].append(answer)
     return Race(results)

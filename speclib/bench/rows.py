@@ -1,4 +1,7 @@
-"""A row of reports/bench.csv, and how much is measured for it. Knows nothing of what it measures."""
+"""A row of reports/bench.csv, and how much is measured for it.
+
+Knows nothing of what is measured.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,14 @@ COLUMNS = ("name", "value", "unit", "aim", "holds", "note")
 
 @dataclass(frozen=True)
 class Size:
-    """``repeats`` of everything; ``prompts`` of ``tokens`` tokens per repeat of a race;
-    ``emulated``: tokens of an emulated request; ``passes``: operations behind one duration;
-    ``operations``: of the controller and the virtual clock, per repeat."""
+    """How much is measured.
+
+    repeats     of everything
+    prompts     per repeat of a race, ``tokens`` tokens each
+    emulated    tokens of an emulated request
+    passes      operations behind one duration
+    operations  of the controller and of the virtual clock, per repeat
+    """
 
     repeats: int = 5
     prompts: int = 2
@@ -30,14 +38,18 @@ FULL = Size()
 
 
 @dataclass(frozen=True)
-class Row:
-    """``aim``: the value wanted, at least that or, with ``most``, at most; None: just shown."""
+class BenchRow:
+    """One value of the bench.
+
+    ``aim`` is the value that is wanted: at least that or, with ``at_most``, at most;
+    None where a value is only shown.
+    """
 
     name: str
     value: float
     unit: str
     aim: float | None = None
-    most: bool = False
+    at_most: bool = False
     note: str = ""
 
     @property
@@ -45,44 +57,53 @@ class Row:
         """yes or no; empty without an aim. A value that is no number holds nothing."""
         if self.aim is None:
             return ""
-        return (
-            "yes"
-            if (self.value <= self.aim if self.most else self.value >= self.aim)
-            else "no"
-        )
+        if self.at_most:
+            is_met = self.value <= self.aim
+        else:
+            is_met = self.value >= self.aim
+        return "yes" if is_met else "no"
 
     def as_dict(self) -> dict[str, str]:
-        """The row's columns, with the machine and its load now."""
-        here = f"{machine.name()}, Python {platform.python_version()}, load {machine.load():.2f}"
-        aim = (
-            ""
-            if self.aim is None
-            else f"at {'most' if self.most else 'least'} {self.aim:.4g}"
+        """The row's columns, with the machine and its load at this moment."""
+        conditions = (
+            f"{machine.name()}, Python {platform.python_version()}, "
+            f"load {machine.load():.2f}"
         )
-        return dict(
-            zip(
-                COLUMNS,
-                (
-                    self.name,
-                    f"{self.value:.4g}",
-                    self.unit,
-                    aim,
-                    self.holds,
-                    "; ".join(filter(None, (self.note, here))),
-                ),
-                strict=True,
-            )
-        )
+        return {
+            "name": self.name,
+            "value": f"{self.value:.4g}",
+            "unit": self.unit,
+            "aim": self._aim_in_words(),
+            "holds": self.holds,
+            "note": join_notes(self.note, conditions),
+        }
+
+    def _aim_in_words(self) -> str:
+        if self.aim is None:
+            return ""
+        bound = "at most" if self.at_most else "at least"
+        return f"{bound} {self.aim:.4g}"
 
     def __str__(self) -> str:
-        shown = self.as_dict()
-        aim = f" ({shown['aim']}: {self.holds})" if self.aim is not None else ""
-        return f"{self.name}: {shown['value']} {self.unit}{aim}; {self.note}"
+        verdict = ""
+        if self.aim is not None:
+            verdict = f" ({self._aim_in_words()}: {self.holds})"
+        return f"{self.name}: {self.value:.4g} {self.unit}{verdict}; {self.note}"
 
 
-def middle(name: str, values: Sequence[float], unit: str, note: str = "", **aim) -> Row:
+def median_row(
+    name: str,
+    values: Sequence[float],
+    unit: str,
+    note: str = "",
+    aim: float | None = None,
+    at_most: bool = False,
+) -> BenchRow:
     """The median of ``values`` as a row; their range goes into the note."""
     spread = f"median of {len(values)}: {min(values):.4g} .. {max(values):.4g}"
-    return Row(
-        name, median(values), unit, note="; ".join(filter(None, (spread, note))), **aim
-    )
+    return BenchRow(name, median(values), unit, aim, at_most, join_notes(spread, note))
+
+
+def join_notes(*notes: str) -> str:
+    """Notes that say something, one after another."""
+    return "; ".join(note for note in notes if note)

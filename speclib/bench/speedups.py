@@ -2,197 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from speclib.data import prompts
+from speclib.data.latency import Latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.decoding.decode import decode
 from speclib.decoding.replay import replay
 from speclib.decoding.transformers_baselines import External
+from speclib.experiment.cells.measured import windows_near_c
 from speclib.models import factory
 from speclib.trace.metrics import stats, total
 from speclib.worlds.processes import Processes
+from speclib.worlds.world import World
 
-from .contention import PAIR, contention, latencies
+from .contention import PAIR, Latencies, measure_contention, measure_latencies
 from .races import Contestant, Race, race
-from .rows import Row, Size, middle
+from .rows import BenchRow, Size, median_row
 
 METHODS = {"SD": "speculative", "PEARL": "pearl"}
-WINDOWS = (0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.6)  # of c: the gammas tried
+WINDOWS = (0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.6)  # of c: the windows tried
 TASK = "humaneval"
-PLAIN, BOTH = "plain decoding", "plain decoding on both cores"
-SAME, ASSISTED = "assisted", "transformers-assisted"
-PEERS = {
-    ASSISTED: {},
-    f"{ASSISTED} on both cores": {"threads": 2},
-    f"{ASSISTED} with packed linears": {"packed": True},
-}
 ENOUGH = 0.9  # e from which the speed-up's aim is a number
+WARM_UP_TOKENS = 8
+
+PLAIN = "plain decoding"
+PLAIN_ON_BOTH = "plain decoding on both cores"
+ASSISTED = "assisted"  # transformers' algorithm in our processes
+PEER = "transformers-assisted"
+PEERS: dict[str, dict[str, Any]] = {
+    PEER: {},
+    f"{PEER} on both cores": {"threads": 2},
+    f"{PEER} with packed linears": {"packed": True},
+}
 
 
-def stand_in(size: Size) -> Iterator[Row]:
-    """On embedded/llama-7b-70b (float32, one core per device): PEARL and SD, each at its best
-    gamma, plain decoding on one core and on both, and transformers' assisted generation with its
-    defaults: with as many threads as one of our devices, with both cores, with our packed linears;
-    and ``assisted``, its algorithm in our processes: what is left is how it is run.
+def stand_in(size: Size) -> Iterator[BenchRow]:
+    """On embedded/llama-7b-70b: our methods, plain decoding, and transformers.
+
+    PEARL and SD each have their best window (float32, one core per device). Plain
+    decoding has one core, and both. The assisted generation of transformers has its
+    defaults: with as many threads as one of our devices, with both cores, with our
+    packed linear layers. ``assisted`` is its algorithm in our processes: what is left
+    between the two is how it is run.
     """
-    yield from speedups(PAIR, size, peers=True)
+    yield from race_on_pair(PAIR, size, with_peers=True)
 
 
-def good_draft(size: Size) -> Iterator[Row]:
+def good_draft(size: Size) -> Iterator[BenchRow]:
     """The same with the distilled draft, ladder/good; without transformers."""
-    yield from speedups("ladder/good", size)
+    yield from race_on_pair("ladder/good", size)
 
 
-def speedups(name: str, size: Size, peers: bool = False) -> Iterator[Row]:
-    """Ratios of tokens per second after the first commit, greedy, ``size.tokens`` tokens of each
-    prompt: per repeat the sum over its prompts; the row is the median over repeats. A method's
-    best gamma is sought beforehand, on other prompts."""
-    pair = load_pair(name)
-    texts = [p.input for p in prompts.load(TASK, 2 * size.prompts)]
-    with ExitStack() as open_:
-        world = open_.enter_context(Processes(pair))
-        best = {
-            n: best_gamma(world, m, texts[size.prompts :], size)
-            for n, m in METHODS.items()
-        }
-        curves = latencies(world, size)
-        contestants = {PLAIN: ours(world, "autoregressive")} | {
-            n: ours(world, m, gamma=best[n]) for n, m in METHODS.items()
-        }
-        if peers:
-            contestants[SAME] = ours(world, "assisted")
-            wide = open_.enter_context(Processes(on_all_cores(pair)))
-            contestants[BOTH] = ours(wide, "autoregressive")
-            for n, how in PEERS.items():
-                peer = open_.enter_context(
-                    External(ASSISTED, pair, **{"packed": False} | how)
-                )
-                contestants[n] = lambda text, tokens, peer=peer: peer.decode(
-                    text, max_new_tokens=tokens
-                )
-        race(contestants, texts[:1], tokens=8)  # warms up
-        run = race(contestants, texts[: size.prompts], size.tokens, size.repeats)
-    gammas = ", ".join(f"{n} gamma {g}" for n, g in best.items())
-    yield from _ours(name, run, curves, contention(name, size)[0], gammas)
-    yield from _others(name, run, gammas)
-    yield from _overhead(name, run)
+def race_on_pair(
+    pair_name: str, size: Size, with_peers: bool = False
+) -> Iterator[BenchRow]:
+    """Ratios of tokens per second after the first commit, greedy.
+
+    A speed is that of ``size.tokens`` tokens of each prompt, per repeat over all
+    prompts; a row is the median over repeats. A method's best window is sought
+    beforehand, on other prompts.
+    """
+    pair = load_pair(pair_name)
+    texts = [prompt.input for prompt in prompts.load(TASK, 2 * size.prompts)]
+    raced_texts, trial_texts = texts[: size.prompts], texts[size.prompts :]
+    with ExitStack() as open_worlds:
+        world = open_worlds.enter_context(Processes(pair))
+        windows = {}
+        for name, method in METHODS.items():
+            windows[name] = best_window(world, method, trial_texts, size)
+        latencies = measure_latencies(world, size)
+
+        contestants = _our_contestants(world, windows)
+        if with_peers:
+            contestants |= _peer_contestants(world, pair, open_worlds)
+        race(contestants, texts[:1], tokens=WARM_UP_TOKENS)
+        finished_race = race(contestants, raced_texts, size.tokens, size.repeats)
+
+    report = RaceReport(pair_name, finished_race, windows)
+    e = measure_contention(pair_name, size).e
+    yield from report.our_rows(latencies, e)
+    yield from report.peer_rows()
+    yield from report.overhead_rows()
 
 
-def ours(world, method: str, **gamma) -> Contestant:
-    """``method`` in an open world."""
-    return lambda text, tokens: decode(
-        text, world=world, method=method, max_new_tokens=tokens, **gamma
-    )
+def best_window(world: World, method: str, texts: Sequence[Any], size: Size) -> int:
+    """The fastest of the windows about c."""
+    contestants = {}
+    for gamma in windows_near_c(world.ratio, WINDOWS):
+        contestants[str(gamma)] = contestant(world, method, gamma=gamma)
+    trial = race(contestants, texts, size.tokens)
+    fastest = max(contestants, key=lambda gamma: trial.speeds(gamma)[0])
+    return int(fastest)
 
 
-def best_gamma(world, method: str, texts, size: Size) -> int:
-    """The fastest of WINDOWS x c."""
-    gammas = sorted({max(1, round(world.ratio * share)) for share in WINDOWS})
-    tried = race({g: ours(world, method, gamma=g) for g in gammas}, texts, size.tokens)
-    return max(gammas, key=lambda g: tried.speeds(g)[0])
+def contestant(world: World, method: str, **settings: Any) -> Contestant:
+    """A method in an open world."""
+
+    def answer(text: Any, tokens: int) -> Any:
+        return decode(
+            text, world=world, method=method, max_new_tokens=tokens, **settings
+        )
+
+    return answer
+
+
+def _our_contestants(world: World, windows: dict[str, int]) -> dict[str, Contestant]:
+    contestants = {PLAIN: contestant(world, "autoregressive")}
+    for name, method in METHODS.items():
+        contestants[name] = contestant(world, method, gamma=windows[name])
+    return contestants
+
+
+def _peer_contestants(
+    world: World, pair: Pair, open_worlds: ExitStack
+) -> dict[str, Contestant]:
+    """Transformers' ways to decode, its algorithm in our world, plain on both cores.
+
+    What they need is opened in ``open_worlds``.
+    """
+    on_both_cores = open_worlds.enter_context(Processes(on_all_cores(pair)))
+    contestants = {
+        ASSISTED: contestant(world, "assisted"),
+        PLAIN_ON_BOTH: contestant(on_both_cores, "autoregressive"),
+    }
+    for name, options in PEERS.items():
+        peer = External(PEER, pair, **({"packed": False} | options))
+        open_worlds.enter_context(peer)
+        contestants[name] = _peer_contestant(peer)
+    return contestants
+
+
+def _peer_contestant(peer: External) -> Contestant:
+    def answer(text: Any, tokens: int) -> Any:
+        return peer.decode(text, max_new_tokens=tokens)
+
+    return answer
 
 
 def on_all_cores(pair: Pair) -> Pair:
     """The pair with its target on the draft's places too, a thread for each."""
     place = factory.place(pair)
-    everywhere = tuple(dict.fromkeys(place.of("draft") + place.of("target")))
-    return pair.model_copy(
-        update={
-            "place": place.model_copy(
-                update={
-                    "target": everywhere,
-                    "threads": place.threads * len(everywhere),
-                }
-            )
-        }
+    places = tuple(dict.fromkeys(place.of("draft") + place.of("target")))
+    wide_place = place.model_copy(
+        update={"target": places, "threads": place.threads * len(places)}
     )
+    return pair.model_copy(update={"place": wide_place})
 
 
-def predicted(run: Race, name: str, latency) -> float:
-    """The decoding speed of a contestant's runs replayed on the virtual clock at ``latency``."""
-    return total(
-        stats(replay(r.trace, latency=latency)) for r in run.all(name)
-    ).decode_speed
+def predicted_speed(finished_race: Race, name: str, latency: Latency) -> float:
+    """A contestant's tokens per second, its runs replayed on the virtual clock."""
+    replayed = []
+    for answer in finished_race.answers(name):
+        replayed.append(stats(replay(answer.trace, latency=latency)))
+    return total(replayed).decode_speed
 
 
-def _ours(name: str, run: Race, curves, e: float, gammas: str) -> Iterator[Row]:
-    """Rows of our own methods. Where two devices slow each other down (e < 0.9) PEARL's aim is
-    0.95 of what the virtual clock predicts with durations taken while both were busy."""
-    alone, busy = curves
-    yield Row(
-        f"alpha of PEARL, {name}",
-        run.alpha("PEARL"),
-        "ratio",
-        0.9,
-        note=f"SD {run.alpha('SD'):.4g}; accepted / tested",
-    )
-    pearl = predicted(run, "PEARL", busy)
-    ideal = pearl / predicted(run, PLAIN, busy)
-    yield Row(
-        f"PEARL over {PLAIN}, predicted, {name}",
-        ideal,
-        "ratio",
-        note="virtual clock, "
-        "durations of both while both were busy: target "
-        f"{1000 * busy.target(1):.3g} ms, draft {1000 * busy.draft(1):.3g} ms",
-    )
-    yield Row(
-        f"PEARL over {PLAIN}, predicted with {PLAIN} alone, {name}",
-        pearl / predicted(run, PLAIN, alone),
-        "ratio",
-        note="the same, but plain decoding's "
-        f"passes last as long as with an idle draft: {1000 * alone.target(1):.3g} ms",
-    )
-    aim = 2.2 if e >= ENOUGH else 0.95 * ideal
-    why = f"e {e:.3f}" + (
-        "" if e >= ENOUGH else " is below 0.9: aim 0.95 of predicted, not 2.2"
-    )
-    yield middle(
-        f"PEARL over {PLAIN}, {name}",
-        run.ratios("PEARL", PLAIN),
-        "ratio",
-        aim=aim,
-        note=f"{gammas}; {why}; output the same in {run.same('PEARL', PLAIN)}",
-    )
-    yield middle(
-        f"PEARL over SD, {name}", run.ratios("PEARL", "SD"), "ratio", gammas, aim=1.25
-    )
-    yield middle(
-        f"SD over {PLAIN}, {name}",
-        run.ratios("SD", PLAIN),
-        "ratio",
-        f"{gammas}; output the same in {run.same('SD', PLAIN)}",
-    )
+class RaceReport:
+    """The rows of a race on one pair."""
 
+    def __init__(self, pair_name: str, finished_race: Race, windows: dict[str, int]):
+        self.pair_name = pair_name
+        self.race = finished_race
+        self.gammas = ", ".join(f"{name} gamma {g}" for name, g in windows.items())
 
-def _others(name: str, run: Race, gammas: str) -> Iterator[Row]:
-    """Rows of what else was in the race: plain decoding on both cores, transformers."""
-    if BOTH in run.results:
-        yield middle(f"{BOTH} over one, {name}", run.ratios(BOTH, PLAIN), "ratio")
-        yield middle(
-            f"PEARL over {BOTH}, {name}", run.ratios("PEARL", BOTH), "ratio", gammas
-        )
-    for peer in (n for n in PEERS if n in run.results):
-        note = f"{gammas}; its output that of {PLAIN} in {run.same(peer, PLAIN)}"
-        for method, aim in ((SAME, None), ("SD", 1.1), ("PEARL", 1.4)):
-            yield middle(
-                f"{method} over {peer}, {name}",
-                run.ratios(method, peer),
-                "ratio",
-                note,
-                aim=None if "threads" in PEERS[peer] else aim,
-            )
+    def our_rows(self, latencies: Latencies, e: float) -> Iterator[BenchRow]:
+        """Rows of our own methods.
 
-
-def _overhead(name: str, run: Race) -> Iterator[Row]:
-    """The makespan of a measured run over that of its replay, where orchestration takes no time."""
-    for method in (PLAIN, *METHODS):
-        yield middle(
-            f"measured over replayed makespan, {method}, {name}",
-            [r.trace.makespan / replay(r.trace).makespan for r in run.all(method)],
+        Where two devices slow each other down (e < 0.9), PEARL's aim is 0.95 of what
+        the virtual clock predicts with durations that were taken while both were busy.
+        """
+        yield BenchRow(
+            f"alpha of PEARL, {self.pair_name}",
+            self.race.alpha("PEARL"),
             "ratio",
-            aim=1.05,
-            most=True,
+            0.9,
+            note=f"SD {self.race.alpha('SD'):.4g}; accepted / tested",
+        )
+        alone, busy = latencies
+        pearl = predicted_speed(self.race, "PEARL", busy)
+        predicted_ratio = pearl / predicted_speed(self.race, PLAIN, busy)
+        yield BenchRow(
+            f"PEARL over {PLAIN}, predicted, {self.pair_name}",
+            predicted_ratio,
+            "ratio",
+            note="virtual clock, durations of both while both were busy: target "
+            f"{1000 * busy.target(1):.3g} ms, draft {1000 * busy.draft(1):.3g} ms",
+        )
+        yield BenchRow(
+            f"PEARL over {PLAIN}, predicted with {PLAIN} alone, {self.pair_name}",
+            pearl / predicted_speed(self.race, PLAIN, alone),
+            "ratio",
+            note="the same, but plain decoding's passes last as long as with an idle "
+            f"draft: {1000 * alone.target(1):.3g} ms",
+        )
+
+        if e >= ENOUGH:
+            aim = 2.2
+            reason = f"e {e:.3f}"
+        else:
+            aim = 0.95 * predicted_ratio
+            reason = f"e {e:.3f} is below 0.9: aim 0.95 of predicted, not 2.2"
+        same = self.race.same_outputs("PEARL", PLAIN)
+        note = f"{self.gammas}; {reason}; output the same in {same}"
+        yield self._ratio("PEARL", PLAIN, note, aim=aim)
+        yield self._ratio("PEARL", "SD", self.gammas, aim=1.25)
+        same = self.race.same_outputs("SD", PLAIN)
+        yield self._ratio("SD", PLAIN, f"{self.gammas}; output the same in {same}")
+
+    def peer_rows(self) -> Iterator[BenchRow]:
+        """Rows of the others: plain decoding on both cores, transformers."""
+        if PLAIN_ON_BOTH in self.race.results:
+            yield median_row(
+                f"{PLAIN_ON_BOTH} over one, {self.pair_name}",
+                self.race.ratios(PLAIN_ON_BOTH, PLAIN),
+                "ratio",
+            )
+            yield self._ratio("PEARL", PLAIN_ON_BOTH, self.gammas)
+        for peer, options in PEERS.items():
+            if peer in self.race.results:
+                same = self.race.same_outputs(peer, PLAIN)
+                note = f"{self.gammas}; its output that of {PLAIN} in {same}"
+                has_more_cores = "threads" in options
+                for method, aim in ((ASSISTED, None), ("SD", 1.1), ("PEARL", 1.4)):
+                    yield self._ratio(
+                        method, peer, note, aim=None if has_more_cores else aim
+                    )
+
+    def overhead_rows(self) -> Iterator[BenchRow]:
+        """A run's makespan over its replay's, where orchestration takes no time."""
+        for name in (PLAIN, *METHODS):
+            ratios = []
+            for answer in self.race.answers(name):
+                ratios.append(answer.trace.makespan / replay(answer.trace).makespan)
+            yield median_row(
+                f"measured over replayed makespan, {name}, {self.pair_name}",
+                ratios,
+                "ratio",
+                aim=1.05,
+                at_most=True,
+            )
+
+    def _ratio(
+        self, name: str, over: str, note: str, aim: float | None = None
+    ) -> BenchRow:
+        """A contestant's speed over another's."""
+        return median_row(
+            f"{name} over {over}, {self.pair_name}",
+            self.race.ratios(name, over),
+            "ratio",
+            note,
+            aim=aim,
         )

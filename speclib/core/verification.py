@@ -4,7 +4,7 @@ There are two rules, and both come for drafts in a line and for drafts in a tree
 
                     a line        a tree
     ratio test      verify        verify_tree     keeps most; equal in distribution
-    exact match     match         match_tree      the target's own draws, token for token
+    exact match     match         match_tree      the target's own draws
 
 Row i of ``rows`` is p after the committed text and i drafted tokens; of a tree, row 0
 follows the text and row i + 1 node i. ``world`` lends its text, its coins and the marks
@@ -190,7 +190,8 @@ def _mark_rejected(world: World, tree: CandidateTree, candidates: list[int]) -> 
 
 
 def offer(world: World, paths: Iterable[Tokens]) -> CandidateTree:
-    """The tree of ``paths``, as candidates after the world's text that no model drafted.
+    """The tree of ``paths``, as candidates after the world's text that no model
+    drafted.
 
     Each path goes as far as the next end token, and as far as there is room: the last
     token that may still be written is left to the target.

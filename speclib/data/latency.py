@@ -1,10 +1,14 @@
 """Latency files: seconds of a forward pass, by model and by tokens fed.
 
-A file under ``data/latency`` holds, for ``draft`` and ``target``, ``forward = [[tokens, seconds],
-...]``, linear between entries and constant beyond them, and optionally ``prefill``, the seconds of
-the pass that starts a text, whatever its length. A paper that prints one speed gives a constant
-and prefill 0. ``fuzzy``, if it is there, is of the draft's passes that give one input to several
-layers: those of ``lp_size`` of its ``layers``. Knows no clock and no model.
+A file under ``data/latency`` has a part for ``draft`` and one for ``target``. Each has
+``forward = [[tokens, seconds], ...]``, linear between entries and constant beyond them,
+and optionally ``prefill``: the seconds of the pass that starts a text, whatever its
+length. A paper that prints one speed gives a constant and prefill 0.
+
+The part ``fuzzy``, where there is one, is of the draft's passes that give one input to
+several layers: those in groups of ``lp_size`` of its ``layers``.
+
+Knows no clock and no model.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from speclib.arguments import Number, Seconds, checked, shown
 from speclib.errors import BadValue
@@ -25,14 +29,31 @@ from .toml_files import read_toml, toml_path
 MANY = 1 << 20  # tokens; no pass is fed more
 
 
+@runtime_checkable
+class Durations(Protocol):
+    """How long operations last; ``c``: one target pass over one of the draft."""
+
+    @property
+    def c(self) -> float: ...
+
+    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
+        """Of an operation that kept and fed so many tokens."""
+        ...
+
+
 @dataclass(frozen=True)
 class Curve:
-    """Seconds by tokens fed; ``prefill`` (seconds, or None) is the first pass of a text."""
+    """Seconds of a pass by the tokens it is fed.
+
+    ``forward``: (tokens, seconds), tokens rising. ``prefill``: seconds of the first
+    pass of a text; None: as of any other.
+    """
 
     forward: tuple[tuple[int, float], ...]
     prefill: float | None = None
 
     def __call__(self, fed: float, kept: int = 1) -> float:
+        """Seconds of a pass that is fed ``fed`` tokens after ``kept`` cached ones."""
         if kept == 0 and self.prefill is not None:
             return self.prefill
         points = self.forward
@@ -45,40 +66,47 @@ class Curve:
         return y0 + (y1 - y0) * (fed - x0) / (x1 - x0)
 
     def lengthened(self, share: float) -> Curve:
-        """Longer by ``share`` of one pass for every token fed beyond the first, up to ``MANY``."""
-        points = {**dict(self.forward), MANY: self(MANY)}
-        return replace(
-            self,
-            forward=tuple(
-                (n, seconds + share * self(1) * (n - 1))
-                for n, seconds in points.items()
-            ),
-        )
+        """Each pass longer by ``share`` of one for every token beyond the first."""
+        seconds_of = {**dict(self.forward), MANY: self(MANY)}
+        points = []
+        for tokens, seconds in seconds_of.items():
+            longer = seconds + share * self(1) * (tokens - 1)
+            points.append((tokens, longer))
+        return replace(self, forward=tuple(points))
 
 
 @dataclass(frozen=True)
 class Fuzzy:
-    """Layer-parallel passes of a draft of ``layers`` layers, as measured in groups of up to
-    ``lp_size``. A group of any size saves the same for each layer that joins it: assumed, as one
-    measured size says no more. Source: EasySpec, equation 5, with T_add in what a layer saves."""
+    """Layer-parallel passes of a draft, as measured in groups of one size.
+
+    ``curve`` is of groups of up to ``lp_size`` of the draft's ``layers``. In groups of
+    any other size, each layer that joins one is taken to save as much: an assumption,
+    as one measured size says no more.
+
+    Source: EasySpec, equation 5, with T_add in what a layer saves.
+    """
 
     curve: Curve
     layers: int
     lp_size: int
 
     def seconds(self, exact: Curve, lp: int, fed: float) -> float:
-        """Of a pass in groups of up to ``lp``, where an exact one takes as ``exact`` says."""
+        """Of a pass in groups of up to ``lp``; ``exact``: of passes without groups."""
         share = self._joined(lp) / self._joined(self.lp_size)
         return exact(fed) - share * (exact(fed) - self.curve(fed))
 
     def _joined(self, lp: int) -> int:
+        """How many layers share an input with one before them."""
         return self.layers - len(group_layers(self.layers, lp))
 
 
 @dataclass(frozen=True)
 class Latency:
-    """The curves of a pair. ``seconds(device, op, kept, fed)`` is one operation's duration.
-    Without ``fuzzy`` a fuzzy pass takes as long as an exact one."""
+    """How long the operations of a pair last.
+
+    ``fuzzy``: of the draft's passes in which layers share an input; without it they
+    take as long as exact ones. ``name``: of the file.
+    """
 
     draft: Curve
     target: Curve
@@ -99,31 +127,30 @@ class Latency:
         )
 
     def lengthened(self, share: float) -> Latency:
-        """The same, each pass longer by ``share`` of one for every token fed beyond the first."""
-        fuzzy = self.fuzzy and replace(
-            self.fuzzy, curve=self.fuzzy.curve.lengthened(share)
-        )
-        return (
-            replace(
-                self,
-                draft=self.draft.lengthened(share),
-                fuzzy=fuzzy,
-                target=self.target.lengthened(share),
-            )
-            if share
-            else self
+        """Each pass longer by ``share`` of one for every token beyond the first."""
+        if not share:
+            return self
+        fuzzy = self.fuzzy
+        if fuzzy is not None:
+            fuzzy = replace(fuzzy, curve=fuzzy.curve.lengthened(share))
+        return replace(
+            self,
+            draft=self.draft.lengthened(share),
+            target=self.target.lengthened(share),
+            fuzzy=fuzzy,
         )
 
     @property
     def c(self) -> float:
+        """t_target / t_draft, of passes that are fed one token."""
         return self.target(1) / self.draft(1)
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Seconds of an operation that kept and fed so many tokens: those of its passes."""
+        """Seconds of an operation that kept and fed so many tokens."""
         exact = self.draft if device.startswith("draft") else self.target
         total = 0.0
         for forward in op.passes(kept, fed):
-            total += forward.count * self._pass_seconds(exact, forward)
+            total += forward.times * self._pass_seconds(exact, forward)
         return total
 
     def _pass_seconds(self, exact: Curve, forward: Pass) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from inspect import signature
 from typing import Any
 
-from speclib.errors import SpeclibError
+from speclib.errors import unknown_name
 
 from .assisted import assisted
 from .autoregressive import autoregressive
@@ -38,7 +38,8 @@ METHODS: dict[str, Callable[..., None]] = {
     "easyspec": easyspec,
 }
 
-# What these ask for depends on what ends first, so a run on another clock is another run.
+# What these ask for depends on what ends first, so a run on another clock is another
+# run.
 BY_TIME = {"dsi"}
 
 # The settings in which methods are tested; `gamma` is added where a method takes one.
@@ -62,13 +63,14 @@ def find(name: str, settings: Iterable[str] = ()) -> Callable[..., None]:
     unknown method or setting.
     """
     if name not in METHODS:
-        raise SpeclibError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
-    known = [parameter for parameter in parameters(name) if parameter != "gamma"]
+        raise unknown_name(f"unknown method {name!r}", name, METHODS)
+    known = ["gamma", *parameters(name)]
     for setting in settings:
         if setting not in known:
-            listed = ", ".join(["gamma", *known]) if known else "none besides gamma"
-            raise SpeclibError(
-                f"method {name!r} has no parameter {setting!r}; known: {listed}"
+            raise unknown_name(
+                f"method {name!r} has no parameter {setting!r}",
+                setting,
+                dict.fromkeys(known),
             )
     return METHODS[name]
 

@@ -9,11 +9,12 @@ All of them answer the same questions, those of the Protocol ``Model`` in
   layers at once;
 - ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
 
-The other modules help to build them: ``zoo`` finds and checks checkpoints, ``dilate``
-embeds a small one in a larger architecture, ``packed_linear`` speeds up small batches
-on CPUs, ``gpus`` counts GPUs. ``transformers_generate`` runs transformers' own decoding
-loop, for comparison.
+The other modules help to build them. ``factory`` builds what a pair describes. ``zoo``
+finds and checks checkpoints, and ``vocabulary`` compares their tokens. ``dilate``
+embeds a small one in a larger architecture. ``packed_linear`` speeds up small batches
+on CPUs, ``dtypes`` names number formats, and ``gpus`` counts GPUs.
+``transformers_generate`` runs transformers' own decoding loop, for comparison.
 
-Importing this package, ``toy``, ``uncached``, ``zoo`` or ``gpus`` does not import
-torch; the other modules do.
+``hf``, ``dilate``, ``packed_linear``, ``parallel``, ``transformers_generate`` and
+``llamacpp.export`` import torch; the others do not until something is built.
 """

@@ -1,13 +1,15 @@
 """Builds what a pair describes: its models, and what they share.
 
-A ``Pair`` is a description that was read from a file. Here it becomes models, a tokenizer, limits
-and a datastore, on the places that this machine has. What is heavy (torch, transformers,
-llama.cpp) is imported only when it is needed. Knows no world and no method.
+A ``Pair`` is a description that was read from a file. Here it becomes models, a
+tokenizer, limits and a datastore, on the places that this machine has. What is heavy
+(torch, transformers, llama.cpp) is imported only when it is needed. Knows no world and
+no method.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from speclib.data.pairs import ModelSpec, Pair, Role
 from speclib.data.placement import Place
@@ -15,24 +17,47 @@ from speclib.data.retrieval import Datastore, training_text
 
 from . import gpus
 from .dtypes import check_dtype
+from .toy import Toy, ToyTokenizer
+from .vocabulary import limits, shared_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from speclib.operations.operation import Model
+    from speclib.worlds.worker import Rank
+
+    from .hf import HFModel
+    from .llamacpp.model import LlamaCpp
+    from .parallel.layer_parallel import Layered, LeadingDrafter
+    from .parallel.tensor_parallel import Tensors
+
+    # The type checker sees to it that all of them answer as a Model does.
+    ANSWER_AS_A_MODEL: tuple[type[Model], ...] = (
+        Toy,
+        HFModel,
+        Layered,
+        Tensors,
+        LeadingDrafter,
+        LlamaCpp,
+    )
 
 
 def place(pair: Pair) -> Place:
-    """Where ``pair`` is computed on this machine: of alternatives, the first that it has."""
+    """Where ``pair`` is computed here: of alternatives, the first that there is."""
     if not pair.place.has_alternatives:
         return pair.place  # nobody needs to ask torch how many GPUs there are
     return pair.place.on_machine_with(gpus.count())
 
 
 def ranks(pair: Pair, role: Role, index: int = 0) -> int:
-    """How many processes compute the model of the ``index``-th device of ``role`` together."""
+    """How many processes compute the model of one device of ``role`` together."""
     if pair.model(role).spread == "blocks":
         return 1
     return len(place(pair).of(role, index))
 
 
 def runtime(pair: Pair, role: Role) -> str:
-    """What computes the model of ``role`` here: "toy", "torch", or "llama.cpp Q5_K_M"."""
+    """What computes a model here: "toy", "torch" or, say, "llama.cpp Q5_K_M"."""
     spec = pair.model(role)
     if spec.is_toy:
         return "toy"
@@ -45,7 +70,7 @@ def runtime(pair: Pair, role: Role) -> str:
     return f"llama.cpp {describe(spec.model).quantization}"
 
 
-# -- models ----------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------
 def build(
     pair: Pair,
     role: Role,
@@ -54,15 +79,19 @@ def build(
     dilated: bool = True,
     packed: bool = True,
     index: int = 0,
-    rank=None,
-):
+    rank: Rank | None = None,
+) -> Any:
     """Builds the model of the ``index``-th device of ``role``.
 
-    ``dtype``: auto (float32), float32, float64, bfloat16 or float16. ``dilated=False`` gives the
-    same logits at the cost that the model was trained at. ``packed=False`` leaves torch's own
-    linear layers. These three are torch's: in llama.cpp the quantised weights are those of the
-    shape, which it keeps, and a toy has none. ``rank``: the worker.Rank whose part is wanted; None
-    builds the whole model in this process.
+    Returns a Model. On any ``rank`` but the first it returns a Following, which obeys
+    the first.
+
+    ``dtype``: auto (float32), float32, float64, bfloat16 or float16. ``dilated=False``
+    gives the same logits at the cost that the model was trained at. ``packed=False``
+    leaves torch's own linear layers. These three are torch's: in llama.cpp the
+    quantised weights are those of the shape, which it keeps, and a toy has none.
+    ``rank``: the worker.Rank whose part is wanted; None builds the whole model in this
+    process.
     """
     check_dtype(dtype)
     spec = pair.model(role)
@@ -70,52 +99,46 @@ def build(
     if spec.is_toy:
         return _toy(spec, role)
     if spec.in_llamacpp:
-        from .llamacpp.model import load
+        from .llamacpp import model
 
-        return load(spec, places, pair.place.threads, vocab(pair), context(pair))
+        return model.load(spec, places, pair.place.threads, vocab(pair), context(pair))
     if not dilated:
         spec = spec.model_copy(update={"shape": None})
 
-    # A draft in one piece can give one input to several of its layers, so it is loaded as such.
+    # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
-        from .parallel.layer_parallel import load
+        from .parallel import layer_parallel
 
-        return load(spec, dtype, places, vocab(pair), packed, rank)
+        return layer_parallel.load(spec, dtype, places, vocab(pair), packed, rank)
     if rank is None:
-        from .hf import load
+        from . import hf
 
-        return load(spec, dtype, places, vocab(pair), packed)
-    from .parallel.tensor_parallel import load
+        return hf.load(spec, dtype, places, vocab(pair), packed)
+    from .parallel import tensor_parallel
 
-    return load(spec, dtype, places, vocab(pair), packed, rank)
+    return tensor_parallel.load(spec, dtype, places, vocab(pair), packed, rank)
 
 
-def _toy(spec: ModelSpec, role: Role):
-    from .toy import Toy
-
+def _toy(spec: ModelSpec, role: Role) -> Toy:
     alpha = spec.alpha if role == "draft" else None  # a target agrees with itself
     return Toy(alpha, spec.vocab, spec.seed, spec.words, spec.context)
 
 
-# -- what both models share -----------------------------------------------------------------
-def tokenizer(pair: Pair):
-    """The target's tokenizer. Raises SpeclibError if the draft has another vocabulary."""
+# -- what both models share ------------------------------------------------------------
+def tokenizer(pair: Pair) -> PreTrainedTokenizerBase | ToyTokenizer:
+    """The target's tokenizer; raises SpeclibError if the draft has another one."""
     if pair.target.is_toy:
         return _toy_tokenizer(pair.target.vocab)
     return _shared_tokenizer(pair.target.model, pair.draft.model)
 
 
 @cache
-def _toy_tokenizer(vocab: int):
-    from .toy import ToyTokenizer
-
+def _toy_tokenizer(vocab: int) -> ToyTokenizer:
     return ToyTokenizer(vocab)
 
 
 @cache
-def _shared_tokenizer(target: str, draft: str):
-    from .zoo import shared_tokenizer
-
+def _shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
     return shared_tokenizer(target, draft)
 
 
@@ -123,8 +146,6 @@ def vocab(pair: Pair) -> int:
     """Rows that both models have: further rows of a wider head are never sampled."""
     if pair.target.is_toy:
         return pair.target.vocab
-    from .zoo import limits
-
     target_rows, _ = limits(pair.target.model)
     draft_rows, _ = limits(pair.draft.model)
     return min(target_rows, draft_rows)
@@ -134,15 +155,16 @@ def context(pair: Pair) -> int:
     """The longest text, in tokens, that both models accept."""
     if pair.target.is_toy:
         return pair.target.context
-    from .zoo import limits
-
     _, target_length = limits(pair.target.model)
     _, draft_length = limits(pair.draft.model)
     return min(target_length, draft_length)
 
 
 def datastore(pair: Pair) -> Datastore | None:
-    """What REST looks up: our training text in the tokens of ``pair``. None: a toy's own text."""
+    """What REST looks up: our training text in the tokens of ``pair``.
+
+    None for toys: there REST looks up their own text.
+    """
     if pair.target.is_toy:
         return None
     return training_text(tokenizer(pair))

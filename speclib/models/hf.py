@@ -8,7 +8,7 @@ has to handle it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, stem
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
@@ -51,6 +51,8 @@ class HFModel:
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
     """
 
+    run: int  # the last request that it served
+
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
@@ -74,19 +76,20 @@ class HFModel:
 
         A pass that was stopped leaves layers of different lengths.
         """
-        for layer in self.cache.layers:
+        layers: list[Any] = self.cache.layers
+        for layer in layers:
             surplus = layer.get_seq_length() - length
             if surplus > 0:
                 layer.crop(-surplus)  # negative: so many tokens are removed
         self.prefix.cut(length)
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         return self._pass(text, last, sampler)
 
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """Scores a tree in one pass: rows [len(parents) + 1, vocab].
 
         text: the text, then the tokens of the tree's nodes.
@@ -105,7 +108,7 @@ class HFModel:
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows [new, vocab] after the last ``new`` nodes of a tree that is drafted.
 
         The pass feeds those nodes alone: the passes before it have fed the text and the
@@ -163,7 +166,7 @@ class HFModel:
         sampler: Sampler,
         kept: int | None = None,
         view: TreeView | None = None,
-    ) -> np.ndarray:
+    ) -> Rows:
         """Feeds what the cache lacks of ``text``; its last rows, [last + 1, vocab].
 
         kept: how many tokens of the cache serve; None: those that the text begins with.
@@ -203,7 +206,7 @@ class HFModel:
         )
         return output.logits[0, :, : self.vocab]
 
-    def chances(self) -> np.ndarray:
+    def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return Sampler(1.0)(self.logits[-1:])[0]
 
@@ -217,13 +220,13 @@ def _check_numbers(logits: np.ndarray) -> None:
         )
 
 
-def decoder_layers(network: torch.nn.Module) -> Sequence[torch.nn.Module]:
-    """The decoder's layers, whatever an architecture calls them; () if it has none."""
+def decoder_layers(network: PreTrainedModel) -> list[Any]:
+    """The decoder's layers, whatever an architecture calls them; [] if it has none."""
     count = network.config.get_text_config().num_hidden_layers
     for module in network.modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == count:
-            return module
-    return ()
+            return list(module)
+    return []
 
 
 def load(
@@ -274,7 +277,7 @@ def network(
     if spec.shape is not None:
         built = dilate(built, tuple(spec.shape), dtype=torch_dtype, device=place)
     elif gpus and not is_spread:
-        built = built.to(place)
+        built.to(place)
     return pack(built) if packed else built
 
 

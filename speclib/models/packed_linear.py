@@ -9,12 +9,16 @@ order: results differ by about 1e-6.
 
 from __future__ import annotations
 
+from typing import TypeGuard, TypeVar
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+Network = TypeVar("Network", bound=nn.Module)
 
-def pack(network: nn.Module) -> nn.Module:
+
+def pack(network: Network) -> Network:
     """Packs every float32 linear layer of a CPU model in place, and returns the model.
 
     Where this build of torch has no oneDNN, the model stays as it is.
@@ -26,7 +30,8 @@ def pack(network: nn.Module) -> nn.Module:
         if _is_float32_linear_on_cpu(module):
             weight = module.weight.detach()
             module.packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
-            module.forward = _packed_forward.__get__(module)
+            forward = _packed_forward.__get__(module)
+            module.forward = forward  # type: ignore[method-assign]
     return network
 
 
@@ -37,7 +42,7 @@ def _can_pack() -> bool:
     return torch.backends.mkldnn.is_available() and has_product
 
 
-def _is_float32_linear_on_cpu(module: nn.Module) -> bool:
+def _is_float32_linear_on_cpu(module: nn.Module) -> TypeGuard[nn.Linear]:
     if type(module) is not nn.Linear:
         return False
     weight = module.weight

@@ -12,7 +12,7 @@ import numpy as np
 
 from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
@@ -21,9 +21,9 @@ from speclib.operations.operation import Stopped
 class Uncached:
     """A model without weights: everything but its ``rows`` and ``chances``.
 
-    A subclass sets ``vocab``, calls ``reset`` when it is made, and begins its ``rows``
-    with ``_feed``. ``stopped()`` is asked before each pass; when it says yes, the pass
-    raises Stopped.
+    A subclass has these, sets ``vocab``, calls ``reset`` when it is made, and begins
+    its ``rows`` with ``_feed``. ``stopped()`` is asked before each pass; when it says
+    yes, the pass raises Stopped.
 
     sharing: how many layers share an input in the pass under way; 1 in an exact pass.
     exact: how many cached tokens, from the first on, come from exact passes.
@@ -31,6 +31,8 @@ class Uncached:
 
     vocab: int
     context = 1 << 14
+    prefix: Prefix
+    run: int  # the last request that it served
     stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
     sharing = 1
     _lp = 1  # layers that share an input while it drafts
@@ -45,6 +47,14 @@ class Uncached:
         """Keeps the first ``length`` tokens of the cache."""
         self.prefix.cut(length)
         self.exact = min(self.exact, length)
+
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Distributions [last + 1, vocab] after text[:-last] ... text."""
+        raise NotImplementedError
+
+    def chances(self) -> Row:
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        raise NotImplementedError
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
@@ -91,7 +101,7 @@ class Uncached:
 
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
 
         Cached stay the text and the tree's stem.
@@ -104,14 +114,14 @@ class Uncached:
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows [new, vocab] of a tree's last level, counted as one pass.
 
         As of ``HFModel.level``: greedy rows are ``chances``, and cached stay the text
         and the tree's stem.
         """
         with self._uncounted():
-            rows = rows_path_by_path(self, text, parents, new, sampler)
+            rows = rows_path_by_path(self, tuple(text), parents, new, sampler)
         kept = len(text) - len(parents) + stem(parents)
         self.prefix.fed[:] = text[:kept]
         self.prefix.count += new

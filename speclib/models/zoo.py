@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from speclib.errors import SpeclibError
 from speclib.paths import DATA
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 ZOO = DATA / "models"
 WEIGHTS = "model.safetensors"
-
-
-class Limits(NamedTuple):
-    """What a model's configuration allows: rows of its vocabulary, tokens of a text."""
-
-    vocab: int
-    context: int
 
 
 def locate(model: str) -> str:
@@ -116,26 +109,6 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
 
 
 @cache
-def limits(model: str) -> Limits:
-    """A model's vocabulary rows and longest text, from its configuration alone."""
-    if model.endswith(".gguf"):
-        from .llamacpp.gguf import describe
-
-        card = describe(model)
-        return Limits(len(card.tokens), card.context)
-    from transformers import AutoConfig
-
-    config = load_part(model, AutoConfig, "configuration")
-    try:
-        return Limits(config.vocab_size, config.max_position_embeddings)
-    except AttributeError as error:
-        raise SpeclibError(
-            f"the configuration of model {model!r} does not say its vocabulary or its "
-            f"longest text ({error}): give a decoder of text, such as a Llama or Qwen"
-        ) from error
-
-
-@cache
 def tokenizer(model: str) -> PreTrainedTokenizerBase:
     """A checkpoint's tokenizer; raises SpeclibError for a .gguf, which has none."""
     if model.endswith(".gguf"):
@@ -148,32 +121,3 @@ def tokenizer(model: str) -> PreTrainedTokenizerBase:
     # For any Qwen2 AutoTokenizer cuts words as the original does, not as its file does.
     loader = PreTrainedTokenizerFast if model.startswith("zoo/") else AutoTokenizer
     return load_part(model, loader, "tokenizer")
-
-
-def words(model: str) -> dict[int, str]:
-    """The tokens of a model by their id, as its tokenizer spells them."""
-    if model.endswith(".gguf"):
-        from .llamacpp.gguf import describe
-
-        return dict(enumerate(describe(model).tokens))
-    vocabulary = tokenizer(model).get_vocab()
-    return {token_id: word for word, token_id in vocabulary.items()}
-
-
-def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
-    """The target's tokenizer.
-
-    Raises SpeclibError if the draft's gives another meaning to any id that both have.
-    """
-    target_words, draft_words = words(target), words(draft)
-    size = min(len(target_words), len(draft_words))
-    for token_id in range(size):
-        target_word = target_words.get(token_id)
-        draft_word = draft_words.get(token_id)
-        if target_word != draft_word:
-            raise SpeclibError(
-                f"target {target!r} and draft {draft!r} have different tokenizers: id "
-                f"{token_id} is {target_word!r} and {draft_word!r}. Speculative "
-                "decoding needs one vocabulary: choose models of one family"
-            )
-    return tokenizer(target)

@@ -36,8 +36,9 @@ GREEDY = Sampler()
 class DraftedSequences(DraftPayload):
     """The event's tokens are ``count`` sequences of one length, one after the other.
 
-    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 where the number
-    of sequences was given. ``chances``: what the draft gave each one's first token.
+    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 where the
+    number of sequences was given. ``chances``: what the draft gave each one's first
+    token.
     """
 
     count: int = 0
@@ -115,8 +116,8 @@ class DraftSequences(Operation):
 
     P_i is the draft's i-th highest probability at the first position, P its highest at
     the second, all at temperature 1. The sequences begin with the likeliest token and
-    with every other one whose P_i > theta = P_1 * P. There are at most ``most`` of them,
-    and so many that k divides ``n``:
+    with every other one whose P_i > theta = P_1 * P. There are at most ``most`` of
+    them, and so many that k divides ``n``:
 
         text ── t1 ── t2 ── ...      P_1, always; t2 with P
            ├─── t3 ── ...            P_2 > theta
@@ -223,7 +224,8 @@ def continued(
     last: so that is the one which stays in the KV cache.
     """
     if hasattr(model, "continued"):
-        return model.continued(text, starts, n)
+        continued_at_once: tuple[Tokens, ...] = model.continued(text, starts, n)
+        return continued_at_once
 
     sequences = []
     for tokens in reversed(starts):

@@ -32,9 +32,9 @@ class Propose(Operation):
 
     ``index`` tells drafters apart: each has coins of its own.
 
-    ``confidence``: end sooner, after an end token or after a token that is less probable
-    to the draft than this. Greedy, q is one-hot, so the probability is then the one at
-    temperature 1.
+    ``confidence``: end sooner, after an end token or after a token that is less
+    probable to the draft than this. Greedy, q is one-hot, so the probability is then
+    the one at temperature 1.
 
     Stopped, it ends with the tokens it has.
     """

@@ -1,4 +1,4 @@
-"""Scoring a text: what the target would write after it, and after its last few tokens."""
+"""Scoring a text: what the target would write after its last tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are the ids fed; the last ``tested`` of them are candidates."""
+    """The event's tokens are those fed; the last ``tested`` are candidates."""
 
     tested: int = 0
 

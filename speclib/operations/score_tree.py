@@ -49,8 +49,8 @@ class ScoreTree(Operation):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``looked``: of so many of the last rows only the likeliest token is wanted; it stands
-    in the trace, so that a replay can say it again.
+    ``looked``: of so many of the last rows only the likeliest token is wanted; it
+    stands in the trace, so that a replay can say it again.
     """
 
     parents: tuple[int, ...]

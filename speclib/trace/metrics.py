@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from .events import Event, Trace
 from .rounds import step_times, with_tail
@@ -16,7 +17,8 @@ from .rounds import step_times, with_tail
 class Stats:
     """Counts and seconds of one request, or their sums over several.
 
-    Ratios are properties. Seconds are those of the trace's clock: kinds are never added.
+    Ratios are properties. Seconds are those of the trace's clock: kinds are never
+    added.
     """
 
     requests: int = 0
@@ -49,8 +51,10 @@ class Stats:
     with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Stats(*(ours + theirs for ours, theirs in pairs))
+        sums: dict[str, Any] = {}
+        for name in Stats.__dataclass_fields__:
+            sums[name] = getattr(self, name) + getattr(other, name)
+        return Stats(**sums)
 
     @property
     def acceptance_rate(self) -> float:
@@ -69,7 +73,7 @@ class Stats:
 
     @property
     def run_length(self) -> float:
-        """Mean accepted tokens between two rejections, whatever the number of passes."""
+        """Mean accepted tokens between two rejections, over any number of passes."""
         return _ratio(self.accepted, self.rejected)
 
     @property
@@ -198,8 +202,9 @@ def stats(trace: Trace) -> Stats:
 def _caught_up(scorings: list[Event]) -> int:
     """Tokens that a target fed only because another target had seen them.
 
-    A pass feeds its candidates and one token more; what it feeds beyond that is catching
-    up. The pass that starts a text is prefill, and a single target never catches up.
+    A pass feeds its candidates and one token more; what it feeds beyond that is
+    catching up. The pass that starts a text is prefill, and a single target never
+    catches up.
     """
     if len({event.device for event in scorings}) < 2:
         return 0

@@ -1,6 +1,7 @@
-"""How the embedded models are made: generated task text, a tokenizer, a fit, a distillation.
+"""How the embedded models are made: a tokenizer, a fit, a distillation.
 
 `python -m speclib.training` repeats all of it on one machine, seeded. Nothing here is
-needed to use the models, and nothing is downloaded. What this package does not know: how a
-method decodes, and how the checkpoints are loaded later.
+needed to use the models, and nothing is downloaded. The training text comes from
+`speclib.data.training_tasks`. This package does not know how a method decodes, or how
+the checkpoints are loaded later.
 """

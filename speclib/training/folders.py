@@ -1,7 +1,6 @@
-"""Where the training data, the prompts and the checkpoints lie."""
+"""Where the shipped prompts and the checkpoints lie."""
 
-from pathlib import Path
+from speclib.paths import DATA
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 PROMPTS = DATA / "prompts"
 MODELS = DATA / "models"

@@ -1,11 +1,13 @@
-"""What a model writes, and how often a draft agrees with it. Float32, greedy or sampled.
+"""What a model writes, and how often a draft agrees with it; in float32.
 
-Acceptance here is teacher-forced: along the target's own output, the share of positions where
-the draft's most likely token is the target's. It equals accepted / tested of greedy decoding in
-expectation, without running a method.
+Acceptance is teacher-forced here: along the target's own output, it is the share of
+positions where the draft's most likely token is the target's. It equals the accepted /
+tested of greedy decoding in expectation, without running a method.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -14,7 +16,20 @@ from speclib.data.training_tasks import corpus
 
 from .tokenizer import SPECIAL, Writer
 
-EOS, PAD = SPECIAL.index("<|eos|>"), SPECIAL.index("<|pad|>")
+EOS = SPECIAL.index("<|eos|>")
+PAD = SPECIAL.index("<|pad|>")
+
+
+class Agreement(NamedTuple):
+    """Positions where the draft would write the same token, and all positions."""
+
+    same: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """The share of positions where they agree, to three digits."""
+        return round(self.same / self.total, 3)
 
 
 @torch.no_grad()
@@ -25,39 +40,48 @@ def write(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """The ids that `model` writes after each prompt, at most `new`, up to and with EOS."""
+    """What `model` writes after each prompt: at most `new` ids, up to and with EOS.
+
+    temperature: 0 is greedy.
+    """
     torch.manual_seed(seed)
-    width = max(map(len, prompts))
-    device = next(model.parameters()).device
-    ids = torch.tensor([[PAD] * (width - len(p)) + p for p in prompts], device=device)
-    choice = (
-        {"do_sample": True, "temperature": temperature, "top_k": 0}
-        if temperature
-        else {"do_sample": False}
-    )
-    out = model.generate(
+    width = max(len(prompt) for prompt in prompts)
+    padded = [[PAD] * (width - len(prompt)) + prompt for prompt in prompts]
+    ids = torch.tensor(padded, device=next(model.parameters()).device)
+
+    sampling: dict[str, Any] = {"do_sample": False}
+    if temperature:
+        sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
+    generate: Any = model.generate  # torch takes it for a tensor
+    output = generate(
         input_ids=ids,
         attention_mask=(ids != PAD).long(),
         max_new_tokens=new,
         pad_token_id=PAD,
         eos_token_id=EOS,
-        **choice,
-    )[:, width:].tolist()
-    return [row[: row.index(EOS) + 1] if EOS in row else row for row in out]
+        **sampling,
+    )
+    return [_until_end(row) for row in output[:, width:].tolist()]
+
+
+def _until_end(ids: list[int]) -> list[int]:
+    """`ids` up to and with the first EOS."""
+    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
 
 
 @torch.no_grad()
 def agreement(
     draft: PreTrainedModel, prompts: list[list[int]], outputs: list[list[int]]
-) -> tuple:
-    """(positions where the draft's argmax is the output's token, positions)."""
+) -> Agreement:
+    """How often `draft` would write the next token of `outputs`."""
+    device = next(draft.parameters()).device
     same = total = 0
     for prompt, output in zip(prompts, outputs, strict=True):
-        ids = torch.tensor([prompt + output], device=next(draft.parameters()).device)
-        guess = draft(ids).logits[0, len(prompt) - 1 : -1].argmax(-1)
-        same += (guess == ids[0, len(prompt) :]).sum().item()
+        ids = torch.tensor([prompt + output], device=device)
+        predicted = draft(ids).logits[0, len(prompt) - 1 : -1].argmax(-1)
+        same += (predicted == ids[0, len(prompt) :]).sum().item()
         total += len(output)
-    return same, total
+    return Agreement(same, total)
 
 
 def by_task(
@@ -67,11 +91,17 @@ def by_task(
     count: int = 12,
     new: int = 96,
 ) -> dict[str, float]:
-    """Acceptance on `count` shipped prompts of every category, and `overall` (micro average)."""
-    table, all_same, all_total = {}, 0, 0
+    """Acceptance on `count` shipped prompts of every category.
+
+    `overall` is the micro average: over all positions.
+    """
+    table = {}
+    all_same = all_total = 0
     for category in corpus.CATEGORIES:
         prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
-        same, total = agreement(draft, prompts, write(target, prompts, new))
-        table[category] = round(same / total, 3)
-        all_same, all_total = all_same + same, all_total + total
-    return table | {"overall": round(all_same / all_total, 3)}
+        counts = agreement(draft, prompts, write(target, prompts, new))
+        table[category] = counts.share
+        all_same += counts.same
+        all_total += counts.total
+    table["overall"] = Agreement(all_same, all_total).share
+    return table

@@ -59,8 +59,11 @@ def tag(name: str, inner: str = "", **attributes: object) -> str:
     opening = name
     for key, value in attributes.items():
         attribute = "class" if key == "cls" else key.replace("_", "-")
-        text = coordinate(value) if isinstance(value, float) else str(value)
-        opening += f' {attribute}="{escape(text, ESCAPED_QUOTE)}"'
+        if isinstance(value, float):
+            text = coordinate(value)
+        else:
+            text = escape(str(value), ESCAPED_QUOTE)
+        opening += f' {attribute}="{text}"'
 
     if not inner:
         return f"<{opening}/>"

@@ -114,6 +114,7 @@ def end_that_fits(parts: Sequence[TextPart], room: float) -> list[TextPart]:
     return [TextPart("cut", "…"), *kept]
 
 
+@lru_cache(maxsize=1 << 14)
 def one_line(text: str) -> str:
     """A token's text on one line.
 

@@ -1,9 +1,12 @@
-"""Named devices, and futures of what they were asked to do. They know neither time nor place."""
+"""Named devices, and futures of what they were asked to do.
+
+They know neither time nor place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.sampling import Drafted, Rows
@@ -16,6 +19,8 @@ from speclib.operations.score import Score
 from speclib.operations.score_tree import ScoreTree
 
 if TYPE_CHECKING:
+    from speclib.data.pairs import Role
+
     from .world import World
 
 Value = TypeVar("Value")
@@ -32,8 +37,9 @@ class Cancelled(SpeclibError):
 class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
-    Once ``done``, ``value`` is its result, or ``error`` says why there is none. ``start``
-    is the second at which the device began it. ``cancelled``: nobody wants it any more.
+    Once ``done``, ``value`` is its result, or ``error`` says why there is none.
+    ``start`` is the second at which the device began it. ``cancelled``: nobody wants it
+    any more.
     """
 
     __slots__ = (
@@ -59,6 +65,14 @@ class Future(Generic[Value]):
         self.value: Value | None = None
         self.error: Exception | None = None
 
+    def result(self) -> Value:
+        """Its value, once it is done without an error."""
+        assert self.value is not None, f"{self.op.name} has no result"
+        return self.value
+
+
+AnyFuture: TypeAlias = "Future[Any]"
+
 
 def device_names(targets: int = 1) -> tuple[str, ...]:
     """The names of one draft and ``targets`` targets: draft, target, target-2, ..."""
@@ -69,7 +83,8 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
 
 
 class Device:
-    """A named place where one model runs. It submits; it knows nothing of when or where.
+    """A named place where one model runs. It submits; it knows nothing of when or
+    where.
 
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
     """
@@ -77,10 +92,11 @@ class Device:
     def __init__(self, world: World, name: str):
         self.world = world
         self.name = name
-        self.role, _, number = name.partition("-")  # "target-2": the second target
+        role, _, number = name.partition("-")  # "target-2": the second target
+        self.role: Role = "draft" if role == "draft" else "target"
         self.index = int(number or 1) - 1
 
-    def ask(self, operation: Operation) -> Future:
+    def ask(self, operation: Operation) -> AnyFuture:
         """Future of ``operation``, as far as the models' context has room for it."""
         room = max(0, self.world.context - len(operation.text))
         return self.world.submit(self.name, operation.within(room))
@@ -101,7 +117,8 @@ class Device:
     def draft_sequences(
         self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
     ) -> Future[tuple[tuple[Drafted, ...], ...]]:
-        """Future of k sequences of Drafted tokens after ``text`` (see ``DraftSequences``).
+        """Future of k sequences of Drafted tokens after ``text`` (see
+        ``DraftSequences``).
 
         ``budget``: their tokens in all; fewer where the context ends.
         """

@@ -39,7 +39,7 @@ from speclib.operations.operation import Done, Operation, Request, perform
 
 if TYPE_CHECKING:
     from speclib.data.latency import Latency
-    from speclib.data.pairs import Pair
+    from speclib.data.pairs import Pair, Role
 
 STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"  # as torch says it
@@ -61,8 +61,9 @@ class Array(NamedTuple):
 class Reply(NamedTuple):
     """An operation's result.
 
-    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV cache.
-    ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was stopped.
+    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV
+    cache. ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was
+    stopped.
     ``overrun``: emulated, computing took longer than the latency.
     """
 
@@ -147,7 +148,7 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 def device(
     pair: Pair,
     name: str,
-    role: str,
+    role: Role,
     index: int,
     shared: Any,
     dtype: str,
@@ -196,7 +197,7 @@ def answer_operation(
     message: tuple[Operation, Request],
     pipe: Connection,
 ) -> Reply:
-    """Performs the operation of one message; emulated, it lasts as long as it should."""
+    """Performs one message's operation; emulated, it lasts as it should."""
     operation, request = message
     stopping = Stopping(pipe)
     model.stopped = stopping

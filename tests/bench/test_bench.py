@@ -9,10 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 import speclib
-from speclib import bench, paths
+from speclib import paths
 from speclib.bench import contention, orchestration, rates, speedups
 from speclib.bench.races import race
-from speclib.bench.rows import COLUMNS, Row, Size, middle
+from speclib.bench.rows import COLUMNS, BenchRow, Size, median_row
+from speclib.bench.run_bench import run_bench
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
@@ -45,16 +46,16 @@ def virtual(alpha: float, latency: Latency) -> speclib.Virtual:
     ],
 )
 def test_a_row_holds_when_its_value_meets_its_aim(value, aim, most, holds):
-    assert Row("x", value, "ratio", aim, most).holds == holds
+    assert BenchRow("x", value, "ratio", aim, most).holds == holds
 
 
 def test_a_row_of_repeats_is_their_median_with_the_range_in_its_note():
-    row = middle("x", [3.0, 1.0, 2.5], "s", "calm", aim=2.0, most=True)
+    row = median_row("x", [3.0, 1.0, 2.5], "s", "calm", aim=2.0, at_most=True)
     assert (row.value, row.holds, row.note) == (2.5, "no", "median of 3: 1 .. 3; calm")
 
 
 def test_a_row_names_machine_and_load():
-    shown = Row("x", 1.5, "ratio", 1.25).as_dict()
+    shown = BenchRow("x", 1.5, "ratio", 1.25).as_dict()
     assert tuple(shown) == COLUMNS and shown["aim"] == "at least 1.25"
     assert (
         speclib.experiment.machine.name() in shown["note"] and "load " in shown["note"]
@@ -99,7 +100,7 @@ def test_a_ratio_is_of_speeds_over_all_prompts_of_a_repeat():
         40 / 8,
     ]
     assert run.ratios("fast", "slow") == [5, 4]
-    assert run.same("fast", "slow") == "1 of 4"
+    assert run.same_outputs("fast", "slow") == "1 of 4"
 
 
 @pytest.mark.parametrize("alpha, gamma", [(0.0, 3), (1.0, 13)])
@@ -108,7 +109,7 @@ def test_the_best_window_of_sd_is_the_shortest_when_nothing_passes_the_longest_w
 ):
     """c = 5: windows 3 to 13. A step costs gamma / c + 1 and brings 1 token, or gamma + 1."""
     world = virtual(alpha, Latency.ratio(5))
-    assert speedups.best_gamma(world, "speculative", ["x"], Size(tokens=400)) == gamma
+    assert speedups.best_window(world, "speculative", ["x"], Size(tokens=400)) == gamma
 
 
 def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
@@ -120,7 +121,7 @@ def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
     runs = [
         race(
             {
-                name: speedups.ours(virtual(0.9, latency), name, **settings)
+                name: speedups.contestant(virtual(0.9, latency), name, **settings)
                 for name, settings in names.items()
             },
             ["x"],
@@ -129,7 +130,7 @@ def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
         for latency in (there, here)
     ]
     for name in names:
-        assert speedups.predicted(runs[0], name, here) == pytest.approx(
+        assert speedups.predicted_speed(runs[0], name, here) == pytest.approx(
             runs[1].speeds(name)[0]
         )
 
@@ -139,7 +140,7 @@ def test_durations_are_taken_at_the_tokens_they_are_given_for():
     latency = Latency(
         Curve(((1, 0.25), (16, 0.75)), 9.0), Curve(((1, 1.0), (16, 2.0)), 9.0)
     )
-    alone, busy = contention.latencies(virtual(0.9, latency), TINY)
+    alone, busy = contention.measure_latencies(virtual(0.9, latency), TINY)
     for measured in (alone, busy):
         for role in ("draft", "target"):
             curve = getattr(latency, role)
@@ -160,7 +161,7 @@ def test_busy_means_that_the_other_device_works_too():
             return alone * (2 if world._running[other] else 1)
 
     world = virtual(0.9, Shared())
-    alone, busy = contention.latencies(world, TINY)
+    alone, busy = contention.measure_latencies(world, TINY)
     assert (alone.draft(4), alone.target(4), busy.target(4)) == (1, 2, 4)
     assert busy.draft(4) == 2
 
@@ -173,7 +174,7 @@ def test_the_target_is_spread_over_all_cores_of_its_pair():
 # -- the whole ------------------------------------------------------------------------------------
 def toy_speedups(size):
     """The rows of a stand-in, of toys in real processes."""
-    yield from speedups.speedups("toy", size)
+    yield from speedups.race_on_pair("toy", size)
 
 
 def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
@@ -187,7 +188,7 @@ def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
         orchestration.emulated,
         toy_speedups,
     )
-    rows = bench.bench(measures, TINY)
+    rows = run_bench(measures, TINY)
     assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
     with open(tmp_path / "bench.csv") as file:
         stored = list(csv.DictReader(file))
@@ -201,11 +202,11 @@ def test_a_measure_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     (tmp_path / "bench.csv").write_text("old")
 
     def broken(size):
-        yield Row("x", 1.0, "s")
+        yield BenchRow("x", 1.0, "s")
         raise SpeclibError("no device")
 
     with pytest.raises(SpeclibError, match="no device"):
-        bench.bench([broken], TINY)
+        run_bench([broken], TINY)
     assert [p.name for p in tmp_path.iterdir()] == ["bench.csv"]
     assert (tmp_path / "bench.csv").read_text() == "old"
 
@@ -213,7 +214,7 @@ def test_a_measure_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 def test_what_an_operation_costs_leaves_the_devices_own_time_out():
     """On a clock that says hours and takes milliseconds, all that is left is minus the hours."""
     world = virtual(0.9, Latency.ratio(2, target=3600.0))
-    costs = orchestration.costs(world, operations=6)
+    costs = orchestration.measure_overheads(world, operations=6)
     assert [c / -1000 for c in costs] == pytest.approx([5 * 1800, 3600] * 3, rel=1e-4)
 
 

@@ -235,7 +235,7 @@ def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
         draft.prefix.fed = range(at + 1)
         row = draft.chances()
         ranked = np.argsort(-row, kind="stable")[:3]
-        hits += ranked == target._says[at]
+        hits += ranked == target._choice[at]
         said += row[ranked]
     assert np.abs(hits - said).max() < 4 * np.sqrt(n * 0.25)
     assert said[0] / n == pytest.approx(0.7, abs=0.02)

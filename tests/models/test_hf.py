@@ -16,7 +16,7 @@ from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.experiment.pool import on_every_core  # noqa: E402
 from speclib.methods import takes_gamma  # noqa: E402
-from speclib.models import hf, zoo  # noqa: E402
+from speclib.models import hf, vocabulary, zoo  # noqa: E402
 from speclib.models import packed_linear as packed  # noqa: E402
 
 VOCAB = 61
@@ -101,7 +101,7 @@ def test_a_missing_checkpoint_says_how_to_get_it():
     with pytest.raises(SpeclibError, match="zoo/atlantis.*make models"):
         zoo.locate("zoo/atlantis")
     with pytest.raises(SpeclibError, match="no-such-folder.*hub id"):
-        zoo.limits("./no-such-folder")
+        vocabulary.limits("./no-such-folder")
 
 
 @pytest.mark.parametrize(

@@ -1,43 +1,49 @@
-"""The embedded checkpoints are whole, load in transformers and are as good as their cards say."""
+"""The embedded checkpoints are whole, load, and are as good as their cards say."""
 
 import hashlib
 import json
+import shutil
 
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.data.training_tasks import corpus  # noqa: E402
-from speclib.models import zoo  # noqa: E402
-from speclib.training import cards, fit, measure, tokenizer  # noqa: E402
+from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models import hf, vocabulary, zoo  # noqa: E402
+from speclib.training import cards, measure, recipes, tokenizer  # noqa: E402
 from speclib.training.folders import MODELS  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
 LADDER = ["draft-good", "draft-fair", "draft-plain", "draft-poor"]  # best first
-DEEP = {"draft-deep": fit.DEEP, "draft-qwen": fit.QWEN}
-TARGETS = {"target": fit.TARGET, "target-qwen": fit.QWEN_TARGET}
-TARGET = {"draft-qwen": "target-qwen"}  # of the others: target, of target-qwen too
-SHAPES = TARGETS | dict.fromkeys(LADDER, fit.DRAFT) | DEEP
-# Largest shapes that the stand-ins of data/pairs embed the two in: layers, width, heads, ffn.
-ROOM = dict.fromkeys(TARGETS, (12, 768, 12, 2048)) | dict.fromkeys(
-    LADDER, (4, 320, 5, 864)
-)
-ROOM |= dict.fromkeys(DEEP, (10, 512, 8, 352))
+TARGETS = {"target": recipes.TARGET, "target-qwen": recipes.QWEN_TARGET}
+DEEP = {"draft-deep": recipes.DEEP, "draft-qwen": recipes.QWEN}
+ARCHITECTURES = TARGETS | dict.fromkeys(LADDER, recipes.DRAFT) | DEEP
 DRAFTS = (*LADDER, *DEEP, "target-qwen")
+TEACHERS = dict.fromkeys(DRAFTS, "target") | {"draft-qwen": "target-qwen"}
 TASKS = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
 
+# The largest shapes (layers, width, heads, ffn) that the stand-ins of data/pairs embed
+# the models in.
+ROOM = {
+    **dict.fromkeys(TARGETS, (12, 768, 12, 2048)),
+    **dict.fromkeys(LADDER, (4, 320, 5, 864)),
+    **dict.fromkeys(DEEP, (10, 512, 8, 352)),
+}
 
-def load(name):
+
+def load(name, dtype=torch.float32):
     """The stored model, upcast to float32."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        MODELS / name, dtype=torch.float32
+        MODELS / name, dtype=dtype
     )
     return model.eval()
 
 
 @pytest.fixture(scope="module")
-def target():
+def targets():
     return {name: load(name) for name in TARGETS}
 
 
@@ -48,48 +54,121 @@ def writer():
     )
 
 
+# -- files -----------------------------------------------------------------------------
 def test_every_file_has_its_checksum_and_no_checksum_lacks_its_file():
-    lines = (MODELS / "SHA256SUMS").read_text().splitlines()
-    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
-    files = {
-        p.relative_to(MODELS).as_posix() for p in MODELS.glob("*/*") if p.is_file()
+    checksums = {}
+    for line in (MODELS / "SHA256SUMS").read_text().splitlines():
+        checksum, name = line.split("  ")
+        checksums[name] = checksum
+
+    paths = [path for path in MODELS.glob("*/*") if path.is_file()]
+    assert set(checksums) == {path.relative_to(MODELS).as_posix() for path in paths}
+    for name, checksum in checksums.items():
+        content = (MODELS / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == checksum, name
+
+
+@pytest.fixture
+def own_zoo(tmp_path, monkeypatch):
+    """A zoo with one whole checkpoint in it, which a test may damage."""
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    shutil.copytree(MODELS / "draft-qwen", tmp_path / "draft-qwen")
+    shutil.copy(MODELS / "SHA256SUMS", tmp_path)
+    return tmp_path
+
+
+FILES = sorted(path.name for path in (MODELS / "draft-qwen").iterdir())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_byte_that_differs_in_any_file_of_a_checkpoint_is_found(own_zoo, name):
+    path = own_zoo / "draft-qwen" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(SpeclibError, match=f"{name} does not match.*SHA256SUMS"):
+        zoo.locate("zoo/draft-qwen")
+
+
+def test_whatever_is_loaded_of_a_checkpoint_it_is_compared_with_its_checksums(own_zoo):
+    assert zoo.locate("zoo/draft-qwen") == str(own_zoo / "draft-qwen")
+    damaged = own_zoo / "damaged"
+    shutil.copytree(own_zoo / "draft-qwen", damaged)
+    sums = (own_zoo / "SHA256SUMS").read_text()
+    (own_zoo / "SHA256SUMS").write_text(sums.replace("draft-qwen/", "damaged/"))
+    with (damaged / "model.safetensors").open("ab") as file:
+        file.write(b"\0")
+
+    model = "zoo/damaged"
+    spec = ModelSpec(model=model)
+    loaders = {
+        "limits": lambda: vocabulary.limits(model),
+        "tokenizer": lambda: zoo.tokenizer(model),
+        "words": lambda: vocabulary.words(model),
+        "network": lambda: hf.network(spec, "float32", ("cpu",)),
     }
-    assert set(sums) == files
-    for name in files:
-        assert hashlib.sha256((MODELS / name).read_bytes()).hexdigest() == sums[name], (
-            name
-        )
+    for part, load_part in loaders.items():
+        with pytest.raises(SpeclibError, match="does not match"):
+            load_part()
+            pytest.fail(f"{part} was loaded")
+
+
+def test_weights_without_a_checksum_are_refused(own_zoo):
+    shutil.copytree(own_zoo / "draft-qwen", own_zoo / "another")
+    with pytest.raises(SpeclibError, match="model.safetensors has no line in.*SUMS"):
+        zoo.locate("zoo/another")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "SHA256SUMS, cannot be read.*No such file"),
+        (b"\xff\xfe\x00", "SHA256SUMS, cannot be read"),
+        (b"one-word\n", "has the line 'one-word', which is no checksum"),
+    ],
+)
+def test_checksums_that_cannot_be_read_are_an_error(own_zoo, content, message):
+    path = own_zoo / "SHA256SUMS"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SpeclibError, match=message):
+        zoo.locate("zoo/draft-qwen")
 
 
 def test_the_zoo_stays_small():
-    assert set(NAMES) == set(SHAPES)
-    assert sum(p.stat().st_size for p in MODELS.glob("*/*.safetensors")) < 40_000_000
+    assert set(NAMES) == set(ARCHITECTURES)
+    sizes = [path.stat().st_size for path in MODELS.glob("*/*.safetensors")]
+    assert sum(sizes) < 40_000_000
 
 
+# -- architectures ---------------------------------------------------------------------
 @pytest.mark.parametrize("name", NAMES)
 def test_a_checkpoint_is_stored_in_bfloat16_and_has_the_shape_of_its_card(name):
-    half = transformers.AutoModelForCausalLM.from_pretrained(
-        MODELS / name, dtype="auto"
-    )
-    assert {p.dtype for p in half.parameters()} == {torch.bfloat16}
-    config, card = half.config, cards.run_of(name)
+    model = load(name, dtype="auto")
+    assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
+    config, card = model.config, cards.read(name)
     assert card["shape"] == [
         config.num_hidden_layers,
         config.hidden_size,
         config.num_attention_heads,
         config.intermediate_size,
     ]
-    assert config.model_type == card.get("architecture", "llama") == SHAPES[name].family
-    count = sum(p.numel() for p in half.parameters())
+    assert config.model_type == card["architecture"] == ARCHITECTURES[name].family
+    count = sum(weight.numel() for weight in model.parameters())
     assert f"{count:,}" in (MODELS / name / "card.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_models_fit_into_their_stand_ins(name):
-    shape = SHAPES[name]
-    own = (shape.layers, shape.width, shape.heads, shape.ffn)
-    assert all(small <= big for small, big in zip(own, ROOM[name], strict=True))
-    assert json.loads((MODELS / name / "config.json").read_text())["head_dim"] == 64
+    sizes = ARCHITECTURES[name]
+    layers, width, heads, ffn = ROOM[name]
+    assert sizes.layers <= layers
+    assert sizes.width <= width
+    assert sizes.heads <= heads
+    assert sizes.ffn <= ffn
+    config = json.loads((MODELS / name / "config.json").read_text())
+    assert config["head_dim"] == 64
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,79 +176,79 @@ def test_all_models_share_one_tokenizer(name):
     first = (MODELS / "target" / "tokenizer.json").read_bytes()
     assert (MODELS / name / "tokenizer.json").read_bytes() == first
     own = zoo.tokenizer(f"zoo/{name}")
+    assert len(own) == tokenizer.VOCABULARY
     assert (own.bos_token, own.eos_token) == (tokenizer.BOS, tokenizer.EOS)
+    assert own("def f")["input_ids"][0] == own.bos_token_id
+
     chat = [{"role": "user", "content": "Hello"}]
     ids = own.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
     assert own.decode(ids) == "<|bos|><|user|>Hello<|assistant|>"
-    assert own("def f")["input_ids"][0] == own.bos_token_id
-    texts = [
-        task.turns[0][0]
-        for category in corpus.CATEGORIES
-        for task in corpus.shipped(category, 2)
-    ]
+
+    texts = []
+    for category in corpus.CATEGORIES:
+        for task in corpus.shipped(category, 2):
+            question, _answer = task.turns[0]
+            texts.append(question)
     assert own(texts)["input_ids"] == zoo.tokenizer("zoo/target")(texts)["input_ids"]
-    assert len(own) == tokenizer.VOCABULARY
+
+
+# -- quality ---------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def outputs(targets, writer):
+    """Target -> (four prompts, what it writes after them) of each of five tasks.
+
+    These are about 1,500 positions.
+    """
+    result = {name: [] for name in TARGETS}
+    for task in TASKS:
+        prompts = [writer.prompt(question) for question in corpus.shipped(task, 4)]
+        for name, target in targets.items():
+            result[name].append((prompts, measure.write(target, prompts, 96)))
+    return result
 
 
 @pytest.fixture(scope="module")
-def said(target, writer):
-    """Target -> four prompts of five tasks and what it says to them: about 1,500 positions."""
-    asked = {
-        task: [writer.prompt(one) for one in corpus.shipped(task, 4)] for task in TASKS
-    }
-    return {
-        name: [
-            (prompts, measure.write(target[name], prompts, 96))
-            for prompts in asked.values()
-        ]
-        for name in TARGETS
-    }
-
-
-@pytest.fixture(scope="module")
-def agreed(said):
-    """Draft -> (positions where it agrees with its target, positions)."""
-    counts = {
-        name: [
-            measure.agreement(load(name), *one)
-            for one in said[TARGET.get(name, "target")]
-        ]
-        for name in DRAFTS
-    }
-    return {
-        name: [sum(column) for column in zip(*found, strict=True)]
-        for name, found in counts.items()
-    }
+def agreements(outputs):
+    """Draft -> how often it agrees with its teacher over all tasks."""
+    result = {}
+    for name in DRAFTS:
+        draft = load(name)
+        same = total = 0
+        for prompts, written in outputs[TEACHERS[name]]:
+            counts = measure.agreement(draft, prompts, written)
+            same += counts.same
+            total += counts.total
+        result[name] = measure.Agreement(same, total)
+    return result
 
 
 @pytest.mark.parametrize("name", DRAFTS)
-def test_a_draft_agrees_with_the_target_as_its_card_says(agreed, name):
+def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
     """0.06 is more than four deviations for the best draft, three for the worst."""
-    (same, total), stated = agreed[name], cards.run_of(name)["acceptance"]
-    assert total > 1000
-    assert same / total == pytest.approx(
-        sum(stated[t] for t in TASKS) / len(TASKS), abs=0.06
-    )
+    counts, stated = agreements[name], cards.read(name)["acceptance"]
+    assert counts.total > 1000
+    mean = sum(stated[task] for task in TASKS) / len(TASKS)
+    assert counts.same / counts.total == pytest.approx(mean, abs=0.06)
 
 
-def test_the_drafts_are_a_ladder_of_acceptance(agreed):
+def test_the_drafts_are_a_ladder_of_acceptance(agreements):
     """Aims 0.95, 0.85 and 0.7 over all tasks, and one more between the first two."""
-    assert sorted(LADDER, key=lambda name: agreed[name][0], reverse=True) == LADDER
-    overall = [cards.run_of(name)["acceptance"]["overall"] for name in LADDER]
+    by_agreement = sorted(LADDER, key=lambda name: agreements[name].same, reverse=True)
+    assert by_agreement == LADDER
+    overall = [cards.read(name)["acceptance"]["overall"] for name in LADDER]
     assert overall == pytest.approx([0.97, 0.91, 0.85, 0.7], abs=0.02)
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_answers_shipped_prompts_in_the_right_form(name, target, writer):
-    def said(category, count):
-        prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
-        return [
-            writer.bpe.decode(ids) for ids in measure.write(target[name], prompts, 200)
-        ]
+def test_a_target_answers_shipped_prompts_in_the_right_form(name, targets, writer):
+    def answers(category):
+        prompts = [writer.prompt(task) for task in corpus.shipped(category, 4)]
+        written = measure.write(targets[name], prompts, 200)
+        return [writer.bpe.decode(ids) for ids in written]
 
-    for text in said("humaneval", 4):
+    for text in answers("humaneval"):
         compile("def f(values):\n" + text, "answer", "exec")
         assert "return" in text
-    assert all("####" in text for text in said("gsm8k", 4))
-    assert all("Die Antwort ist" in text for text in said("mgsm_de", 4))
-    assert all(text.startswith("According to passage") for text in said("rag", 4))
+    assert all("####" in text for text in answers("gsm8k"))
+    assert all("Die Antwort ist" in text for text in answers("mgsm_de"))
+    assert all(text.startswith("According to passage") for text in answers("rag"))

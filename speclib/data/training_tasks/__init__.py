@@ -1,1 +1,4 @@
-"""Tasks that the embedded models are trained on, and the shipped prompts of the same kinds."""
+"""Generated tasks: what the embedded models learnt from, and the prompts of ours.
+
+Every task is put together from the words in ``data/corpus`` and from numbers, seeded.
+"""

@@ -1,40 +1,49 @@
-"""All categories together: seeded tasks for training, and the held-out ones that are shipped.
+"""All categories together: seeded tasks for training, and the shipped ones.
 
-Training draws tasks for ever from one seed and leaves out every task whose question is among the
-shipped prompts. Knows nothing of tokens.
+Training draws tasks for ever from one seed, and leaves out every task whose question is
+among the shipped prompts. Knows nothing of tokens.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeAlias
 
 from . import arithmetic, code, frames, reasoning
 from .tasks import Task
 
-GENERATORS = {
-    "humaneval": code.task,
-    "coding": code.dialogue,
-    "gsm8k": partial(arithmetic.task, language="en"),
-    **{
-        f"mgsm_{lang}": partial(arithmetic.task, language=lang)
-        for lang in arithmetic.LANGUAGES
-        if lang != "en"
-    },
-    **{
-        category: partial(reasoning.task, category=category)
-        for category in reasoning.KINDS_OF
-    },
-    **{
-        category: partial(frames.task, category=category)
-        for category in frames.categories()
-    },
+Generator: TypeAlias = Callable[[random.Random], Task]
+
+
+def _generators() -> dict[str, Generator]:
+    """What draws a task of each category that is trained."""
+    generators: dict[str, Generator] = {
+        "humaneval": code.task,
+        "coding": code.dialogue,
+        "gsm8k": partial(arithmetic.task, language="en"),
+    }
+    for language in arithmetic.LANGUAGES:
+        if language != "en":  # which is among the MGSM languages, but trained as gsm8k
+            story = partial(arithmetic.task, language=language)
+            generators[f"mgsm_{language}"] = story
+    for category in reasoning.KINDS_OF:
+        generators[category] = partial(reasoning.task, category=category)
+    for category in frames.categories():
+        generators[category] = partial(frames.task, category=category)
+    return generators
+
+
+GENERATORS = _generators()
+SHIPPED_ONLY: dict[str, Generator] = {
+    "mgsm_en": partial(arithmetic.task, language="en")
 }
-# English is among the MGSM languages but trained as gsm8k.
-SHIPPED_ONLY = {"mgsm_en": partial(arithmetic.task, language="en")}
-# Tasks drawn of each category relative to one MGSM language; the ten languages share their
-# arithmetic, code and translation have the largest space of questions.
+CATEGORIES = (*GENERATORS, *SHIPPED_ONLY)
+SHIPPED_SEED, SHIPPED = 20_000, 12
+
+# Tasks drawn of each category, relative to one MGSM language. The ten languages share
+# their arithmetic; code and translation have the largest space of questions.
 WEIGHT = {
     "humaneval": 4,
     "gsm8k": 3,
@@ -46,6 +55,7 @@ WEIGHT = {
     "math": 2,
     "extraction": 2,
 }
+
 # The second pass: what has to be copied from far back in the prompt is learnt last.
 COPYING = {
     "translation": 10,
@@ -60,24 +70,25 @@ COPYING = {
     "gsm8k": 3,
     "math": 2,
 }
-CATEGORIES = (*GENERATORS, *SHIPPED_ONLY)
-SHIPPED_SEED, SHIPPED = 20_000, 12
 
 
 def shipped(category: str, count: int = SHIPPED) -> list[Task]:
-    """The `count` different tasks of `category` that `data/prompts` holds."""
+    """The ``count`` different tasks of ``category`` that ``data/prompts`` holds."""
     rng = random.Random(f"{SHIPPED_SEED} {category}")
-    found: dict[str, Task] = {}
-    while len(found) < count:
-        task = (GENERATORS | SHIPPED_ONLY)[category](rng)
-        if task.key not in found:
-            found[task.key] = task
-    return list(found.values())
+    generate = {**GENERATORS, **SHIPPED_ONLY}[category]
+    task_of_key: dict[str, Task] = {}
+    while len(task_of_key) < count:
+        task = generate(rng)
+        task_of_key.setdefault(task.key, task)
+    return list(task_of_key.values())
 
 
 def held_out() -> set[str]:
-    """Keys of all shipped tasks."""
-    return {task.key for name in CATEGORIES for task in shipped(name)}
+    """The keys of all shipped tasks."""
+    keys = set()
+    for category in CATEGORIES:
+        keys.update(task.key for task in shipped(category))
+    return keys
 
 
 def tasks(seed: int, weight: dict[str, int] = WEIGHT) -> Iterator[Task]:
@@ -86,6 +97,7 @@ def tasks(seed: int, weight: dict[str, int] = WEIGHT) -> Iterator[Task]:
     names = list(GENERATORS)
     weights = [weight.get(name, 1) for name in names]
     while True:
-        task = GENERATORS[rng.choices(names, weights)[0]](rng)
+        name = rng.choices(names, weights)[0]
+        task = GENERATORS[name](rng)
         if task.key not in held:
             yield task

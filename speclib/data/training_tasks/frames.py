@@ -1,59 +1,95 @@
-"""Tasks from frames: texts with slots, in `data/corpus/*.toml`.
+"""Tasks from frames: texts with slots, in ``data/corpus/*.toml``.
 
-A frame names the rows and lists its slots are drawn from; the answer speaks of the same slots as
-the question, so it can be worked out from the prompt. Two slots from one list never coincide.
+A frame names the tables and lists that its slots are drawn from. Its answer speaks of
+the same slots as its question, so it can be worked out from the prompt. Two slots from
+one list never coincide.
 """
 
 from __future__ import annotations
 
 import random
+from typing import Any, NamedTuple
 
 from .tasks import Task, data, say
 
 FILES = ("writing", "knowledge", "reading")
 
 
-def frames(category: str) -> list[tuple[str, dict]]:
-    """All frames of a category as (file, frame)."""
-    every = [(file, frame) for file in FILES for frame in data(file)["frames"]]
-    return [(file, frame) for file, frame in every if frame["category"] == category]
+class Frame(NamedTuple):
+    """A frame, and the file that has its tables and lists."""
+
+    file: str
+    keys: dict[str, Any]
+
+
+def all_frames() -> list[Frame]:
+    """The frames of all files."""
+    frames = []
+    for file in FILES:
+        for keys in data(file)["frames"]:
+            frames.append(Frame(file, keys))
+    return frames
 
 
 def categories() -> list[str]:
-    return sorted({frame["category"] for f in FILES for frame in data(f)["frames"]})
+    """The categories that have frames."""
+    return sorted({frame.keys["category"] for frame in all_frames()})
 
 
-def draw(rng: random.Random, file: str, frame: dict) -> dict:
-    """Values for all slots of a frame; `{Slot}` is `{slot}` with a capital first letter."""
-    slots: dict = {}
-    for prefix, name in frame.get("tables", {}).items():
-        table = data(file)["tables"][name]
-        taken = {slots.get(f"{p}_{table['columns'][0]}") for p in frame["tables"]}
-        row = rng.choice([row for row in table["rows"] if row[0] not in taken])
-        slots |= {
-            f"{prefix}_{column}": v
-            for column, v in zip(table["columns"], row, strict=True)
-        }
-    for slot, name in frame.get("lists", {}).items():
-        slots[slot] = rng.choice(
-            [v for v in data(file)["lists"][name] if v not in slots.values()]
-        )
-    for slot, (low, high) in frame.get("numbers", {}).items():
+def draw(rng: random.Random, frame: Frame) -> dict[str, Any]:
+    """Values for all slots of a frame.
+
+    ``{Slot}`` is ``{slot}`` with a capital first letter.
+    """
+    slots: dict[str, Any] = {}
+    _draw_rows(rng, frame, slots)
+    _draw_words(rng, frame, slots)
+    for slot, (low, high) in frame.keys.get("numbers", {}).items():
         slots[slot] = rng.randint(low, high)
-    capitals = {
-        k[0].upper() + k[1:]: v[:1].upper() + v[1:]
-        for k, v in slots.items()
-        if isinstance(v, str)
-    }
-    return capitals | slots
+
+    capitalised = {}
+    for slot, value in slots.items():
+        if isinstance(value, str):
+            capitalised[_capitalise(slot)] = _capitalise(value)
+    return {**capitalised, **slots}
+
+
+def _draw_rows(rng: random.Random, frame: Frame, slots: dict[str, Any]) -> None:
+    """Draws a row of every table: slots <prefix>_<column>. No row is drawn twice."""
+    tables = frame.keys.get("tables", {})
+    for prefix, name in tables.items():
+        table = data(frame.file)["tables"][name]
+        first_column = table["columns"][0]
+        taken = {slots.get(f"{other}_{first_column}") for other in tables}
+        free_rows = [row for row in table["rows"] if row[0] not in taken]
+        row = rng.choice(free_rows)
+        for column, value in zip(table["columns"], row, strict=True):
+            slots[f"{prefix}_{column}"] = value
+
+
+def _draw_words(rng: random.Random, frame: Frame, slots: dict[str, Any]) -> None:
+    """Draws a word of every list, none that a slot has already."""
+    for slot, name in frame.keys.get("lists", {}).items():
+        words = data(frame.file)["lists"][name]
+        taken = list(slots.values())
+        slots[slot] = rng.choice([word for word in words if word not in taken])
+
+
+def _capitalise(text: str) -> str:
+    """``text`` with a capital first letter, the others as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def task(rng: random.Random, category: str) -> Task:
-    """One task of `category` from a frame drawn at random."""
-    file, frame = rng.choice(frames(category))
-    slots = draw(rng, file, frame)
-    turns = tuple(
-        (say(rng, q, slots), say(rng, a.strip(), slots)) for q, a in frame["turns"]
-    )
+    """One task of ``category``, from a frame drawn at random."""
+    frames = [frame for frame in all_frames() if frame.keys["category"] == category]
+    frame = rng.choice(frames)
+    slots = draw(rng, frame)
+
+    turns = []
+    for question, answer in frame.keys["turns"]:
+        asked = say(rng, question, slots)
+        answered = say(rng, answer.strip(), slots)
+        turns.append((asked, answered))
     facts = {"answer": turns[0][1]} if len(turns) == 1 else {}
-    return Task(category, turns, facts)
+    return Task(category, tuple(turns), facts)

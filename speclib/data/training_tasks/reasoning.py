@@ -1,14 +1,18 @@
 """MT-bench's reasoning and math: questions whose answers are worked out step by step.
 
-Every number and every conclusion is computed here from what the question says. Knows nothing of
-the other categories.
+Every number and every conclusion is computed here from what the question says. Each
+function draws one question with its answer, and one that follows it up. Knows nothing
+of the other categories.
 """
 
 from __future__ import annotations
 
 import random
+from typing import TypeAlias
 
-from .tasks import Task
+from .tasks import Task, Turn
+
+TwoTurns: TypeAlias = tuple[Turn, Turn]
 
 NAMES = ("Anna", "Ben", "Clara", "Leo", "Emma", "Max", "Nora", "Paul", "Julia", "Tom")
 ORDERS = (
@@ -22,7 +26,8 @@ TRAITS = ("quiet", "blue", "clever", "heavy", "friendly", "old", "round", "fast"
 DIRECTIONS = ("north", "east", "south", "west")
 
 
-def order(rng: random.Random) -> tuple:
+def order(rng: random.Random) -> TwoTurns:
+    """Who is the tallest, of four whose order is told."""
     a, b, c, d = rng.sample(NAMES, 4)
     word, more, most, least = rng.choice(ORDERS)
     facts = [
@@ -33,96 +38,108 @@ def order(rng: random.Random) -> tuple:
     rng.shuffle(facts)
     question = " ".join(facts) + f" Who is the {most}, and who is the {least}?"
     answer = (
-        f"Let us put the facts in order. {a} is {more} than {b}, {b} is {more} than {c}, and "
-        f"{c} is {more} than {d}. This gives the chain {a} > {b} > {c} > {d}. The first one in "
-        f"the chain is {a} and the last one is {d}. So {a} is the {most} and {d} is the {least}."
+        f"Let us put the facts in order. {a} is {more} than {b}, {b} is {more} than "
+        f"{c}, and {c} is {more} than {d}. This gives the chain {a} > {b} > {c} > {d}. "
+        f"The first one in the chain is {a} and the last one is {d}. So {a} is the "
+        f"{most} and {d} is the {least}."
     )
     e = rng.choice([name for name in NAMES if name not in (a, b, c, d)])
-    second = f"Now {e} joins them. {e} is {more} than {a}. Who is the {most} now?"
+    follow_up = f"Now {e} joins them. {e} is {more} than {a}. Who is the {most} now?"
     reply = (
-        f"{e} is {more} than {a}, so {e} comes before {a} in the chain. The new chain is "
-        f"{e} > {a} > {b} > {c} > {d}. So {e} is now the {most}, and {d} is still the {least}. "
-        f"{a} falls from the first to the second place."
+        f"{e} is {more} than {a}, so {e} comes before {a} in the chain. The new chain "
+        f"is {e} > {a} > {b} > {c} > {d}. So {e} is now the {most}, and {d} is still "
+        f"the {least}. {a} falls from the first to the second place."
     )
-    return (question, answer), (second, reply)
+    return (question, answer), (follow_up, reply)
 
 
-def syllogism(rng: random.Random) -> tuple:
-    (a, b), (t, u), name = (
-        rng.sample(KINDS, 2),
-        rng.sample(TRAITS, 2),
-        rng.choice(NAMES),
-    )
+def syllogism(rng: random.Random) -> TwoTurns:
+    """Whether something can be, by what is said of all and of nothing."""
+    a, b = rng.sample(KINDS, 2)
+    t, u = rng.sample(TRAITS, 2)
+    name = rng.choice(NAMES)
     question = (
-        f"All {a} in this story are {t}. Nothing that is {t} is {u}. {name} owns some of the {a}. "
-        f"Can any of the {a} be {u}?"
+        f"All {a} in this story are {t}. Nothing that is {t} is {u}. {name} owns some "
+        f"of the {a}. Can any of the {a} be {u}?"
     )
     answer = (
-        f"No. We know that all {a} are {t}. We also know that nothing that is {t} is {u}. So if "
-        f"one of the {a} were {u}, it would be {t} and {u} at the same time, and that is not "
-        f"possible. Therefore none of the {a} can be {u}, and this is also true for those that "
-        f"{name} owns."
+        f"No. We know that all {a} are {t}. We also know that nothing that is {t} is "
+        f"{u}. So if one of the {a} were {u}, it would be {t} and {u} at the same "
+        f"time, and that is not possible. Therefore none of the {a} can be {u}, and "
+        f"this is also true for those that {name} owns."
     )
-    second = f"Some {b} are {u}. Can these {b} be {a}?"
+    follow_up = f"Some {b} are {u}. Can these {b} be {a}?"
     reply = (
-        f"No, they cannot. These {b} are {u}. All {a} are {t}, and nothing that is {t} is {u}. "
-        f"So something that is {u} is not {t}, and what is not {t} cannot be one of the {a}. "
-        f"Therefore the {b} that are {u} are not {a}."
+        f"No, they cannot. These {b} are {u}. All {a} are {t}, and nothing that is {t} "
+        f"is {u}. So something that is {u} is not {t}, and what is not {t} cannot be "
+        f"one of the {a}. Therefore the {b} that are {u} are not {a}."
     )
-    return (question, answer), (second, reply)
+    return (question, answer), (follow_up, reply)
 
 
-def walk(rng: random.Random) -> tuple:
+def walk(rng: random.Random) -> TwoTurns:
+    """Where somebody looks after three turns."""
     name, heading = rng.choice(NAMES), rng.randrange(4)
+    first_heading = heading
     turns = [rng.choice(["right", "left"]) for _ in range(3)]
-    steps, start = [], heading
-    for way in turns:
-        before, heading = heading, (heading + (1 if way == "right" else -1)) % 4
+    steps = []
+    for number, turn in enumerate(turns, 1):
+        before = heading
+        heading = (heading + (1 if turn == "right" else -1)) % 4
         steps.append(
-            f"{name} looks {DIRECTIONS[before]} and turns {way}: "
+            f"{number}. {name} looks {DIRECTIONS[before]} and turns {turn}: "
             f"now it is {DIRECTIONS[heading]}."
         )
     question = (
-        f"{name} looks {DIRECTIONS[start]} and turns {turns[0]}, then {turns[1]}, then {turns[2]}. "
-        f"Where does {name} look now?"
+        f"{name} looks {DIRECTIONS[first_heading]} and turns {turns[0]}, then "
+        f"{turns[1]}, then {turns[2]}. Where does {name} look now?"
     )
     answer = (
         "We follow every turn.\n"
-        + "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+        + "\n".join(steps)
         + f"\nAfter the three turns {name} looks {DIRECTIONS[heading]}."
     )
     back = (heading + 2) % 4
-    second = f"And where does {name} look after turning around completely to face the other way?"
-    reply = (
-        f"Before that {name} looks {DIRECTIONS[heading]}. To face the other way means two turns in "
-        f"the same direction. The opposite of {DIRECTIONS[heading]} is {DIRECTIONS[back]}. So "
-        f"{name} looks {DIRECTIONS[back]} at the end, and the way back begins there."
+    follow_up = (
+        f"And where does {name} look after turning around completely to face the other "
+        "way?"
     )
-    return (question, answer), (second, reply)
+    reply = (
+        f"Before that {name} looks {DIRECTIONS[heading]}. To face the other way means "
+        f"two turns in the same direction. The opposite of {DIRECTIONS[heading]} is "
+        f"{DIRECTIONS[back]}. So {name} looks {DIRECTIONS[back]} at the end, and the "
+        "way back begins there."
+    )
+    return (question, answer), (follow_up, reply)
 
 
-def rectangle(rng: random.Random) -> tuple:
+def rectangle(rng: random.Random) -> TwoTurns:
+    """Area and perimeter of a rectangle."""
     a, b, k = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 4)
     question = (
         f"A rectangle is {a} metres long and {b} metres wide. "
         f"What are its area and its perimeter?"
     )
     answer = (
-        f"The area of a rectangle is length times width: {a} * {b} = {a * b} square metres.\n"
-        f"The perimeter is twice the sum of length and width. The sum is {a} + {b} = {a + b}, and "
-        f"twice that is 2 * {a + b} = {2 * (a + b)} metres.\n"
-        f"So the area is {a * b} square metres and the perimeter is {2 * (a + b)} metres."
+        f"The area of a rectangle is length times width: {a} * {b} = {a * b} square "
+        "metres.\n"
+        f"The perimeter is twice the sum of length and width. The sum is {a} + {b} = "
+        f"{a + b}, and twice that is 2 * {a + b} = {2 * (a + b)} metres.\n"
+        f"So the area is {a * b} square metres and the perimeter is {2 * (a + b)} "
+        "metres."
     )
-    second = f"How does the area change if the length becomes {k} times as long?"
+    follow_up = f"How does the area change if the length becomes {k} times as long?"
     reply = (
-        f"The new length is {k} * {a} = {k * a} metres, and the width is still {b} metres. The "
-        f"area is length times width, so it also becomes {k} times as large. The old area was "
-        f"{a} * {b} = {a * b} square metres, and the new area is {k} times {a * b} square metres."
+        f"The new length is {k} * {a} = {k * a} metres, and the width is still {b} "
+        "metres. The area is length times width, so it also becomes "
+        f"{k} times as large. The old area was {a} * {b} = {a * b} square metres, and "
+        f"the new area is {k} times {a * b} square metres."
     )
-    return (question, answer), (second, reply)
+    return (question, answer), (follow_up, reply)
 
 
-def equation(rng: random.Random) -> tuple:
+def equation(rng: random.Random) -> TwoTurns:
+    """The solution of a linear equation."""
     a, x, b = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 15)
     c = a * x + b
     question = rng.choice(["Solve the equation {}.", "What is x in {}?"])
@@ -133,22 +150,23 @@ def equation(rng: random.Random) -> tuple:
         f"2. Divide both sides by {a}: {c - b} / {a} = {x}, so x = {x}.\n"
         f"The solution is x = {x}."
     )
-    second = "Check the result by putting it into the equation."
+    follow_up = "Check the result by putting it into the equation."
     reply = (
         f"We put x = {x} into the left side of {a}x + {b} = {c}.\n"
         f"1. Multiply: {a} * {x} = {a * x}.\n"
         f"2. Add: {a * x} + {b} = {c}.\n"
         f"The left side is {c} and the right side is {c}, so x = {x} is correct."
     )
-    return (question, answer), (second, reply)
+    return (question, answer), (follow_up, reply)
 
 
-def average(rng: random.Random) -> tuple:
-    while True:
-        a, b, c = (rng.randint(2, 30) for _ in range(3))
-        if (a + b + c) % 3 == 0:
-            break
-    total, d = a + b + c, rng.randint(2, 9)
+def average(rng: random.Random) -> TwoTurns:
+    """The average of three numbers, which is whole."""
+    total = 1
+    while total % 3 != 0:
+        a, b, c = rng.randint(2, 30), rng.randint(2, 30), rng.randint(2, 30)
+        total = a + b + c
+    d = rng.randint(2, 9)
     question = f"What is the average of the three numbers {a}, {b} and {c}?"
     answer = (
         f"The average is the sum divided by the count.\n"
@@ -157,13 +175,13 @@ def average(rng: random.Random) -> tuple:
         f"3. There are 3 numbers, so the average is {total} / 3 = {total // 3}.\n"
         f"The average of {a}, {b} and {c} is {total // 3}."
     )
-    second = f"What is the average if every number grows by {d}?"
+    follow_up = f"What is the average if every number grows by {d}?"
     reply = (
-        f"If every number grows by {d}, the sum grows by 3 * {d} = {3 * d}. Divided by 3, this is "
-        f"again {d}, so the average also grows by {d}. The old average was {total // 3}, so the "
-        f"new average is {total // 3} + {d} = {total // 3 + d}."
+        f"If every number grows by {d}, the sum grows by 3 * {d} = {3 * d}. Divided by "
+        f"3, this is again {d}, so the average also grows by {d}. The old average was "
+        f"{total // 3}, so the new average is {total // 3} + {d} = {total // 3 + d}."
     )
-    return (question, answer), (second, reply)
+    return (question, answer), (follow_up, reply)
 
 
 KINDS_OF = {
@@ -174,4 +192,5 @@ KINDS_OF = {
 
 def task(rng: random.Random, category: str) -> Task:
     """One two-turn task of category `reasoning` or `math`."""
-    return Task(category, rng.choice(KINDS_OF[category])(rng))
+    draw = rng.choice(KINDS_OF[category])
+    return Task(category, draw(rng))

@@ -1,6 +1,6 @@
-"""A task: what a user asks and what a good answer looks like. The unit of all training text.
+"""A task: what a user asks and what a good answer looks like.
 
-Knows nothing of tokens or models.
+It is the unit of all training text. Knows nothing of tokens or models.
 """
 
 from __future__ import annotations
@@ -8,43 +8,52 @@ from __future__ import annotations
 import random
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any, TypeAlias
 
 from speclib.paths import DATA
 
 CORPUS = DATA / "corpus"
-CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")
+CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")  # "<a|b>": one of the two
+
+Turn: TypeAlias = tuple[str, str]  # what the user says, what the assistant answers
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of `category`; `turns` are (user, assistant) texts.
+    """One task of ``category``.
 
-    A code task has one turn, (prompt, solution), and is written as raw text; all others are
-    dialogues. `facts` holds what the official format of the category also stores (test, answer).
+    A code task has one turn, (prompt, solution), and is written as ``raw`` text; all
+    others are dialogues. ``facts`` holds what the official format of the category also
+    stores (test, answer).
     """
 
     category: str
-    turns: tuple[tuple[str, str], ...]
-    facts: dict = field(default_factory=dict, compare=False)
+    turns: tuple[Turn, ...]
+    facts: dict[str, Any] = field(default_factory=dict, compare=False)
     raw: bool = False
 
     @property
     def key(self) -> str:
-        """What makes two tasks the same question: the category and the first user text."""
+        """What makes two tasks the same question: category and first user text."""
         return f"{self.category}\n{self.turns[0][0]}"
 
 
 @cache
-def data(name: str) -> dict:
-    """The parsed `data/corpus/<name>.toml`."""
+def data(name: str) -> dict[str, Any]:
+    """What ``data/corpus/<name>.toml`` says."""
     with open(CORPUS / f"{name}.toml", "rb") as file:
         return tomllib.load(file)
 
 
-def say(rng: random.Random, template: str, slots: dict) -> str:
-    """Fill `{slots}` and draw one of every `<a|b>` in `template`."""
+def say(rng: random.Random, template: str, slots: Mapping[str, Any]) -> str:
+    """Fills ``{slots}`` and draws one of every ``<a|b>`` in ``template``."""
+
+    def draw(choice: re.Match[str]) -> str:
+        return rng.choice(choice[1].split("|"))
+
     while CHOICE.search(template):
-        template = CHOICE.sub(lambda m: rng.choice(m[1].split("|")), template)
+        template = CHOICE.sub(draw, template)
     return template.format_map(slots)

@@ -6,6 +6,7 @@ on is here and in what this module imports. Knows no paper and no cache.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
@@ -61,6 +62,11 @@ def decode_prompt(
         ignore_eos=conditions.ignore_eos,
         **settings,
     )
+
+
+def windows_near_c(c: float, shares: Iterable[float]) -> list[int]:
+    """Windows of these shares of c, in order and each once; at least 1."""
+    return sorted({max(1, round(c * share)) for share in shares})
 
 
 def measure_contention(world: World, length: int = 64) -> dict[str, float]:

@@ -37,6 +37,10 @@ def similarities(
 
     Source: EasySpec, Table 5.
     """
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if len(texts) == 0:
+        raise BadValue("texts is empty: give at least one text")
+
     from speclib.models import factory
     from speclib.models.hf import network
     from speclib.models.parallel.layer_parallel import similarities as of_token_ids
@@ -46,9 +50,6 @@ def similarities(
         name, default_device = model, "cpu"
     else:
         name, default_device = model.draft.model, factory.place(model).of("draft")[0]
-    texts = [texts] if isinstance(texts, str) else list(texts)
-    if len(texts) == 0:
-        raise BadValue("texts is empty: give at least one text")
 
     model_tokenizer = tokenizer(name)
     model_network = network(ModelSpec(model=name), dtype, (device or default_device,))

@@ -1,9 +1,9 @@
 """Emulated cells: from the cache, or run several at once.
 
 Each is the twin of a virtual cell: it has its toys, coins and windows, so it decides as
-the virtual cell does. Its time over the virtual one is what real processes, messages and
-verification cost. Devices sleep, so cells may run side by side; what that costs is in the
-same ratio. A request is stored when it is done.
+the virtual cell does. Its time over the virtual one is what real processes, messages
+and verification cost. Devices sleep, so cells may run side by side; what that costs is
+in the same ratio. A request is stored when it is done.
 """
 
 from __future__ import annotations

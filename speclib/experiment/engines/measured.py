@@ -189,9 +189,8 @@ class Measurement:
         self, cell: MeasuredCell, prompts: list[Prompt]
     ) -> dict[int, float]:
         """Window -> tokens per second on the first prompts, of windows about c."""
-        windows = {max(1, round(self.world.ratio * share)) for share in WINDOWS}
         speeds = {}
-        for gamma in sorted(windows):
+        for gamma in measured_cells.windows_near_c(self.world.ratio, WINDOWS):
             self.bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
             setting = Setting(cell.spec.method, gamma, cell.spec.settings)
             request_stats = []

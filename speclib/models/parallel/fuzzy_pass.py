@@ -35,7 +35,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from speclib.errors import SpeclibError
 from speclib.models.dilate import FAMILIES
@@ -102,7 +101,7 @@ def fuzzy(
 class LayerGroup:
     """Consecutive layers whose attentions read the input of the first."""
 
-    def __init__(self, layers: Sequence[nn.Module], ranks: Ranks | Alone):
+    def __init__(self, layers: Sequence[Any], ranks: Ranks | Alone):
         self.layers = layers
         self.ranks = ranks
         self.attention_outputs: list[torch.Tensor] = []  # of the pass under way

@@ -29,16 +29,19 @@ from contextlib import suppress
 from datetime import timedelta
 from enum import IntEnum
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import distributed
 
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Row
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
 if TYPE_CHECKING:
-    from speclib.models.hf import HFModel
+    from transformers import PreTrainedModel
+
     from speclib.worlds.worker import Rank
 
 GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
@@ -81,6 +84,10 @@ class Alone:
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """The tensors of all ranks: this one's."""
         return [tensor]
+
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The sum of every rank's ``tensor``: this one's."""
+        return tensor
 
 
 ALONE = Alone()
@@ -135,9 +142,19 @@ def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
 
 
 # -- who leads and who follows ---------------------------------------------------------
+class RankedModel(Protocol):
+    """A model that several ranks can compute: Layered or Tensors."""
+
+    ranks: Ranks | Alone
+    network: PreTrainedModel
+
+
+AnyRanked = TypeVar("AnyRanked", bound=RankedModel)
+
+
 def joined(
-    model: HFModel, rank: Rank | None, leading: type[Leading] | None = None
-) -> HFModel | Leading | Following:
+    model: AnyRanked, rank: Rank | None, leading: type[Leading] | None = None
+) -> AnyRanked | Leading | Following:
     """``model`` as a process of its device has it.
 
     rank: this process among those of the device; None: it is the only one.
@@ -153,7 +170,7 @@ def joined(
 class Following:
     """``model`` on any rank but the first: it does what its leader says."""
 
-    def __init__(self, model: HFModel, rank: Rank):
+    def __init__(self, model: RankedModel, rank: Rank):
         self.model = model
         self.rank = rank
 
@@ -199,7 +216,13 @@ class Leading:
     an error they may be at different places, and are of no use any more.
     """
 
-    def __init__(self, model: HFModel, rank: Rank):
+    run: int  # the last request that it served
+    vocab: int  # this and the rest are the model's own, by __getattr__
+    context: int
+    prefix: Prefix
+    chances: Callable[[], Row]
+
+    def __init__(self, model: RankedModel, rank: Rank):
         self.model = model
         self.rank = rank
         self.stopped: Callable[[], bool] = bool  # bool() is False: never

@@ -96,7 +96,7 @@ def load(
     model = Tensors(built, vocab, rank.number, rank.size)
     place = places[rank.number]
     if place.startswith("cuda"):
-        built.to(place)
+        model.network.to(torch.device(place))
     if packed:
         pack(built)
     return joined(model, rank)
@@ -153,7 +153,7 @@ def _cut(linear: nn.Linear, dimension: int, number: int, size: int) -> None:
     if dimension == 0:
         linear.bias = _share(linear.bias, 0, number, size)
     elif number != 0:
-        linear.bias = None
+        linear.register_parameter("bias", None)
 
 
 def _share(

@@ -10,14 +10,17 @@ below.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from speclib.operations.payload import Cell
 from speclib.trace.events import Event
 from speclib.views.numbers import MILLISECONDS, SECONDS, duration
 from speclib.views.text import one_line, token_label
 
 from .run import TimelineRun
 from .shapes import Box, Lane, TimeAxis
+
+if TYPE_CHECKING:
+    from speclib.operations.payload import Cell
 
 
 class RunWords:

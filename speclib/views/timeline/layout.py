@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.views.svg import PAD
 from speclib.views.text import TextPart, end_that_fits, one_line, text_width
 
@@ -116,13 +116,11 @@ def check_arguments(
     runs: Sequence[TimelineRun], width: float, until: float | None
 ) -> None:
     if not runs:
-        raise SpeclibError("a timeline of nothing: pass at least one result or trace")
+        raise BadValue("a timeline of nothing: pass at least one result or trace")
     if until is not None and not until > 0:
-        raise SpeclibError(
-            f"until is {until}: give the axis a length in seconds, above 0"
-        )
+        raise BadValue(f"until is {until}: give the axis a length in seconds, above 0")
     if width < LEAST_WIDTH:
-        raise SpeclibError(
+        raise BadValue(
             f"width is {width}: a readable timeline needs at least {LEAST_WIDTH} pixels"
         )
 

@@ -1,154 +1,278 @@
-// Zoom, pan and tooltips for a timeline. The picture, its layout and all its texts come from Python
-// as one SVG; this file moves what is there along the time axis and shows what is too small at
-// first. It also runs inside a saved .html page, where nothing but `mount` is called.
+// Zoom, pan and tooltips for a timeline.
+//
+// The picture, its layout and all its texts come from Python as one SVG (see render.py).
+// This file moves what is there along the time axis, and shows what is too small at first.
+// It also runs inside a saved .html page, where nothing but `mount` is called.
+//
+// All x are pixels of the SVG along the time axis, from its left end, as Python wrote them.
+// A view is { zoom, start }: how many times the axis is stretched, and the x at the left end
+// of what is visible.
 
-const MOST = 40;                                       // the deepest zoom Python has laid out
-const DENSE = 4;                                       // as svg.DENSE
-const gap = (width) => Math.min(1.5, width * 0.15);    // as svg.gap
+const MOST_ZOOM = 40;
+const ZOOM_STEP = 1.5;                // of the keys + and -
+const WHEEL_PER_ZOOM = 300;           // wheel units that zoom in by a factor of e
+const PAN_STEP = 1 / 8;               // of the visible part, by an arrow key
+const LABEL_MARGIN = 4;               // pixels of a box that its label leaves free
+const SPOT = 5;                       // from the left edge of a pointing area to its line
+const DENSE = 4;                      // as DENSE in render.py
+const MOST_GAP = 1.5;                 // these two: as gap_after in render.py
+const GAP_SHARE = 0.15;
 
-function collect(svg, plot) {
-  const number = (node, name) => Number(node.getAttribute(name));
-  const room = (node) => Number(node.dataset.room);
-  const all = (query, pick) => [...svg.querySelectorAll(query)].map(pick);
-  const labels = all("text.label", (node) => {         // a label follows the bar it names
-    node.removeAttribute("display");
-    return { node, x: number(node, "x"), room: number(node.previousElementSibling, "width") };
+const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+const show = (node, isVisible) => { node.style.display = isVisible ? "inline" : "none"; };
+const numberOf = (node, attribute) => Number(node.getAttribute(attribute));
+
+// -- the parts of the picture that zooming moves --------------------------------------------
+
+// White right of a box, so that neighbours are told apart.
+function gapAfter(width) {
+  return Math.min(MOST_GAP, width * GAP_SHARE);
+}
+
+// The width of a box without the gap that was taken off it.
+function widthWithGap(drawn) {
+  const isNarrow = drawn < MOST_GAP / GAP_SHARE - MOST_GAP;
+  return isNarrow ? drawn / (1 - GAP_SHARE) : drawn + MOST_GAP;
+}
+
+function findParts(svg, plot) {
+  const find = (selector, describe) => [...svg.querySelectorAll(selector)].map(describe);
+
+  const labels = find("text.label", (node) => {
+    node.removeAttribute("display");            // a hidden text has no length
+    const box = node.previousElementSibling;    // a label follows the box that it names
+    return { node, x: numberOf(node, "x"), room: numberOf(box, "width") };
   });
-  for (const label of labels) label.need = label.node.getComputedTextLength() + 4;
+  for (const label of labels) {
+    label.needed = label.node.getComputedTextLength() + LABEL_MARGIN;
+  }
+
   return {
     labels,
-    width: number(plot, "width"),
-    bars: all(".lane rect", (node) => {
-      const drawn = number(node, "width");             // w - gap(w), so:
-      return { node, x: number(node, "x"), width: drawn < 8.5 ? drawn / 0.85 : drawn + 1.5 };
-    }),
-    lines: all(".run > line", (node) => ({ node, x: number(node, "x1"), room: room(node) })),
-    spots: all("rect.spot", (node) => ({ node, x: number(node, "x") + 5, room: room(node) })),
-    texts: all(".row text", (node) => ({ node, x: number(node, "x") })),
-    ticks: all(".ticks text, .ticks line", (node) => ({
-      node, x: number(node, node.tagName === "line" ? "x1" : "x") })),
-    levels: all("[data-level]", (node) => ({ node, level: Number(node.dataset.level) })),
+    plotWidth: numberOf(plot, "width"),
+    boxes: find(".lane rect", (node) => (
+      { node, x: numberOf(node, "x"), width: widthWithGap(numberOf(node, "width")) })),
+    lines: find(".run > line", (node) => (
+      { node, x: numberOf(node, "x1"), room: Number(node.dataset.room) })),
+    spots: find("rect.spot", (node) => (
+      { node, x: numberOf(node, "x") + SPOT, room: Number(node.dataset.room) })),
+    texts: find(".row text", (node) => ({ node, x: numberOf(node, "x") })),
+    tickLabels: find(".ticks text", (node) => ({ node, x: numberOf(node, "x") })),
+    tickLines: find(".ticks line", (node) => ({ node, x: numberOf(node, "x1") })),
+    levels: find("[data-level]", (node) => ({ node, level: Number(node.dataset.level) })),
   };
 }
 
-function draw(parts, view) {
-  const { zoom, start } = view, end = parts.width;
-  const at = (x) => (x - start) * zoom;
-  const best = Math.max(...parts.levels.map((l) => l.level).filter((l) => l <= zoom + 1e-6), 1);
-  for (const { node, level } of parts.levels) node.style.display = level === best ? "inline" : "none";
-  for (const { node, x, width } of parts.bars) {
-    node.setAttribute("x", at(x));
-    node.setAttribute("width", width * zoom - gap(width * zoom));
+function moveParts(parts, view) {
+  const { zoom, start } = view;
+  const place = (x) => (x - start) * zoom;
+  const isOnAxis = (x) => place(x) >= -0.5 && place(x) <= parts.plotWidth + 0.5;
+  const setLine = (node, x) => {
+    node.setAttribute("x1", place(x));
+    node.setAttribute("x2", place(x));
+  };
+
+  showLevel(parts.levels, zoom);
+  for (const { node, x, width } of parts.boxes) {
+    node.setAttribute("x", place(x));
+    node.setAttribute("width", width * zoom - gapAfter(width * zoom));
   }
-  for (const { node, x, room, need } of parts.labels) {
-    node.setAttribute("x", at(x));
-    node.style.display = need <= room * zoom ? "inline" : "none";
+  for (const { node, x, room, needed } of parts.labels) {
+    node.setAttribute("x", place(x));
+    show(node, needed <= room * zoom);
   }
   for (const { node, x, room } of parts.lines) {
-    node.setAttribute("x1", at(x));
-    node.setAttribute("x2", at(x));
-    node.style.display = room * zoom >= DENSE ? "inline" : "none";
+    setLine(node, x);
+    show(node, room * zoom >= DENSE);
   }
   for (const { node, x, room } of parts.spots) {
-    node.setAttribute("x", at(x) - 5);
-    node.style.display = room * zoom >= DENSE ? "inline" : "none";
+    node.setAttribute("x", place(x) - SPOT);
+    show(node, room * zoom >= DENSE);
   }
-  for (const { node, x } of parts.texts) node.setAttribute("x", at(x));
-  for (const { node, x } of parts.ticks) {
-    const px = at(x);
-    for (const name of node.tagName === "line" ? ["x1", "x2"] : ["x"]) node.setAttribute(name, px);
-    node.style.display = px < -0.5 || px > end + 0.5 ? "none" : "inline";
+  for (const { node, x } of parts.texts) {
+    node.setAttribute("x", place(x));
+  }
+  for (const { node, x } of parts.tickLabels) {
+    node.setAttribute("x", place(x));
+    show(node, isOnAxis(x));
+  }
+  for (const { node, x } of parts.tickLines) {
+    setLine(node, x);
+    show(node, isOnAxis(x));
   }
 }
 
-// Brings the SVG that `root` holds to life; `view` outlives it, so a zoom stays while a slider moves.
-export function mount(root, view = { zoom: 1, start: 0 }) {
-  const svg = root.querySelector("svg"), plot = svg.querySelector("svg.plot");
-  const width = Number(plot.getAttribute("width")), left = Number(plot.getAttribute("x"));
-  const scale = () => svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
-  const place = (event) => (event.clientX - svg.getBoundingClientRect().left) * scale() - left;
-  const inside = (px) => px >= 0 && px <= width;
-  const add = (name, more) => root.appendChild(
-    Object.assign(document.createElement("div"), { className: name, ...more }));
-  const tip = add("speclib-tip", { hidden: true }), tips = new WeakMap();
-  add("speclib-hint", { textContent: "Ctrl + wheel zooms, dragging moves, a double click resets" });
-  let held = null, parts = null;                       // parts: found when first needed
+// Of what Python laid out once per zoom level, shows the deepest level that `zoom` reaches.
+function showLevel(levels, zoom) {
+  let best = 1;
+  for (const { level } of levels) {
+    if (level <= zoom + 1e-6) best = Math.max(best, level);
+  }
+  for (const { node, level } of levels) show(node, level === best);
+}
 
-  const move = (zoom, start) => {
-    view.zoom = Math.min(MOST, Math.max(1, zoom));
-    view.start = Math.min(width - width / view.zoom, Math.max(0, start));
-    parts ??= collect(svg, plot);
-    draw(parts, view);
-  };
-  const scaleAt = (factor, px) => {                    // the time under the pointer stays there
-    const zoom = Math.min(MOST, Math.max(1, view.zoom * factor));
-    move(zoom, view.start + px / view.zoom - px / zoom);
-  };
-  const point = (event) => {
-    const title = event.target.querySelector(":scope > title");
+// -- tooltips -------------------------------------------------------------------------------
+
+function addElement(root, className, text = "") {
+  const element = document.createElement("div");
+  element.className = className;
+  element.textContent = text;
+  return root.appendChild(element);
+}
+
+// The tooltip of `root`: `showAt(event)` shows what the element under the pointer says.
+function makeTooltip(root) {
+  const tooltip = addElement(root, "speclib-tip");
+  tooltip.hidden = true;
+  const texts = new WeakMap();
+
+  const textOf = (element) => {
+    const title = element.querySelector(":scope > title");
     if (title) {
-      tips.set(event.target, title.textContent);
-      title.remove();                                  // or the browser would show its own
+      texts.set(element, title.textContent);
+      title.remove();                           // or the browser would show its own tooltip
     }
-    const text = held ? null : tips.get(event.target);
-    tip.hidden = !text;
-    if (!text) return;
-    const [first, ...rest] = text.split("\n");
-    tip.replaceChildren(Object.assign(document.createElement("b"), { textContent: first }),
-      ...rest.map((t) => Object.assign(document.createElement("div"), { textContent: t })));
-    const box = root.getBoundingClientRect();
-    const x = event.clientX - box.left + 14, y = event.clientY - box.top;
-    const below = y + 18 + tip.offsetHeight <= box.height;
-    tip.style.left = `${Math.max(0, Math.min(x, box.width - tip.offsetWidth - 4))}px`;
-    tip.style.top = `${below ? y + 18 : y - tip.offsetHeight - 10}px`;
+    return texts.get(element);
   };
-  svg.addEventListener("pointermove", (event) => {
-    if (held) move(view.zoom, held.start - (place(event) - held.px) / view.zoom);
-    point(event);
-  });
-  svg.addEventListener("pointerleave", () => { tip.hidden = true; });
-  svg.addEventListener("pointerdown", (event) => {
-    if (event.button || !inside(place(event))) return;
-    held = { px: place(event), start: view.start };
-    svg.setPointerCapture(event.pointerId);
-    svg.style.cursor = "grabbing";
-  });
-  svg.addEventListener("pointerup", () => { held = null; svg.style.cursor = ""; });
-  svg.addEventListener("pointercancel", () => { held = null; svg.style.cursor = ""; });
-  svg.addEventListener("dblclick", () => move(1, 0));
-  svg.addEventListener("wheel", (event) => {           // a plain wheel scrolls the page
-    if (!(event.ctrlKey || event.metaKey || event.altKey) || !inside(place(event))) return;
-    event.preventDefault();
-    scaleAt(Math.exp(-event.deltaY / 300), place(event));
-  }, { passive: false });
-  svg.setAttribute("tabindex", "0");
-  svg.addEventListener("keydown", (event) => {
-    const keys = { "+": () => scaleAt(1.5, width / 2), "-": () => scaleAt(1 / 1.5, width / 2),
-      ArrowRight: () => move(view.zoom, view.start + width / view.zoom / 8),
-      ArrowLeft: () => move(view.zoom, view.start - width / view.zoom / 8),
-      0: () => move(1, 0) };
-    if (!keys[event.key]) return;
-    event.preventDefault();
-    event.stopPropagation();
-    keys[event.key]();
-  });
-  if (view.zoom > 1) move(view.zoom, view.start);      // else it is drawn as it should be
+  const fill = (text) => {
+    const [heading, ...lines] = text.split("\n");
+    const bold = document.createElement("b");
+    bold.textContent = heading;
+    tooltip.replaceChildren(bold);
+    for (const line of lines) addElement(tooltip, "", line);
+  };
+  const placeBeside = (event) => {
+    const box = root.getBoundingClientRect();
+    const x = event.clientX - box.left + 14;
+    const y = event.clientY - box.top;
+    const fitsBelow = y + 18 + tooltip.offsetHeight <= box.height;
+    const left = Math.max(0, Math.min(x, box.width - tooltip.offsetWidth - 4));
+    const top = fitsBelow ? y + 18 : y - tooltip.offsetHeight - 10;
+    tooltip.style.left = `${left}px`;
+    tooltip.style.top = `${top}px`;
+  };
+
+  return {
+    hide() { tooltip.hidden = true; },
+    showAt(event) {
+      const text = textOf(event.target);
+      tooltip.hidden = !text;
+      if (!text) return;
+      fill(text);
+      placeBeside(event);
+    },
+  };
 }
 
+// -- what a reader does ---------------------------------------------------------------------
+
+// Brings the SVG that `root` holds to life. `view` outlives it, so that a reader's zoom stays
+// while a slider replaces the picture.
+export function mount(root, view = { zoom: 1, start: 0 }) {
+  const svg = root.querySelector("svg");
+  const plot = svg.querySelector("svg.plot");
+  const plotWidth = numberOf(plot, "width");
+  const plotLeft = numberOf(plot, "x");
+  const tooltip = makeTooltip(root);
+  addElement(root, "speclib-hint", "Ctrl + wheel zooms, dragging moves, a double click resets");
+  let parts = null;                             // found when something first moves
+
+  const moveTo = (zoom, start) => {
+    view.zoom = clamp(zoom, 1, MOST_ZOOM);
+    const lastStart = plotWidth - plotWidth / view.zoom;
+    view.start = Math.min(lastStart, Math.max(0, start));
+    parts ??= findParts(svg, plot);
+    moveParts(parts, view);
+  };
+  const reset = () => moveTo(1, 0);
+  const zoomBy = (factor, px) => {              // what stands at `px` stays there
+    const zoom = clamp(view.zoom * factor, 1, MOST_ZOOM);
+    moveTo(zoom, view.start + px / view.zoom - px / zoom);
+  };
+  const panBy = (share) => moveTo(view.zoom, view.start + share * plotWidth / view.zoom);
+
+  const pixelsOf = (event) => {                 // of the plot; the page may show it smaller
+    const box = svg.getBoundingClientRect();
+    const scale = svg.viewBox.baseVal.width / box.width;
+    return (event.clientX - box.left) * scale - plotLeft;
+  };
+  const isOnPlot = (event) => pixelsOf(event) >= 0 && pixelsOf(event) <= plotWidth;
+
+  listenToPointer();
+  listenToWheel();
+  listenToKeys();
+  if (view.zoom > 1) moveTo(view.zoom, view.start);   // else it is drawn as it should be
+
+  function listenToPointer() {
+    let held = null;                            // where and in which view a drag began
+    const letGo = () => {
+      held = null;
+      svg.style.cursor = "";
+    };
+    svg.addEventListener("pointerdown", (event) => {
+      if (event.button || !isOnPlot(event)) return;
+      held = { px: pixelsOf(event), start: view.start };
+      svg.setPointerCapture(event.pointerId);
+      svg.style.cursor = "grabbing";
+    });
+    svg.addEventListener("pointermove", (event) => {
+      if (held) {
+        moveTo(view.zoom, held.start - (pixelsOf(event) - held.px) / view.zoom);
+        tooltip.hide();
+      } else {
+        tooltip.showAt(event);
+      }
+    });
+    svg.addEventListener("pointerup", letGo);
+    svg.addEventListener("pointercancel", letGo);
+    svg.addEventListener("pointerleave", tooltip.hide);
+    svg.addEventListener("dblclick", reset);
+  }
+
+  function listenToWheel() {
+    svg.addEventListener("wheel", (event) => {
+      const isZoom = event.ctrlKey || event.metaKey || event.altKey;
+      if (!isZoom || !isOnPlot(event)) return;  // a plain wheel scrolls the page
+      event.preventDefault();
+      zoomBy(Math.exp(-event.deltaY / WHEEL_PER_ZOOM), pixelsOf(event));
+    }, { passive: false });
+  }
+
+  function listenToKeys() {
+    const actions = {
+      "+": () => zoomBy(ZOOM_STEP, plotWidth / 2),
+      "-": () => zoomBy(1 / ZOOM_STEP, plotWidth / 2),
+      ArrowRight: () => panBy(PAN_STEP),
+      ArrowLeft: () => panBy(-PAN_STEP),
+      0: reset,
+    };
+    svg.setAttribute("tabindex", "0");
+    svg.addEventListener("keydown", (event) => {
+      const action = actions[event.key];
+      if (!action) return;
+      event.preventDefault();
+      event.stopPropagation();
+      action();
+    });
+  }
+}
+
+// The widget in a notebook: what anywidget calls for each place that shows it.
 function render({ model, el }) {
   const view = { zoom: 1, start: 0 };
   const root = document.createElement("div");
   root.className = "speclib-timeline";
   el.append(root);
-  const show = () => {
+
+  const showPicture = () => {
     const began = performance.now();
     root.innerHTML = model.get("svg");
     mount(root, view);
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
-  model.on("change:svg", show);
-  show();
-  return () => model.off("change:svg", show);
+  model.on("change:svg", showPicture);
+  showPicture();
+  return () => model.off("change:svg", showPicture);
 }
 
 export default { render };

@@ -1,0 +1,176 @@
+"""Every registered operation: run, stopped, sent, charged, traced, replayed, drawn."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from speclib import replay, timeline
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
+from speclib.methods import METHODS
+from speclib.models.toy import Random
+from speclib.operations import OPERATIONS
+from speclib.operations.operation import Request, perform
+from speclib.operations.payload import Cell
+from speclib.trace.events import Trace
+from speclib.worlds.processes import Processes
+from speclib.worlds.virtual import Virtual
+
+TEXT = (1, 2, 1, 2, 1)
+KINDS = {"accepted", "rejected", "wasted", "dropped", "score", "unused"}
+
+
+@pytest.fixture(params=OPERATIONS.values(), ids=list(OPERATIONS))
+def operation(request):
+    """An example of every registered operation: registering is enough to test it."""
+    return request.param.example(TEXT)
+
+
+def device_of(operation) -> str:
+    """Where it belongs: the draft model drafts, the target model scores."""
+    return "draft" if operation.payload_type.is_drafting else "target"
+
+
+def world_of_toys(cancel: str = "immediate") -> Virtual:
+    models = {"draft": Random(5, 1), "target": Random(5, 2)}
+    world = Virtual(models, Latency.ratio(4), cancel=cancel)
+    world.begin(TEXT, sampler=Sampler(1.0), coins=Coins(3), limit=9)
+    return world
+
+
+def run_alone(operation) -> tuple[object, Trace]:
+    """The operation's value, and a trace of nothing else."""
+    world = world_of_toys()
+    value = world.wait(world.submit(device_of(operation), operation))
+    return value, world.end()
+
+
+def test_a_name_stands_for_its_operation():
+    assert all(name == kind.name for name, kind in OPERATIONS.items())
+
+
+def test_it_travels_to_another_process_unchanged(operation):
+    assert pickle.loads(pickle.dumps(operation)) == operation
+
+
+def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
+    model, request = Random(5, 1), Request(1, Coins(), Sampler(1.0))
+    first = perform(operation, model, request)
+    again = perform(operation, model, request)
+    assert first.kept == 0 and again.kept > 0
+    assert again.kept <= len(operation.text) - operation.last - 1
+    assert model.prefix.count == first.fed + again.fed
+
+
+def test_its_passes_feed_all_that_was_fed(operation):
+    model, request = Random(5, 1), Request(1, Coins(), Sampler(1.0))
+    for _ in range(2):  # from an empty cache, and from a full one
+        done = perform(operation, model, request)
+        passes = operation.passes(done.kept, done.fed)
+        assert sum(one.fed * one.times for one in passes) == pytest.approx(done.fed)
+
+
+def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):
+    assert operation.passes(0, 0) == []
+
+
+def test_it_fits_into_what_room_there_is(operation):
+    for room in range(4):
+        fitted = operation.within(room)
+        assert type(fitted) is type(operation) and fitted.text == operation.text
+        model, request = Random(5, 1), Request(room, Coins(), Sampler(1.0))
+        done = perform(fitted, model, request)
+        assert done.kept + done.fed <= len(operation.text) + room
+
+
+def test_stopped_half_way_it_shows_no_more_than_there_was(operation):
+    _, whole = run_alone(operation)
+    (complete,) = whole.operations
+
+    world = world_of_toys()
+    other = "draft" if device_of(operation) == "target" else "target"
+    future = world.submit(device_of(operation), operation)
+    clock = world.submit(other, OPERATIONS["score"]((1, 2)))
+    if other == "target":
+        world.wait(clock)  # four draft passes
+    world.cancel(future)
+    (event,) = (e for e in world.end().operations if e.device == device_of(operation))
+    if event.cancelled:
+        assert len(event.tokens) <= len(complete.tokens)
+        assert event.kept + event.fed <= complete.kept + complete.fed
+        assert set(event.outcome) <= {"wasted"}
+
+
+def test_its_event_survives_json(operation):
+    _, trace = run_alone(operation)
+    assert Trace.from_json(trace.to_json()) == trace
+
+
+def test_its_event_tells_of_every_token(operation):
+    _, trace = run_alone(operation)
+    (event,) = trace.operations
+    assert event.is_drafting != event.is_scoring
+    assert event.passes >= 1 and len(event.depths) == len(event.tokens)
+    assert event.is_scoring or event.text_length == len(TEXT)
+    if event.is_drafting:
+        joined = [token for sequence in event.sequences for token in sequence]
+        assert joined == list(event.tokens)
+        assert event.outcome == ("wasted",) * len(event.tokens)
+
+
+class Spelling:
+    def label(self, token: int) -> str:
+        return str(token)
+
+    def spelled(self, tokens) -> str:
+        return " ".join(map(str, tokens))
+
+
+def test_it_is_drawn_within_its_time_and_its_rows(operation):
+    _, trace = run_alone(operation)
+    (event,) = trace.operations
+    cells = event.cells(Spelling())
+    rows = event.payload.rows(event.tokens)
+    assert cells
+    for cell in cells:
+        assert isinstance(cell, Cell) and cell.kind in KINDS and cell.tip
+        assert 0 <= cell.start and cell.start + cell.share <= 1 + 1e-12
+        assert 0 <= cell.row < cell.rows <= rows
+    assert "<svg" in timeline(trace).picture()
+
+
+def test_what_came_to_nothing_is_drawn_too(operation):
+    _, trace = run_alone(operation)
+    (event,) = trace.operations
+    nothing = event._replace(tokens=(), outcome=(), payload=operation.unfinished())
+    assert [cell.start for cell in nothing.cells(Spelling())] == [0.0]
+
+
+def test_a_replay_gives_it_the_same_again(operation, monkeypatch):
+    def once(world) -> None:
+        world.wait(world.submit(device_of(operation), operation))
+        world.commit((1,))
+
+    monkeypatch.setitem(METHODS, "once", once)
+    world = world_of_toys()
+    once(world)
+    trace = world.end(method="once", prompt=list(TEXT))
+    assert replay(trace).events == trace.events
+
+
+def test_a_worker_gives_what_the_virtual_world_gives(operation):
+    """Of a toy pair, greedily: value, tokens and KV counts."""
+    import speclib
+
+    pair = speclib.load_pair("toy")
+    shown = []
+    virtual = speclib.open_world("virtual", pair)
+    with Processes(pair) as real:
+        for world in (virtual, real):
+            world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
+            world.wait(world.submit(device_of(operation), operation))
+            (event,) = world.end().operations
+            shown.append((event.tokens, event.kept, event.fed, event.payload))
+    assert shown[0] == shown[1]
