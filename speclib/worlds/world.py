@@ -128,8 +128,12 @@ class World:
 
     def _drain(self) -> None:
         """Leaves every device idle."""
-        unwanted = [future for queue in self._queue.values() for future in queue]
-        unwanted += [future for future in self._running.values() if future is not None]
+        unwanted: list[AnyFuture] = []
+        for queue in self._queue.values():
+            unwanted += queue
+        for running in self._running.values():
+            if running is not None:
+                unwanted.append(running)
         self.cancel(*unwanted)
         while any(self._running.values()):
             self._step()
