@@ -19,7 +19,7 @@ from typing import Any
 
 from speclib.arguments import checked
 from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
-from speclib.data.latency import Latency
+from speclib.data.latency import Durations, Latency
 from speclib.errors import SpeclibError, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.operation import Done, Operation
@@ -36,7 +36,10 @@ BLAME = (
 
 @checked
 def replay(
-    trace: Trace, method: str | None = None, *, latency: Latency | None = None
+    trace: Trace,
+    method: str | None = None,
+    *,
+    latency: Latency | Durations | None = None,
 ) -> Trace:
     """``trace`` again on the virtual clock.
 
@@ -113,7 +116,7 @@ class Replayed(Virtual):
     ``not_asked_for``: id -> event, of the operations that the method is yet to ask for.
     """
 
-    def __init__(self, trace: Trace, latency: Latency | None):
+    def __init__(self, trace: Trace, latency: Durations | None):
         committed = [token for commit in trace.commits for token in commit.tokens]
         self.whole_text = (*trace.meta["prompt"], *committed)
         self._vocab = 1 + max(self.whole_text)

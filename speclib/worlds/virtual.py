@@ -10,24 +10,14 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from speclib.data.latency import Durations
 from speclib.errors import SpeclibError
-from speclib.operations.operation import Done, Operation, perform
+from speclib.operations.operation import Done, perform
 
 from .devices import AnyFuture, Cancelled
 from .world import World
-
-
-class Durations(Protocol):
-    """How long operations last; ``c``: one target pass over one of the draft."""
-
-    @property
-    def c(self) -> float: ...
-
-    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Of an operation that kept and fed so many tokens."""
-        ...
 
 
 class Ending(NamedTuple):
