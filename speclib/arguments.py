@@ -182,7 +182,8 @@ ADVICE = {
     "bool_type": "give True or False",
     "callable_type": "give a function",
     "dict_type": "give a dict",
-    "dict_attributes_type": "give a {class_name}",
+    "dataclass_type": "give a {class_name}",
+    "dataclass_exact_type": "give a {class_name}",
     "int_type": "give a whole number",
     "is_instance_of": "give a {class}",
     "mapping_type": "give a dict",
@@ -239,8 +240,8 @@ def describe(name: str, details: list[ErrorDetails]) -> str:
     if len(details) == 1:
         inside = "".join(f"[{part!r}]" for part in first["loc"][1:])
         return f"{name}{inside} is {shown(first['input'])}: {_advice(first)}"
-    advice = dict.fromkeys(_advice(detail) for detail in details)
-    return f"{name} is {shown(first['input'])}: {', or '.join(advice)}"
+    kinds = dict.fromkeys(_advice(detail).removeprefix("give ") for detail in details)
+    return f"{name} is {shown(first['input'])}: give {', or '.join(kinds)}"
 
 
 def problems_in(error: ValidationError, model: type[BaseModel]) -> str:

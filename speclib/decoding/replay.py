@@ -1,8 +1,9 @@
-"""A trace run again on the virtual clock: the time its decisions and devices alone take.
+"""A trace run again on the virtual clock: the time its decisions and devices alone
+take.
 
-The same method makes the same decisions, because every model says what the trace says it
-said. Every operation lasts what it lasted, and between operations no time passes. So the
-makespan is what the run would take if orchestration cost nothing, and measured over
+The same method makes the same decisions, because every model says what the trace says
+it said. Every operation lasts what it lasted, and between operations no time passes. So
+the makespan is what the run would take if orchestration cost nothing, and measured over
 replayed time is what ours costs.
 
 Knows no model. Decisions of any sampler are replayed, since the target "says" what was
@@ -18,7 +19,7 @@ from typing import Any
 
 from speclib.arguments import checked
 from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
-from speclib.data.latency import Latency
+from speclib.data.latency import Durations, Latency
 from speclib.errors import SpeclibError, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.operation import Done, Operation
@@ -35,17 +36,20 @@ BLAME = (
 
 @checked
 def replay(
-    trace: Trace, method: str | None = None, *, latency: Latency | None = None
+    trace: Trace,
+    method: str | None = None,
+    *,
+    latency: Latency | Durations | None = None,
 ) -> Trace:
     """``trace`` again on the virtual clock.
 
-    ``method``: a registered name; by default the trace's own. Its settings are those that
-    the trace names. ``latency``: operations last as long as it says, which is the same
-    run on other devices.
+    ``method``: a registered name; by default the trace's own. Its settings are those
+    that the trace names. ``latency``: operations last as long as it says, which is the
+    same run on other devices.
 
-    Raises SpeclibError where the trace does not say enough, or where the method asks for
-    anything else than the trace has: another method or setting, or a method that decides
-    by time and now meets its results in another order.
+    Raises SpeclibError where the trace does not say enough, or where the method asks
+    for anything else than the trace has: another method or setting, or a method that
+    decides by time and now meets its results in another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
@@ -112,7 +116,7 @@ class Replayed(Virtual):
     ``not_asked_for``: id -> event, of the operations that the method is yet to ask for.
     """
 
-    def __init__(self, trace: Trace, latency: Latency | None):
+    def __init__(self, trace: Trace, latency: Durations | None):
         committed = [token for commit in trace.commits for token in commit.tokens]
         self.whole_text = (*trace.meta["prompt"], *committed)
         self._vocab = 1 + max(self.whole_text)

@@ -19,7 +19,7 @@ from speclib.errors import SpeclibError
 from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.atomic_files import remove_leftovers, write_atomically
 
-SOURCES = ("*.py", "*.js", "*.css")  # of the package
+SOURCES = ("*.py", "*.js", "*.css", "templates/*")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
 RUNNERS = ("papermill", "nbconvert", "ipykernel")
 SAY = partial(print, flush=True)
