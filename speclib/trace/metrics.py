@@ -171,7 +171,9 @@ def stats(trace: Trace) -> Stats:
     commits = [commit for commit in trace.commits if commit.tokens]
     draftings = [event for event in trace.operations if event.is_drafting]
     scorings = [event for event in trace.operations if event.is_scoring]
-    outcomes = [outcome for event in trace.events for outcome in event.outcome]
+    outcomes: list[str] = []  # of lookups too, which no model ran for
+    for event in trace.events:
+        outcomes += event.outcome
     times = step_times(trace)
     published = with_tail(trace)
     return Stats(
@@ -181,7 +183,7 @@ def stats(trace: Trace) -> Stats:
         seconds=commits[-1].end if commits else 0.0,
         ttft=commits[0].end if commits else 0.0,
         rounds=len(trace.commits),
-        drafted=len(outcomes),  # of lookups too, which no model ran for
+        drafted=len(outcomes),
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
         draft_runs=sum(event.passes for event in draftings),

@@ -75,6 +75,11 @@ class World:
         self._running: dict[str, AnyFuture | None] = dict.fromkeys(names)
         self._events: list[Event] = []
 
+    @property
+    def eos(self) -> frozenset[int]:
+        """The tokens that end the text."""
+        return self.request.eos
+
     def _devices_of(self, role: str) -> tuple[Device, ...]:
         return tuple(d for d in self.devices.values() if d.role == role)
 
@@ -126,14 +131,18 @@ class World:
             "clock": self.kind,
             "cancel": self.cancel_policy,
             "limit": self.limit,
-            "eos": sorted(self.request.eos),
+            "eos": sorted(self.eos),
         }
         return Trace(events, own_meta | meta)
 
     def _drain(self) -> None:
         """Leaves every device idle."""
-        unwanted = [future for queue in self._queue.values() for future in queue]
-        unwanted += [future for future in self._running.values() if future is not None]
+        unwanted: list[AnyFuture] = []
+        for queue in self._queue.values():
+            unwanted += queue
+        for running in self._running.values():
+            if running is not None:
+                unwanted.append(running)
         self.cancel(*unwanted)
         while any(self._running.values()):
             self._step()
@@ -165,7 +174,7 @@ class World:
         tokens = tokens[: self.left]
         end = None
         for place, token in enumerate(tokens):
-            if token in self.request.eos:
+            if token in self.eos:
                 end = place
                 break
 
@@ -193,7 +202,7 @@ class World:
         room = max(0, self.context - len(self.text))
         guessed: list[int] = []
         for token in tokens:
-            is_end = token in self.request.eos
+            is_end = token in self.eos
             if token >= self.vocab or is_end or len(guessed) == room:
                 break
             guessed.append(token)
