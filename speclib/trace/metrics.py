@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from speclib.arguments import checked
+
 from .events import Event, Trace
 from .rounds import step_times, with_tail
 
@@ -163,6 +165,7 @@ def total(many: Iterable[Stats]) -> Stats:
     return sum(many, Stats())
 
 
+@checked
 def stats(trace: Trace) -> Stats:
     """Counts one request's trace."""
     commits = [commit for commit in trace.commits if commit.tokens]

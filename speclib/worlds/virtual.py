@@ -12,7 +12,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple
 
-from speclib.data.latency import Durations
+from speclib.arguments import checked
+from speclib.data.latency import Durations, Latency
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, perform
 
@@ -39,8 +40,13 @@ class Virtual(World):
 
     kind = "virtual"
 
+    @checked
     def __init__(
-        self, models: dict[str, Any], latency: Durations, *, cancel: str = "immediate"
+        self,
+        models: dict[str, Any],
+        latency: Latency | Durations,
+        *,
+        cancel: str = "immediate",
     ):
         super().__init__(tuple(models), cancel)
         self.models = models

@@ -63,6 +63,10 @@ class World:
         self.devices = {name: Device(self, name) for name in names}
         self.drafts = self._devices_of("draft")
         self.targets = self._devices_of("target")
+        if not self.drafts or not self.targets:
+            raise BadValue(
+                f"the devices are {list(names)}: a world needs a 'draft' and a 'target'"
+            )
         self.draft = self.drafts[0]
         self.target = self.targets[0]
         self.text: Tokens = ()
