@@ -33,10 +33,10 @@ def dsi(
     the committed text is one of them, so plain decoding never stops; else when
     ``lookahead`` of them have gathered. A lost device is done without.
 
-    ``lookahead``: also how many tokens a drafter writes per operation. ``servers``: None
-    is all targets. ``test``: "exact" gives plain decoding's own tokens. "ratio" keeps
-    more; it is equal in distribution as long as no draft's time depends on its token,
-    since time decides which draft is tested.
+    ``lookahead``: also how many tokens a drafter writes per operation. ``servers``:
+    None is all targets. ``test``: "exact" gives plain decoding's own tokens. "ratio"
+    keeps more; it is equal in distribution as long as no draft's time depends on its
+    token, since time decides which draft is tested.
 
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".
