@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, DraftPayload, Words, drafted_tip
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import Cell, DraftPayload, OwnEvent, Words, drafted_tip
 
 TEXT = -1  # the parent of the first level's nodes
 
@@ -56,7 +53,7 @@ class DraftedTree(DraftPayload):
         levels = 1 + max(self.depths(tokens), default=-1)
         return 2 if len(tokens) > levels else 1
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """Per level a cell with the node that passed, or else with the first one.
 
         Below it stands how many other nodes the level has. All levels get an equal
@@ -88,7 +85,7 @@ class DraftedTree(DraftPayload):
                 cells.append(Cell("dropped", start, share, label, tip, 1, rows))
         return cells
 
-    def _leading(self, nodes: list[int], event: Event) -> int:
+    def _leading(self, nodes: list[int], event: OwnEvent) -> int:
         """Of a level's nodes the one that was tested, or else the first."""
         for node in nodes:
             if event.outcome[node] != "wasted":
@@ -291,7 +288,7 @@ class DraftTree(Operation):
         payload = DraftedTree(parents, fed=kept + fed - len(self.text))
         return Finished(tree, tokens, payload)
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         payload = event.payload
         assert isinstance(payload, DraftedTree)
         rows = certain(event.tokens, recording.vocab)

@@ -22,17 +22,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import CoinTosser, Drafted, Row, Rows, Sampler, Tokens
 
-from .payload import Payload
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import OwnEvent, Payload
 
 
 class Request(NamedTuple):
@@ -243,15 +240,16 @@ class Operation(ABC):
         return self.payload_type()
 
     @abstractmethod
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         """What it gave in a recorded run, where ``event`` shows that something came
         out."""
 
-    def is_recorded(self, event: Event) -> bool:
+    def is_recorded(self, event: OwnEvent) -> bool:
         """Whether a finished ``event`` of this name can be this very operation."""
         if event.cancelled:
             return True  # it may have ended anywhere
-        whole = len(self.text) + event.drafts_fed
+        drafts_fed = event.payload.drafts_fed(event.tokens)
+        whole = len(self.text) + drafts_fed
         return len(event.tokens) <= self.most_drafts and event.kept + event.fed == whole
 
 

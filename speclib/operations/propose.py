@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,10 +20,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import DraftPayload
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import DraftPayload, OwnEvent
 
 
 @dataclass(frozen=True)
@@ -110,5 +107,5 @@ class Propose(Operation):
         tokens, rows = raw
         return Finished(make_drafts(tokens, rows), tuple(tokens), DraftPayload())
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         return Raw(event.tokens, certain(event.tokens, recording.vocab))

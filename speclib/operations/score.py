@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from speclib.core.sampling import Tokens
 
@@ -17,10 +17,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, Payload, Words
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import Cell, OwnEvent, Payload, Words
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Scored(Payload):
     def candidates(self) -> int:
         return self.tested
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """One cell, labelled with the drafted text that the pass tests."""
         tested = event.tokens[len(event.tokens) - self.tested :]
         label = self.label(tested, words)
@@ -94,9 +91,9 @@ class Score(Operation):
     def unfinished(self) -> Payload:
         return Scored(self.candidates)
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         return Raw(None, recording.target_rows(self.texts, ()))
 
-    def is_recorded(self, event: Event) -> bool:
+    def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
-        return same_text and event.candidates == self.candidates
+        return same_text and event.payload.candidates == self.candidates

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from speclib import paths
 from speclib.arguments import checked
-from speclib.errors import UnknownName
+from speclib.errors import unknown_name
 from speclib.experiment import machine
 from speclib.experiment.spec import FULL, QUICK, CellResult
 from speclib.papers.fill import fill_all
@@ -174,11 +174,9 @@ def _runs_by_label(result: TableResult, column: str | None) -> dict[str, ShownRu
         if column_of_cell == column:
             cells[row, kind] = cell_result
     if not cells:
+        problem = f"{result.table.item} has no runs in column {column!r}"
         columns = dict.fromkeys(column for _, column, _ in result.cell_results)
-        raise UnknownName(
-            f"{result.table.item} has no runs in column {column!r}; columns with "
-            f"runs: {', '.join(columns) or 'none'}"
-        )
+        raise unknown_name(problem, column, columns)
 
     kinds = {kind for _, kind in cells}
     shown_kind = next(kind for kind in PREFERRED_KINDS if kind in kinds)

@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from speclib.arguments import checked
 from speclib.core.sampling import Tokens
+from speclib.errors import BadValue
 from speclib.operations import OPERATIONS
 from speclib.operations.payload import Cell, Payload, Words
 
@@ -154,10 +156,17 @@ class Trace:
         return json.dumps({"meta": self.meta, "events": events})
 
     @classmethod
+    @checked
     def from_json(cls, text: str) -> Trace:
-        """The trace that ``to_json`` wrote."""
-        raw = json.loads(text)
-        return cls([_read_event(event) for event in raw["events"]], raw["meta"])
+        """The trace that ``to_json`` wrote. Raises BadValue for any other text."""
+        try:
+            raw = json.loads(text)
+            return cls([_read_event(event) for event in raw["events"]], raw["meta"])
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise BadValue(
+                f"the text is no trace ({type(error).__name__}: {error}): give what "
+                "Trace.to_json wrote"
+            ) from error
 
     def save_perfetto(self, path: str | Path) -> None:
         """Writes Chrome's trace-event JSON, which ui.perfetto.dev opens."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from speclib.arguments import checked
+
 from .events import Event, Trace
 from .rounds import step_times, with_tail
 
@@ -163,12 +165,15 @@ def total(many: Iterable[Stats]) -> Stats:
     return sum(many, Stats())
 
 
+@checked
 def stats(trace: Trace) -> Stats:
     """Counts one request's trace."""
     commits = [commit for commit in trace.commits if commit.tokens]
     draftings = [event for event in trace.operations if event.is_drafting]
     scorings = [event for event in trace.operations if event.is_scoring]
-    outcomes = [outcome for event in trace.events for outcome in event.outcome]
+    outcomes: list[str] = []  # of lookups too, which no model ran for
+    for event in trace.events:
+        outcomes += event.outcome
     times = step_times(trace)
     published = with_tail(trace)
     return Stats(
@@ -178,7 +183,7 @@ def stats(trace: Trace) -> Stats:
         seconds=commits[-1].end if commits else 0.0,
         ttft=commits[0].end if commits else 0.0,
         rounds=len(trace.commits),
-        drafted=len(outcomes),  # of lookups too, which no model ran for
+        drafted=len(outcomes),
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
         draft_runs=sum(event.passes for event in draftings),

@@ -6,10 +6,11 @@ They know neither time nor place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.sampling import Drafted, Rows
+from speclib.core.settings import Role
 from speclib.errors import BadValue, SpeclibError
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
@@ -17,11 +18,6 @@ from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.operations.score_tree import ScoreTree
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import Role
-
-    from .world import World
 
 Value = TypeVar("Value")
 
@@ -82,6 +78,19 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
     return ("draft", "target", *further)
 
 
+class Submits(Protocol):
+    """What a device needs of its world."""
+
+    @property
+    def context(self) -> int:
+        """The longest text, in tokens, that every model accepts."""
+        ...
+
+    def submit(self, device: str, op: Operation) -> AnyFuture:
+        """Queues ``op`` on ``device``."""
+        ...
+
+
 class Device:
     """A named place where one model runs. It submits; it knows nothing of when or
     where.
@@ -89,7 +98,7 @@ class Device:
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
     """
 
-    def __init__(self, world: World, name: str):
+    def __init__(self, world: Submits, name: str):
         self.world = world
         self.name = name
         role, _, number = name.partition("-")  # "target-2": the second target

@@ -25,7 +25,7 @@ import numpy as np
 
 from speclib.arguments import Count, Seconds, checked
 from speclib.core.sampling import Coins, Sampler, Tokens
-from speclib.data.latency import Curve, Latency
+from speclib.data.latency import Curve, Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory
 from speclib.operations.operation import Raw
@@ -66,7 +66,7 @@ class Processes(World):
         servers: Count = 1,
         cancel: str = "after-op",
         dtype: str = "auto",
-        emulate: Latency | None = None,
+        emulate: Latency | Durations | None = None,
         timeout: Seconds = 60.0,
         start_timeout: Seconds = 300.0,
     ):
@@ -271,7 +271,7 @@ class Processes(World):
         return self.latency.c
 
     @cached_property
-    def latency(self) -> Latency:
+    def latency(self) -> Durations:
         """Seconds of a forward pass of one token: the emulated ones, or measured now.
 
         Measured are medians, taken while all devices are busy.

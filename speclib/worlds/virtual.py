@@ -10,24 +10,15 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from speclib.arguments import checked
+from speclib.data.latency import Durations, Latency
 from speclib.errors import SpeclibError
-from speclib.operations.operation import Done, Operation, perform
+from speclib.operations.operation import Done, perform
 
 from .devices import AnyFuture, Cancelled
 from .world import World
-
-
-class Durations(Protocol):
-    """How long operations last; ``c``: one target pass over one of the draft."""
-
-    @property
-    def c(self) -> float: ...
-
-    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Of an operation that kept and fed so many tokens."""
-        ...
 
 
 class Ending(NamedTuple):
@@ -49,8 +40,13 @@ class Virtual(World):
 
     kind = "virtual"
 
+    @checked
     def __init__(
-        self, models: dict[str, Any], latency: Durations, *, cancel: str = "immediate"
+        self,
+        models: dict[str, Any],
+        latency: Latency | Durations,
+        *,
+        cancel: str = "immediate",
     ):
         super().__init__(tuple(models), cancel)
         self.models = models

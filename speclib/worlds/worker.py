@@ -35,6 +35,7 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.models import factory
+from speclib.models.rank import Rank
 from speclib.operations.operation import Done, Operation, Request, perform
 
 if TYPE_CHECKING:
@@ -80,19 +81,6 @@ class Failure(NamedTuple):
     """What went wrong, as text: a library's exceptions need not be picklable."""
 
     cause: str
-
-
-class Rank(NamedTuple):
-    """Which of the ``size`` processes of one device this is.
-
-    The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
-    late.
-    """
-
-    number: int
-    size: int
-    patience: float
-    pipes: tuple[Connection, ...] = ()
 
 
 # -- the process -----------------------------------------------------------------------

@@ -27,9 +27,10 @@ from typing import Any
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
+from speclib.models.rank import Rank
 
 from .devices import DeviceLost
-from .worker import Rank, serve
+from .worker import serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on

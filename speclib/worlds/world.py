@@ -63,6 +63,10 @@ class World:
         self.devices = {name: Device(self, name) for name in names}
         self.drafts = self._devices_of("draft")
         self.targets = self._devices_of("target")
+        if not self.drafts or not self.targets:
+            raise BadValue(
+                f"the devices are {list(names)}: a world needs a 'draft' and a 'target'"
+            )
         self.draft = self.drafts[0]
         self.target = self.targets[0]
         self.text: Tokens = ()
@@ -70,6 +74,11 @@ class World:
         self._queue: dict[str, deque[AnyFuture]] = {name: deque() for name in names}
         self._running: dict[str, AnyFuture | None] = dict.fromkeys(names)
         self._events: list[Event] = []
+
+    @property
+    def eos(self) -> frozenset[int]:
+        """The tokens that end the text."""
+        return self.request.eos
 
     def _devices_of(self, role: str) -> tuple[Device, ...]:
         return tuple(d for d in self.devices.values() if d.role == role)
@@ -122,14 +131,18 @@ class World:
             "clock": self.kind,
             "cancel": self.cancel_policy,
             "limit": self.limit,
-            "eos": sorted(self.request.eos),
+            "eos": sorted(self.eos),
         }
         return Trace(events, own_meta | meta)
 
     def _drain(self) -> None:
         """Leaves every device idle."""
-        unwanted = [future for queue in self._queue.values() for future in queue]
-        unwanted += [future for future in self._running.values() if future is not None]
+        unwanted: list[AnyFuture] = []
+        for queue in self._queue.values():
+            unwanted += queue
+        for running in self._running.values():
+            if running is not None:
+                unwanted.append(running)
         self.cancel(*unwanted)
         while any(self._running.values()):
             self._step()
@@ -161,7 +174,7 @@ class World:
         tokens = tokens[: self.left]
         end = None
         for place, token in enumerate(tokens):
-            if token in self.request.eos:
+            if token in self.eos:
                 end = place
                 break
 
@@ -189,7 +202,7 @@ class World:
         room = max(0, self.context - len(self.text))
         guessed: list[int] = []
         for token in tokens:
-            is_end = token in self.request.eos
+            is_end = token in self.eos
             if token >= self.vocab or is_end or len(guessed) == room:
                 break
             guessed.append(token)

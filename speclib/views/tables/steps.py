@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from speclib.arguments import checked
 from speclib.papers.load import load_paper
 from speclib.papers.pearl_figures import replay_steps
 
 
+@checked
 def steps(paper: str, item: str) -> pd.DataFrame:
     """A row per printed step of ``item``, of the kind virtual.
 
@@ -15,7 +17,7 @@ def steps(paper: str, item: str) -> pd.DataFrame:
     proposes, what the paper's step commits, what the method's code commits, and whether
     the two agree.
     """
-    table = load_paper(paper).tables[item]
+    table = load_paper(paper).table(item)
     rows = []
     for step, tokens in zip(table.steps, replay_steps(table).committed, strict=False):
         printed = " ".join(step.committed)
