@@ -23,8 +23,8 @@ from .vocabulary import limits, shared_tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from speclib.models.rank import Rank
     from speclib.operations.operation import Model
-    from speclib.worlds.worker import Rank
 
     from .hf import HFModel
     from .llamacpp.model import LlamaCpp
