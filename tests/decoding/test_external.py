@@ -118,7 +118,7 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
     return answer, result
 
 
-# -- agreement ------------------------------------------------------------------------------------
+# -- agreement -------------------------------------------------------------------------
 @pytest.mark.parametrize("name, theirs, ours", SAME, ids=str)
 @pytest.mark.parametrize(
     "tasks",
@@ -220,7 +220,7 @@ def test_an_answers_times_are_of_its_commits(plain):
     assert stats.decode_speed == pytest.approx(19 / (stats.seconds - stats.ttft))
 
 
-# -- place ----------------------------------------------------------------------------------------
+# -- place -----------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
     allowed = sorted(os.sched_getaffinity(0))
@@ -232,7 +232,7 @@ def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
         assert sorted(os.sched_getaffinity(peer._worker.process.pid)) == allowed
 
 
-# -- failures -------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name, settings, says",
     [

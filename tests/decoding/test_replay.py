@@ -42,7 +42,7 @@ def named(trace: Trace, case) -> Trace:
     return replace(trace, meta={**trace.meta, "method": case.name})
 
 
-# -- virtual --------------------------------------------------------------------------------------
+# -- virtual ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
 )
@@ -84,7 +84,7 @@ def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
         assert replay(slow, case.name, latency=EXACT) == direct
 
 
-# -- wall-clock -----------------------------------------------------------------------------------
+# -- wall-clock ------------------------------------------------------------------------
 def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case):
     if case.name in BY_TIME:
         pytest.skip("without its orchestration it may ask for other things")
@@ -103,7 +103,7 @@ def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case)
             assert {e.clock for e in again.events} == {"virtual"}
 
 
-# -- methods that decide by time ------------------------------------------------------------------
+# -- methods that decide by time -------------------------------------------------------
 def racing(world, n: int):
     """Drafts on both devices; the first to finish counts, the other is cancelled."""
     while world.going:
@@ -144,7 +144,7 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
         replay(replace(trace, events=lost))
 
 
-# -- where it leaves the trace --------------------------------------------------------------------
+# -- where it leaves the trace ---------------------------------------------------------
 @pytest.fixture
 def pearl(decode) -> Trace:
     return replace(

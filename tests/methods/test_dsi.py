@@ -74,7 +74,7 @@ def run(
     return world.text[1:], world.end()
 
 
-# -- lossless -------------------------------------------------------------------------------------
+# -- lossless --------------------------------------------------------------------------
 SCHEDULES = dict(
     servers=st.integers(1, 7),
     lookahead=st.integers(1, 10),
@@ -226,7 +226,7 @@ def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_
     assert errors["exact"] < 1e-12 and errors["ratio"] > 0.01
 
 
-# -- never slower ---------------------------------------------------------------------------------
+# -- never slower ----------------------------------------------------------------------
 @settings(max_examples=200)
 @given(
     alpha=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]),
@@ -281,7 +281,7 @@ def test_a_pass_that_pays_for_what_it_feeds_can_make_dsi_slower_than_plain_decod
     assert plain == 20 < found.seconds and found.caught_up > 0
 
 
-# -- the page ------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------
 @pytest.mark.parametrize("lookahead", [1, 2, 5])
 @pytest.mark.parametrize("c", [2, 5, 9.5])
 def test_as_many_servers_as_the_formula_says_keep_up(c, lookahead):

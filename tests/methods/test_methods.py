@@ -43,7 +43,7 @@ def toys(alpha: float, seed: int = 0) -> dict:
     }
 
 
-# -- greedy ---------------------------------------------------------------------------------------
+# -- greedy ----------------------------------------------------------------------------
 @some_or_all
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
@@ -125,7 +125,7 @@ def test_the_toys_overlap_is_alpha_whatever_their_contexts():
     assert np.minimum(p, q).sum(1) == pytest.approx([0.7] * 3)
 
 
-# -- sampling -------------------------------------------------------------------------------------
+# -- sampling --------------------------------------------------------------------------
 class Markov:
     """The next token depends on the last one only, so that transitions can be counted."""
 
@@ -215,7 +215,7 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
     assert chi_square(decode, careless, {"gamma": 3}, FAST) > 2 * LIMIT
 
 
-# -- caches ---------------------------------------------------------------------------------------
+# -- caches ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
@@ -236,7 +236,7 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
             assert all(len(e.tokens) == e.fed for e in trace.operations if e.is_scoring)
 
 
-# -- rates ----------------------------------------------------------------------------------------
+# -- rates -----------------------------------------------------------------------------
 def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
     """A toy run's trace; a target pass takes as long as gamma drafts, the first as long as any."""
     models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
@@ -387,7 +387,7 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 
 
-# -- the printed examples -------------------------------------------------------------------------
+# -- the printed examples --------------------------------------------------------------
 class Step(NamedTuple):
     """What one step of a run shows."""
 

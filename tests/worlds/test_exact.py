@@ -44,7 +44,7 @@ def error(
     return distance(found, truth(pair["target"], tokens, sampler=sampler, eos=eos))
 
 
-# -- the truth ------------------------------------------------------------------------------------
+# -- the truth -------------------------------------------------------------------------
 def test_the_truth_sums_to_one_and_is_the_product_of_the_rows():
     target, sampler = Random(3, 4), Sampler(1.0)
     found = truth(target, 3)
@@ -81,7 +81,7 @@ def test_the_enumerator_agrees_with_sampling():
     )
 
 
-# -- losslessness ---------------------------------------------------------------------------------
+# -- losslessness ----------------------------------------------------------------------
 @pytest.mark.parametrize(
     "gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.slow)], ids=str
 )
@@ -148,7 +148,7 @@ def test_float32_distributions_lose_nothing_but_rounding(case):
         assert distance(found, expected) < 1e-6
 
 
-# -- planted bugs ---------------------------------------------------------------------------------
+# -- planted bugs ----------------------------------------------------------------------
 class Collide:
     """Coins of which the accept coin of every even position repeats that of the position before:
     the seed collision of PEARL's published code, where d2's repeats d1's."""
@@ -273,7 +273,7 @@ def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
     assert error(reused_coin, 2, 4, **settings) < EXACT
 
 
-# -- methods that leave work in flight ------------------------------------------------------------
+# -- methods that leave work in flight -------------------------------------------------
 def eager(world, gamma):
     """SD that drafts the next block before it knows whether this one stands."""
     draft = world.wait(world.draft.propose(world.text, gamma))
