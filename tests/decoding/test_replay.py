@@ -70,9 +70,8 @@ def test_whatever_operations_last_the_makespan_comes_again(case, decode):
             _, trace = decode(case.method, models, 25, latency=Noisy(seed), **settings)
             again = replay(trace, case.name)
             assert again.makespan == pytest.approx(trace.makespan, rel=1e-12)
-            assert [e.tokens for e in again.commits] == [
-                e.tokens for e in trace.commits
-            ]
+            committed = [commit.tokens for commit in trace.commits]
+            assert [commit.tokens for commit in again.commits] == committed
 
 
 def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
@@ -166,7 +165,8 @@ def pearl(decode) -> Trace:
     [
         (
             {"gamma": 2},
-            "leaves the trace at operation 1: it asks for a propose by 'draft' in round 0",
+            "leaves the trace at operation 1: it asks for a propose by 'draft' in "
+            "round 0",
         ),
         ({"method": "speculative"}, "leaves the trace at operation 0"),
         ({"without": "post-verify"}, "leaves the trace at operation"),
