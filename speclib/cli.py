@@ -1,6 +1,7 @@
 """The commands of `python -m speclib`: `reproduce`, `merge`, `run-notebook`, `store`.
 
-Heavy libraries are imported by what needs them, so that a command with nothing to do is fast.
+Heavy libraries are imported by what needs them, so that a command with nothing to do is
+fast.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 app = typer.Typer(
     add_completion=False,
@@ -45,23 +47,23 @@ def reproduce(
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
+
     for key in outcome.current:
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
-        from speclib.views.tables.grid import by_reason
-
-        lines = [
-            f"  {why}\n    {'; '.join(names)}"
-            for why, names in by_reason(outcome.failed)
-        ]
-        print(
-            f"{len(outcome.failed)} failed; all others are kept, run again to retry:",
-            *lines,
-            sep="\n",
-            file=sys.stderr,
-        )
+        _print_failures(outcome.failed)
         raise typer.Exit(1)
+
+
+def _print_failures(errors: Mapping[str, str]) -> None:
+    """Prints each reason once, with the names of all that failed for it."""
+    from speclib.views.tables.failures import group_by_reason
+
+    heading = f"{len(errors)} failed; all others are kept, run again to retry:"
+    print(heading, file=sys.stderr)
+    for failure in group_by_reason(errors):
+        print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)
 
 
 @app.command()
@@ -71,9 +73,8 @@ def merge(
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
     from speclib.reproduce.publish import merge_ledger
 
-    print(
-        f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them"
-    )
+    new_rows = merge_ledger(ledger)
+    print(f"{new_rows} new rows in reports/ledger.csv; `make reproduce` shows them")
 
 
 @app.command("run-notebook")
@@ -91,27 +92,33 @@ def run_notebook(
     ] = None,
 ) -> None:
     """Run a notebook with parameters, strictly: an unknown parameter is an error."""
-    from speclib.reproduce.notebooks import run
+    from speclib.reproduce import notebooks
 
-    print(run(path, out, dict(map(_parameter, parameter or ()))))
+    parameters = dict(_read_parameter(text) for text in parameter or ())
+    print(notebooks.run_notebook(path, out, parameters))
 
 
 @app.command()
 def store(
     paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")],
 ) -> None:
-    """Run lectures in place and store their outputs, without widgets: for committing."""
-    from speclib.reproduce.notebooks import store as keep
+    """
+    Run lectures in place and store their outputs, without widgets: for committing.
+    """
+    from speclib.reproduce.notebooks import store_lecture
 
     for path in paths:
-        print(keep(path))
+        print(store_lecture(path))
 
 
-def _parameter(text: str) -> tuple[str, object]:
-    """NAME=VALUE; the value is JSON where it can be read so (5, true, "a"), else text."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise SpeclibError(f"parameter {text!r}: give NAME=VALUE")
+def _read_parameter(text: str) -> tuple[str, object]:
+    """The name and the value of NAME=VALUE.
+
+    The value is JSON where it can be read so (5, true, "a"), else text.
+    """
+    name, equals_sign, value = text.partition("=")
+    if not equals_sign:
+        raise BadValue(f"parameter {text!r}: give NAME=VALUE")
     try:
         return name, json.loads(value)
     except ValueError:

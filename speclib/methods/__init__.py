@@ -1,6 +1,6 @@
 """The registry of methods: a new one is a file here, and a line in ``METHODS``.
 
-Methods import ``core`` and know a ``World`` only: never time, randomness, torch or
+Methods import ``core`` and the types of ``worlds``: never time, randomness, torch or
 models. Being registered, a method is tested for losslessness in every variant.
 """
 
@@ -38,7 +38,8 @@ METHODS: dict[str, Callable[..., None]] = {
     "easyspec": easyspec,
 }
 
-# What these ask for depends on what ends first, so a run on another clock is another run.
+# What these ask for depends on what ends first, so a run on another clock is another
+# run.
 BY_TIME = {"dsi"}
 
 # The settings in which methods are tested; `gamma` is added where a method takes one.

@@ -15,11 +15,12 @@ from speclib.worlds.world import World
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
-    """Looks the end of the text up in a datastore, and tests what stands after it there.
+    """Looks the end of the text up in a datastore, and tests what stands after it
+    there.
 
     The longest end of the text, of at most ``longest`` tokens, that the world's
     datastore has is looked up. The ``length`` tokens after each of its places form a
-    tree. Of its nodes the ``nodes`` that most places share are scored in one pass, and
+    tree. Its ``nodes`` most frequent nodes are scored in one pass, and
     the target's own draws decide how far the tree is followed. Without a datastore the
     text itself is what there is.
 
@@ -28,10 +29,10 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
     Differences from the paper: of very many places evenly chosen ones count, there the
     first 5,000 in alphabetical order. An end of one token counts, there of two or more.
     Where nothing is found nothing is drafted, there an arbitrary token. The rule is the
-    paper's: a token passes if it is the one drawn. But when sampling, the published code
-    draws anew for every branch that leads through a node, which prefers what branches
-    carry and is not lossless; here each node draws once. The cache keeps the heaviest
-    branch's tokens only: others that pass are fed again.
+    paper's: a token passes if it is the one drawn. But when sampling, the published
+    code draws anew for every branch that leads through a node, which prefers what
+    branches carry and is not lossless; here each node draws once. The cache keeps the
+    heaviest branch's tokens only: others that pass are fed again.
     """
     require_counts(longest=longest, length=length, nodes=nodes)
     look_up = after_in_text if world.datastore is None else world.datastore.after
@@ -47,8 +48,9 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     """The ``most`` beginnings that most continuations share, the heaviest branch first.
 
-    A path's weight is the number of continuations that begin with it. The order is depth
-    first: each branch stands whole, and a heavier one before a lighter one.
+    A path's weight is the number of continuations that begin with it; it never exceeds
+    that of the path's own beginnings, so what is kept is a tree. The order is
+    depth first: each branch stands whole, and a heavier one before a lighter one.
     """
     weight: Counter[Tokens] = Counter()
     for continuation in continuations:
@@ -57,11 +59,11 @@ def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
 
     ranked = sorted(weight, key=lambda path: (-weight[path], len(path), path))
 
-    def place(path: Tokens) -> list[tuple[int, int]]:
+    def depth_first_key(path: Tokens) -> list[tuple[int, int]]:
         """(weight, token) of every step on the way: sorts depth first."""
         return [(-weight[path[:end]], path[end - 1]) for end in range(1, len(path) + 1)]
 
-    return sorted(ranked[:most], key=place)
+    return sorted(ranked[:most], key=depth_first_key)
 
 
 def after_in_text(text: Tokens, longest: int, length: int) -> list[Tokens]:

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from speclib.core.sampling import Tokens
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
 
 
 class Cell(NamedTuple):
@@ -35,6 +32,25 @@ class Cell(NamedTuple):
     tip: tuple[str, ...]
     row: int = 0
     rows: int = 1
+
+
+class OwnEvent(Protocol):
+    """What an operation asks of its own trace event; see ``trace.events.Event``."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def tokens(self) -> Tokens: ...
+    @property
+    def outcome(self) -> tuple[str, ...]: ...
+    @property
+    def kept(self) -> int: ...
+    @property
+    def fed(self) -> int: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def payload(self) -> Any: ...
 
 
 class Words(Protocol):
@@ -66,7 +82,7 @@ class Payload:
         """What the target found likeliest after the last of its candidates."""
         return ()
 
-    def passes(self, tokens: Tokens) -> int:
+    def pass_count(self, tokens: Tokens) -> int:
         """Forward passes."""
         return 1
 
@@ -82,11 +98,11 @@ class Payload:
         """The tokens by sequence; of a line or a tree there is one."""
         return (tokens,)
 
-    def rows(self, tokens: Tokens) -> int:
+    def row_count(self, tokens: Tokens) -> int:
         """How many rows of cells it takes."""
         return 1
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """How a timeline draws it."""
         return [Cell("unused", 0.0, 1.0, "", (event.op,))]
 
@@ -97,7 +113,7 @@ class DraftPayload(Payload):
 
     is_drafting: ClassVar[bool] = True
 
-    def passes(self, tokens: Tokens) -> int:
+    def pass_count(self, tokens: Tokens) -> int:
         """One for each token of the longest way; none where nothing came out."""
         return 1 + max(self.depths(tokens), default=-1)
 
@@ -105,7 +121,7 @@ class DraftPayload(Payload):
         """All but the last one: nothing has been drafted after that yet."""
         return max(0, len(tokens) - 1)
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """One cell per drafted token, an equal share of the duration each."""
         return draft_cells(event.tokens, event.outcome, words)
 

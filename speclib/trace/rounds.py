@@ -21,9 +21,9 @@ from .events import COMMIT, CONTROLLER, Event, Trace
 class StepTimes:
     """Counts and seconds from the end of the first round to the end of the last.
 
-    ``steps``: the rounds. ``step_seconds``: of all of them. Of these any device was busy
-    for ``step_busy``, the draft's for ``step_draft``, the target's for ``step_target``;
-    ``step_verify`` went to verifying.
+    ``steps``: the rounds. ``step_seconds``: of all of them. Of these any device was
+    busy for ``step_busy``, the draft's for ``step_draft``, the target's for
+    ``step_target``; ``step_verify`` went to verifying.
     """
 
     steps: int = 0
@@ -97,7 +97,7 @@ def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
 
     They are those that the next round's first pass scores, unless they were drafted in
     that round. After a last commit that the limit ended there is no next round: then
-    they are what was drafted beside the last pass, from a first token that passed on.
+    they are the drafts made during the last pass, after a first token that passed.
     """
     if not trace.commits:
         return []

@@ -69,7 +69,7 @@ def test_its_passes_feed_all_that_was_fed(operation):
     for _ in range(2):  # from an empty cache, and from a full one
         done = perform(operation, model, request)
         passes = operation.passes(done.kept, done.fed)
-        assert sum(one.fed * one.count for one in passes) == pytest.approx(done.fed)
+        assert sum(one.fed * one.times for one in passes) == pytest.approx(done.fed)
 
 
 def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):
@@ -112,7 +112,7 @@ def test_its_event_tells_of_every_token(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     assert event.is_drafting != event.is_scoring
-    assert event.passes >= 1 and len(event.depths) == len(event.tokens)
+    assert event.pass_count >= 1 and len(event.depths) == len(event.tokens)
     assert event.is_scoring or event.text_length == len(TEXT)
     if event.is_drafting:
         joined = [token for sequence in event.sequences for token in sequence]
@@ -132,7 +132,7 @@ def test_it_is_drawn_within_its_time_and_its_rows(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     cells = event.cells(Spelling())
-    rows = event.payload.rows(event.tokens)
+    rows = event.payload.row_count(event.tokens)
     assert cells
     for cell in cells:
         assert isinstance(cell, Cell) and cell.kind in KINDS and cell.tip

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from speclib.data.pairs import ModelSpec
-    from speclib.worlds.worker import Rank
+    from speclib.models.rank import Rank
 
 
 class Layered(HFModel):

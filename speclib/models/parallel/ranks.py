@@ -42,7 +42,7 @@ from speclib.operations.operation import Stopped
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.worlds.worker import Rank
+    from speclib.models.rank import Rank
 
 GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
 HOST = "127.0.0.1"
