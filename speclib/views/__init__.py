@@ -1,1 +1,4 @@
-"""What people look at: timelines, widgets, charts, tables, pages. Reads traces and rows only."""
+"""What people look at: timelines, widgets, charts, tables, pages.
+
+Reads traces and rows only.
+"""
