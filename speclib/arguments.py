@@ -16,7 +16,7 @@ Only values are tested, never changed. Knows nothing of what they are for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import Parameter, signature
@@ -108,7 +108,25 @@ class Number:
         return _schema_of(self)
 
 
-def _schema_of(kind: Whole | Number) -> Any:
+@dataclass(frozen=True)
+class Numbers:
+    """A collection of numbers, finite or not."""
+
+    def allows(self, value: object) -> bool:
+        """Whether ``value`` is such a collection."""
+        if isinstance(value, str | bytes | Mapping) or not isinstance(
+            value, Collection
+        ):
+            return False
+        return all(Number(finite=False).allows(entry) for entry in value)
+
+    advice = "give numbers"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return _schema_of(self)
+
+
+def _schema_of(kind: Whole | Number | Numbers) -> Any:
     """What pydantic asks of an annotation: here, a function that tests the value."""
     from pydantic_core import core_schema
 
@@ -125,6 +143,7 @@ Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
 AnyNumber: TypeAlias = Annotated[float, Number(finite=False)]
+AnyNumbers: TypeAlias = Annotated[Sequence[float], Numbers()]
 
 
 # -- the door --------------------------------------------------------------------------
@@ -182,7 +201,8 @@ ADVICE = {
     "bool_type": "give True or False",
     "callable_type": "give a function",
     "dict_type": "give a dict",
-    "dict_attributes_type": "give a {class_name}",
+    "dataclass_type": "give a {class_name}",
+    "dataclass_exact_type": "give a {class_name}",
     "int_type": "give a whole number",
     "is_instance_of": "give a {class}",
     "mapping_type": "give a dict",
@@ -239,8 +259,8 @@ def describe(name: str, details: list[ErrorDetails]) -> str:
     if len(details) == 1:
         inside = "".join(f"[{part!r}]" for part in first["loc"][1:])
         return f"{name}{inside} is {shown(first['input'])}: {_advice(first)}"
-    advice = dict.fromkeys(_advice(detail) for detail in details)
-    return f"{name} is {shown(first['input'])}: {', or '.join(advice)}"
+    kinds = dict.fromkeys(_advice(detail).removeprefix("give ") for detail in details)
+    return f"{name} is {shown(first['input'])}: give {', or '.join(kinds)}"
 
 
 def problems_in(error: ValidationError, model: type[BaseModel]) -> str:

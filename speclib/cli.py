@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -49,19 +50,18 @@ def reproduce(
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
-        from speclib.views.tables.grid import by_reason
-
-        lines = [
-            f"  {why}\n    {'; '.join(names)}"
-            for why, names in by_reason(outcome.failed)
-        ]
-        print(
-            f"{len(outcome.failed)} failed; all others are kept, run again to retry:",
-            *lines,
-            sep="\n",
-            file=sys.stderr,
-        )
+        _print_failures(outcome.failed)
         raise typer.Exit(1)
+
+
+def _print_failures(errors: Mapping[str, str]) -> None:
+    """Prints each reason once, with the names of all that failed for it."""
+    from speclib.views.tables.failures import group_by_reason
+
+    heading = f"{len(errors)} failed; all others are kept, run again to retry:"
+    print(heading, file=sys.stderr)
+    for failure in group_by_reason(errors):
+        print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)
 
 
 @app.command()

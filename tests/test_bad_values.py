@@ -27,10 +27,15 @@ def decode_dsi(**values: Any) -> object:
     return decode(method="dsi", **values)
 
 
+def virtual(models: Any = None, latency: Any = None, **values: Any) -> speclib.Virtual:
+    """A virtual world of models that cannot say anything."""
+    if models is None:
+        models = {"draft": object(), "target": object()}
+    return speclib.Virtual(models, latency or speclib.Latency.ratio(3), **values)
+
+
 def decode_in_a_world_without_a_pair() -> object:
-    result = speclib.simulate(tokens=4)
-    toys = {name: object() for name in result.trace.devices}
-    return speclib.decode("x", world=speclib.Virtual(toys, speclib.Latency.ratio(3)))
+    return speclib.decode("x", world=virtual())
 
 
 def simulate_dsi(**values: Any) -> object:
@@ -72,6 +77,15 @@ def timeline(**values: Any) -> object:
 
 def explorer(controls: Any) -> object:
     return speclib.explorer(speclib.simulate, controls)
+
+
+def explorer_of(results: Any) -> object:
+    return speclib.explorer(lambda **_: results)
+
+
+def stored_explorer(first: Any) -> object:
+    """An explorer of results that exist already."""
+    return speclib.explorer({1: [speclib.simulate(tokens=4)]}, {"k": first})
 
 
 def book(paper: Any = "pearl", **values: Any) -> object:
@@ -278,6 +292,26 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.similarities, {"model": 5, "texts": "x"}, "model is 5"),
     (speclib.similarities, {"model": "zoo/target", "texts": "x", "lp": 0}, "lp is 0"),
     (speclib.similarities, {"model": "zoo/target", "texts": []}, "texts"),
+    (explorer_of, {"results": 5}, "simulate gave 5: let it return a result"),
+    (stored_explorer, {"first": 2}, "no results for k = 2; known: 1"),
+    (speclib.sequences, {"shown": 3}, "int is neither"),
+    (speclib.layers, {"layer": -1}, "layer is -1"),
+    (speclib.layers, {"controls": {"n": (1, 2, 1, 1)}}, "no control 'n' here; known"),
+    (speclib.regions, {"controls": 5}, "controls is 5"),
+    (speclib.dots, {"rows": 3, "title": "t"}, "rows is 3"),
+    (speclib.dots, {"rows": {"a": [1, "x"]}, "title": "t"}, r"rows\['a'\] is"),
+    (speclib.heat, {"panels": {}, "title": "t"}, "give all the same number"),
+    (speclib.heat, {"panels": {"a": {"b": ["x"]}}, "title": "t"}, "give numbers"),
+    (speclib.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
+    (speclib.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
+    (speclib.stats, {"trace": "a.json"}, "trace is 'a.json'"),
+    (speclib.Trace.from_json, {"text": "{"}, "the text is no trace"),
+    (speclib.Trace.from_json, {"text": "[]"}, "the text is no trace"),
+    (speclib.Trace.from_json, {"text": 3}, "text is 3"),
+    (virtual, {"models": {}}, "a world needs a 'draft' and a 'target'"),
+    (virtual, {"models": 3}, "models is 3"),
+    (virtual, {"latency": 3}, "latency is 3"),
+    (virtual, {"cancel": "later"}, "cancel is 'later'"),
     (book, {"paper": "perl"}, "no paper 'perl'"),
     (book, {"paper": 3}, "paper is 3"),
     (book, {"quick": "yes"}, "quick is 'yes'"),

@@ -14,7 +14,8 @@ from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import SpeclibError
 from speclib.models import factory
-from speclib.worlds.worker import Failure, Rank, pin
+from speclib.models.rank import Rank
+from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
 from .rows import BenchRow, Size, median_row

@@ -1,8 +1,8 @@
 """Trees of candidates: several possible continuations of one text, scored together.
 
 A tree stands after a text. Its nodes are tokens in a fixed order; ``parents`` gives for
-every node the place of the node before it, or -1 where that is the text itself. A parent
-always comes before its children:
+every node the place of the node before it, or -1 where that is the text itself. A
+parent always comes before its children:
 
     text ── a(0) ── b(1) ── c(2)        tokens   a   b   c   d   e
              │       └───── d(3)        parents -1   0   1   1   0
@@ -40,7 +40,7 @@ class CandidateTree(NamedTuple):
 
 
 def ancestry(parents: Sequence[int]) -> np.ndarray:
-    """[n, n] booleans: true where the column's node is on the path to the row's node."""
+    """[n, n] booleans: whether the column's node is on the path to the row's."""
     on_path = np.eye(len(parents), dtype=bool)
     for node, parent in enumerate(parents):
         if parent >= 0:
@@ -73,7 +73,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[Tokens, ...]:
 
 
 def stem(parents: Sequence[int]) -> int:
-    """How many nodes, from the first on, form one line that a KV cache can go on with."""
+    """How many of the first nodes form a line, with which a KV cache can go on."""
     for node, parent in enumerate(parents):
         if parent != node - 1:
             return node
@@ -81,7 +81,8 @@ def stem(parents: Sequence[int]) -> int:
 
 
 def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
-    """(tokens, parents) of the tree of ``paths``; what they begin with in common stands once."""
+    """(tokens, parents) of the tree of ``paths``; what they begin with in common stands
+    once."""
     place_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):

@@ -1,7 +1,7 @@
 """Which tokens a KV cache holds, and how much of it a new text can reuse.
 
-Every world counts with this one class, real models and simulated ones alike, so that all of them
-charge the same prefill and the same catching up. Knows no model.
+Every world counts with this one class, real models and simulated ones alike, so that
+all of them charge the same prefill and the same catching up. Knows no model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Prefix:
         return shortest
 
     def move(self, text: Sequence[int], kept: int) -> None:
-        """The cache now holds all of ``text``; its first ``kept`` tokens it had before."""
+        """The cache now holds all of ``text``; the first ``kept`` are from before."""
         self.count += len(text) - kept
         self.fed[kept:] = text[kept:]
 

@@ -87,8 +87,8 @@ class Sampler:
         """Logits over the temperature, moved so that each row's largest is 0."""
         smallest = np.finfo(logits.dtype).tiny  # below it, division would give 0 / 0
         with np.errstate(over="ignore"):
-            scores = logits - logits.max(-1, keepdims=True)
-            scores /= logits.dtype.type(max(self.temperature, smallest))
+            scores: Rows = logits - logits.max(-1, keepdims=True)
+            scores /= logits.dtype.type(max(float(self.temperature), float(smallest)))
         return scores
 
 
@@ -97,7 +97,8 @@ def _is_number(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_whole and value >= 0  # type: ignore[operator]
 
 
 def _one_hot(logits: Rows) -> Rows:
@@ -114,14 +115,15 @@ def _only_top_k(scores: Rows, top_k: int) -> Rows:
 
 
 def _nucleus(probabilities: Rows, top_p: float) -> Rows:
-    """Keeps the fewest most probable tokens whose mass reaches ``top_p``, renormalised."""
+    """Keeps the fewest likeliest tokens whose mass reaches ``top_p``, renormalised."""
     order = np.argsort(-probabilities, axis=-1, kind="stable")
     ranked = np.take_along_axis(probabilities, order, -1)
     mass_before = np.cumsum(ranked, -1) - ranked
     ranked[mass_before >= top_p] = 0
     kept = np.empty_like(ranked)
     np.put_along_axis(kept, order, ranked, -1)
-    return kept / kept.sum(-1, keepdims=True)
+    kept /= kept.sum(-1, keepdims=True)
+    return kept
 
 
 class CoinTosser(Protocol):
@@ -174,14 +176,14 @@ def invert(dist: Row, u: float) -> int:
 class Drafted(NamedTuple):
     """A drafted token, and the exact q it was drawn from.
 
-    ``operation`` and ``index`` say where the trace shows it: the id of the event, and
-    the token's place in it.
+    ``operation`` and ``place`` say where the trace shows it: the id of the event, and
+    where in it the token stands.
     """
 
     token: int
     q: Row
     operation: int = -1
-    index: int = 0
+    place: int = 0
 
 
 def ids(drafted: Iterable[Drafted]) -> Tokens:

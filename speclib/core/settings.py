@@ -1,8 +1,12 @@
-"""Checks of the numbers that a user gives, with one wording for all of them."""
+"""Settings that a user gives: their names, and checks with one wording for all."""
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from speclib.errors import BadValue
+
+Role: TypeAlias = Literal["draft", "target"]  # of a model, and of a device
 
 
 def require_counts(least: int = 1, **counts: int | None) -> None:

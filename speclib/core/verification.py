@@ -4,7 +4,7 @@ There are two rules, and both come for drafts in a line and for drafts in a tree
 
                     a line        a tree
     ratio test      verify        verify_tree     keeps most; equal in distribution
-    exact match     match         match_tree      the target's own draws, token for token
+    exact match     match         match_tree      the target's own draws
 
 Row i of ``rows`` is p after the committed text and i drafted tokens; of a tree, row 0
 follows the text and row i + 1 node i. ``world`` lends its text, its coins and the marks
@@ -17,15 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from .candidate_tree import CandidateTree, merged
 from .sampling import CoinTosser, Drafted, Row, Rows, Tokens, residual
-
-if TYPE_CHECKING:
-    from speclib.worlds.world import World
 
 TEXT = -1  # where a walk down a tree begins: the parent of its first nodes
 
@@ -47,9 +44,33 @@ class Verified(NamedTuple):
         return self.accepted + self.extra
 
 
+class Writing(Protocol):
+    """What a test needs of a world: the text, its coins, and marks for the trace."""
+
+    @property
+    def text(self) -> Tokens: ...
+    @property
+    def coins(self) -> CoinTosser: ...
+    def mark(self, drafted: Drafted, outcome: str) -> None:
+        """Says what became of a drafted token: "accepted" or "rejected"."""
+        ...
+
+
+class TakesGuesses(Protocol):
+    """What an offer of candidates needs of a world."""
+
+    @property
+    def eos(self) -> frozenset[int]: ...
+    @property
+    def left(self) -> int: ...
+    def guess(self, tokens: Iterable[int]) -> tuple[Drafted, ...]:
+        """``tokens`` as drafts that no model made."""
+        ...
+
+
 # -- in a line -------------------------------------------------------------------------
 def verify(
-    world: World, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
+    world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
     """Tests ``drafted`` in order by the ratio test until one fails or either runs out.
 
@@ -74,7 +95,7 @@ def verify(
 
 
 def match(
-    world: World, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
+    world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
     """Tests ``drafted`` in order against the target's own draws.
 
@@ -106,7 +127,7 @@ def _passes(
     return outcome == 0
 
 
-def _bonus(world: World, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens:
+def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens:
     """The target's own token after all that were accepted, if there is a row for it."""
     if len(rows) <= len(accepted):
         return ()
@@ -115,7 +136,7 @@ def _bonus(world: World, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens
 
 
 # -- in a tree -------------------------------------------------------------------------
-def verify_tree(world: World, tree: CandidateTree, rows: Rows) -> Verified:
+def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """The ratio test down a tree, by removal and renormalisation.
 
     At each place the candidates are tried in their order. x passes with probability
@@ -153,7 +174,7 @@ def verify_tree(world: World, tree: CandidateTree, rows: Rows) -> Verified:
         node = passed
 
 
-def match_tree(world: World, tree: CandidateTree, rows: Rows) -> Verified:
+def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """Exact match down a tree.
 
     At each place the target draws its token with plain decoding's own coin, and the
@@ -183,14 +204,15 @@ def match_tree(world: World, tree: CandidateTree, rows: Rows) -> Verified:
         node = passed
 
 
-def _mark_rejected(world: World, tree: CandidateTree, candidates: list[int]) -> None:
+def _mark_rejected(world: Writing, tree: CandidateTree, candidates: list[int]) -> None:
     """Of several candidates at one place that all failed, the first stands for all."""
     if candidates:
         world.mark(tree.drafted[candidates[0]], "rejected")
 
 
-def offer(world: World, paths: Iterable[Tokens]) -> CandidateTree:
-    """The tree of ``paths``, as candidates after the world's text that no model drafted.
+def offer(world: TakesGuesses, paths: Iterable[Tokens]) -> CandidateTree:
+    """The tree of ``paths``, as candidates after the world's text that no model
+    drafted.
 
     Each path goes as far as the next end token, and as far as there is room: the last
     token that may still be written is left to the target.
@@ -201,7 +223,7 @@ def offer(world: World, paths: Iterable[Tokens]) -> CandidateTree:
     return CandidateTree(drafted, parents[: len(drafted)])
 
 
-def _fitting(world: World, path: Tokens) -> Tokens:
+def _fitting(world: TakesGuesses, path: Tokens) -> Tokens:
     """The beginning of ``path`` that can be committed before the target's own token."""
-    before_end = takewhile(lambda token: token not in world.request.eos, path)
+    before_end = takewhile(lambda token: token not in world.eos, path)
     return tuple(islice(before_end, world.left - 1))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from speclib.arguments import Number, Seconds, checked, shown
 from speclib.errors import BadValue
@@ -27,6 +27,18 @@ from speclib.theory.layer_groups import group_layers
 from .toml_files import read_toml, toml_path
 
 MANY = 1 << 20  # tokens; no pass is fed more
+
+
+@runtime_checkable
+class Durations(Protocol):
+    """How long operations last; ``c``: one target pass over one of the draft."""
+
+    @property
+    def c(self) -> float: ...
+
+    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
+        """Of an operation that kept and fed so many tokens."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -138,7 +150,7 @@ class Latency:
         exact = self.draft if device.startswith("draft") else self.target
         total = 0.0
         for forward in op.passes(kept, fed):
-            total += forward.count * self._pass_seconds(exact, forward)
+            total += forward.times * self._pass_seconds(exact, forward)
         return total
 
     def _pass_seconds(self, exact: Curve, forward: Pass) -> float:

@@ -8,18 +8,18 @@ A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf. A
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from speclib.arguments import Count, Seed, Share, Whole, checked, problems_in, shown
+from speclib.core.settings import Role
 from speclib.errors import BadValue
 from speclib.paths import DATA
 
 from .placement import Place
 from .toml_files import read_toml, toml_path
 
-Role: TypeAlias = Literal["draft", "target"]
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from speclib.errors import BadValue
+
 from .training_tasks.tasks import Task
 
 END = -1  # follows every document: no place and no continuation crosses it
@@ -135,9 +137,16 @@ def document(tokenizer: Any, task: Task) -> list[int]:
     for question, answer in task.turns:
         messages.append({"role": "user", "content": question})
         messages.append({"role": "assistant", "content": answer})
-    ids: list[int] = tokenizer.apply_chat_template(
-        messages, tokenize=True, return_dict=False
-    )
+    try:
+        ids: list[int] = tokenizer.apply_chat_template(
+            messages, tokenize=True, return_dict=False
+        )
+    except Exception as error:  # a template is a program of the model's author
+        raise BadValue(
+            f"the chat template of {tokenizer.name_or_path!r} cannot write a task of "
+            f"the training text ({type(error).__name__}: {error}): mend it in "
+            "that folder, or remove it, and tasks are written as plain text"
+        ) from error
     return ids
 
 

@@ -1,8 +1,9 @@
-"""A trace run again on the virtual clock: the time its decisions and devices alone take.
+"""A trace run again on the virtual clock: the time its decisions and devices alone
+take.
 
-The same method makes the same decisions, because every model says what the trace says it
-said. Every operation lasts what it lasted, and between operations no time passes. So the
-makespan is what the run would take if orchestration cost nothing, and measured over
+The same method makes the same decisions, because every model says what the trace says
+it said. Every operation lasts what it lasted, and between operations no time passes. So
+the makespan is what the run would take if orchestration cost nothing, and measured over
 replayed time is what ours costs.
 
 Knows no model. Decisions of any sampler are replayed, since the target "says" what was
@@ -18,8 +19,8 @@ from typing import Any
 
 from speclib.arguments import checked
 from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
-from speclib.data.latency import Latency
-from speclib.errors import SpeclibError, unknown_name
+from speclib.data.latency import Durations, Latency
+from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.operation import Done, Operation
 from speclib.trace.events import Event, Trace
@@ -35,24 +36,27 @@ BLAME = (
 
 @checked
 def replay(
-    trace: Trace, method: str | None = None, *, latency: Latency | None = None
+    trace: Trace,
+    method: str | None = None,
+    *,
+    latency: Latency | Durations | None = None,
 ) -> Trace:
     """``trace`` again on the virtual clock.
 
-    ``method``: a registered name; by default the trace's own. Its settings are those that
-    the trace names. ``latency``: operations last as long as it says, which is the same
-    run on other devices.
+    ``method``: a registered name; by default the trace's own. Its settings are those
+    that the trace names. ``latency``: operations last as long as it says, which is the
+    same run on other devices.
 
-    Raises SpeclibError where the trace does not say enough, or where the method asks for
-    anything else than the trace has: another method or setting, or a method that decides
-    by time and now meets its results in another order.
+    Raises SpeclibError where the trace does not say enough, or where the method asks
+    for anything else than the trace has: another method or setting, or a method that
+    decides by time and now meets its results in another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
         raise unknown_name(f"no method {name!r} to replay with", name, METHODS)
     missing = sorted(set(NEEDED_META) - trace.meta.keys())
     if missing:
-        raise SpeclibError(
+        raise BadValue(
             f"the trace's meta lacks {', '.join(missing)}: replay one that "
             "speclib.decode made"
         )
@@ -71,7 +75,7 @@ def replay(
     meta = {k: v for k, v in trace.meta.items() if k not in WORLDS_META}
     replayed = world.end(**meta)
     if world.not_asked_for:
-        raise SpeclibError(
+        raise BadValue(
             "the replay ends before the trace: it never asks for operations "
             f"{sorted(world.not_asked_for)}. {BLAME}"
         )
@@ -88,7 +92,7 @@ def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
         if details.default is Parameter.empty and parameter not in meta:
             lacking.append(parameter)
     if lacking:
-        raise SpeclibError(
+        raise BadValue(
             f"the trace's meta lacks {', '.join(lacking)}, which method {name!r} "
             "needs: replay it with the method it was made with"
         )
@@ -112,7 +116,7 @@ class Replayed(Virtual):
     ``not_asked_for``: id -> event, of the operations that the method is yet to ask for.
     """
 
-    def __init__(self, trace: Trace, latency: Latency | None):
+    def __init__(self, trace: Trace, latency: Durations | None):
         committed = [token for commit in trace.commits for token in commit.tokens]
         self.whole_text = (*trace.meta["prompt"], *committed)
         self._vocab = 1 + max(self.whole_text)
@@ -157,7 +161,7 @@ class Replayed(Virtual):
         if self._heap and self._heap[0].time == inf:
             future = self._heap[0].future
             if self._running[future.device] is future:
-                raise SpeclibError(
+                raise BadValue(
                     f"the replay waits for operation {future.id} of {future.device!r}, "
                     "which did not finish in the trace"
                 )
@@ -176,7 +180,7 @@ class Replayed(Virtual):
                 f"a {event.op} by {event.device!r} in round {event.round}, "
                 f"{len(event.tokens)} tokens, {event.kept} kept, {event.fed} fed"
             )
-        raise SpeclibError(
+        raise BadValue(
             f"the replay leaves the trace at operation {future.id}: it asks for "
             f"a {operation.name} by {future.device!r} in round {future.round} after "
             f"{len(operation.text)} tokens; the trace has {there}. {BLAME}"

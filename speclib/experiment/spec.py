@@ -17,6 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from speclib.errors import unknown_name
 from speclib.methods import METHODS, takes_gamma
 from speclib.trace.metrics import Stats
 
@@ -147,9 +148,7 @@ class Spec(BaseModel):
     @model_validator(mode="after")
     def _names_a_method_and_its_window(self) -> Spec:
         if self.method not in METHODS:
-            raise ValueError(
-                f"unknown method {self.method!r}; known: {', '.join(METHODS)}"
-            )
+            raise unknown_name(f"unknown method {self.method!r}", self.method, METHODS)
         has_gamma = self.gamma is not None
         if has_gamma != takes_gamma(self.method):
             raise ValueError(f"gamma is {self.gamma!r} for method {self.method!r}")

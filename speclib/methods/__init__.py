@@ -38,7 +38,8 @@ METHODS: dict[str, Callable[..., None]] = {
     "easyspec": easyspec,
 }
 
-# What these ask for depends on what ends first, so a run on another clock is another run.
+# What these ask for depends on what ends first, so a run on another clock is another
+# run.
 BY_TIME = {"dsi"}
 
 # The settings in which methods are tested; `gamma` is added where a method takes one.

@@ -1,4 +1,5 @@
-"""Assisted generation: speculative decoding whose draft length follows the draft's confidence."""
+"""Assisted generation: speculative decoding whose draft length follows the draft's
+confidence."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ def assisted(
 ) -> None:
     """Drafts until the draft is unsure; then the target tests all, as in SD.
 
-    The draft goes on until it has ``num_assistant_tokens``, has written an end token, or
-    was less sure of a token than ``confidence_threshold`` (0: never). That last token is
-    still tested. The draft never writes the last token there is room for: the target
-    gives that one anyway.
+    The draft goes on until it has ``num_assistant_tokens``, has written an end token,
+    or was less sure of a token than ``confidence_threshold`` (0: never). That last
+    token is still tested. The draft never writes the last token there is room for: the
+    target gives that one anyway.
 
     ``schedule="heuristic"``: two more tokens next time if all passed, otherwise one
     fewer, at least one. ``"constant"``: always as many. The defaults are those of
@@ -32,8 +33,8 @@ def assisted(
     prefill is the first pass of each model in both. Every request starts afresh (there:
     "heuristic_transient"; its "heuristic" carries the number over to the next request).
     Where scikit-learn is installed, transformers also moves the threshold along the ROC
-    curve of past tests; here it stays. There, a draft that was rejected feeds two tokens
-    to its next pass; here only those it lacks.
+    curve of past tests; here it stays. There, a draft that was rejected feeds two
+    tokens to its next pass; here only those it lacks.
     """
     require_one_of("schedule", schedule, ("constant", "heuristic"))
     require_counts(num_assistant_tokens=num_assistant_tokens)

@@ -1,4 +1,5 @@
-"""DSI: distributed speculative inference. Drafting never stops; several targets verify at once.
+"""DSI: distributed speculative inference. Drafting never stops; several targets verify
+at once.
 
     draft      d1 d2 | d3 d4 | d5 d6 | ...          never waits, lookahead 2
     target     text ─────────┐                      plain decoding's own pass
@@ -12,10 +13,13 @@ With one drafter, ceil(t_target / (lookahead * t_draft)) targets keep up with it
 
 from __future__ import annotations
 
-from speclib.core.sampling import Drafted, Row, Tokens, ids
+from typing import NamedTuple
+
+from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.settings import require_counts, require_one_of
 from speclib.core.verification import match, verify
-from speclib.worlds.world import Device, DeviceLost, Future, World
+from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
+from speclib.worlds.world import World
 
 TESTS = {"exact": match, "ratio": verify}
 
@@ -37,7 +41,8 @@ def dsi(
     which devices get work, 7-12 the test, 13 is ``known_rows``; the lookahead is its
     "preemption".
     Differences from the paper: drafters do not continue each other's texts; a target
-    scores all that has gathered; line 17 may return an unverified prefix, this does not.
+    scores all that has gathered; line 17 may return an unverified prefix, this does
+    not.
     """
     require_one_of("test", test, tuple(TESTS))
     require_counts(lookahead=lookahead, servers=servers)
@@ -49,6 +54,13 @@ def dsi(
         speculation.record(finished)  # line 13
         speculation.commit_what_is_verified()  # lines 7-12
         speculation.cancel_what_cannot_follow()  # line 10
+
+
+class Scoring(NamedTuple):
+    """What a target is busy with: the row after each of ``texts``."""
+
+    target: Device
+    texts: list[Tokens]
 
 
 class Speculation:
@@ -68,16 +80,16 @@ class Speculation:
         for drafter in world.drafts:
             self.drafts[drafter] = ()
         self.known_rows: dict[Tokens, Row] = {}
-        self._scoring: dict[Future, Device] = {}
-        self._writing: dict[Future, Device] = {}
+        self._scoring: dict[Future[Rows], Scoring] = {}
+        self._writing: dict[Future[tuple[Drafted, ...]], Device] = {}
 
     @property
-    def running(self) -> list[Future]:
+    def running(self) -> list[AnyFuture]:
         """Everything that a device still has to answer."""
         return [*self._scoring, *self._writing]
 
     def keep_drafters_writing(self) -> None:
-        """A drafter goes on from its own draft, as long as there is text left to write."""
+        """A drafter goes on from its own draft while there is text left to write."""
         busy = set(self._writing.values())
         for drafter, draft in self.drafts.items():
             if drafter not in busy and len(draft) < self.world.left:
@@ -87,19 +99,20 @@ class Speculation:
 
     def give_idle_targets_work(self) -> None:
         """A free target scores the texts along a draft that no target has looked at."""
+        busy = {scoring.target for scoring in self._scoring.values()}
         for target in self.targets:
-            if target in self._scoring.values():
+            if target in busy:
                 continue
             texts = self._texts_to_score()
             if texts:
                 future = target.score(texts[-1], last=len(texts) - 1)
-                self._scoring[future] = target
+                self._scoring[future] = Scoring(target, texts)
 
     def _texts_to_score(self) -> list[Tokens]:
         """The unseen texts along the first draft that has enough of them; or none."""
         seen = set(self.known_rows)
-        for future in self._scoring:
-            seen.update(future.op.texts)
+        for scoring in self._scoring.values():
+            seen.update(scoring.texts)
 
         drafts = list(self.drafts.values()) or [()]  # without drafters: plain decoding
         for draft in drafts:
@@ -108,20 +121,20 @@ class Speculation:
                 return texts
         return []
 
-    def record(self, finished: Future) -> None:
+    def record(self, finished: AnyFuture) -> None:
         """Takes in what a device answered, or that it is lost."""
         if finished in self._scoring:
-            device = self._scoring.pop(finished)
+            target, texts = self._scoring.pop(finished)
+            if isinstance(finished.error, DeviceLost):
+                self._do_without(target, finished.error)
+            elif finished.error is None and target in self.targets:
+                self.known_rows.update(zip(texts, finished.result(), strict=True))
         else:
-            device = self._writing.pop(finished)
-
-        if isinstance(finished.error, DeviceLost):
-            self._do_without(device, finished.error)
-        elif finished.error is None and device in self.targets:
-            rows = zip(finished.op.texts, finished.value, strict=True)
-            self.known_rows.update(rows)
-        elif finished.error is None:
-            self.drafts[device] = self._extended(self.drafts[device], finished)
+            drafter = self._writing.pop(finished)
+            if isinstance(finished.error, DeviceLost):
+                self._do_without(drafter, finished.error)
+            elif finished.error is None:
+                self.drafts[drafter] = self._extended(self.drafts[drafter], finished)
 
     def _do_without(self, device: Device, error: DeviceLost) -> None:
         """Raises ``error`` where no target is left."""
@@ -131,18 +144,19 @@ class Speculation:
             raise error
 
     def _extended(
-        self, draft: tuple[Drafted, ...], future: Future
+        self, draft: tuple[Drafted, ...], future: Future[tuple[Drafted, ...]]
     ) -> tuple[Drafted, ...]:
-        """A draft with what was written after it; () where that left the committed text."""
+        """A draft with what was written after it; () where that left the committed
+        text."""
         committed = self.world.text
-        written = future.op.text + ids(future.value)
+        written = future.op.text + ids(future.result())
         beyond = len(written) - len(committed)
         if not beyond or written[: len(committed)] != committed:
             return ()
-        return (draft + future.value)[-beyond:]
+        return (draft + future.result())[-beyond:]
 
     def commit_what_is_verified(self) -> None:
-        """Tests the first draft there is, as far as rows are known, and again after it."""
+        """Tests the first draft as far as rows are known, and again after it."""
         while self.world.going and self.world.text in self.known_rows:
             draft = next(filter(None, self.drafts.values()), ())
             rows = self._known_rows_along(draft)
@@ -153,7 +167,8 @@ class Speculation:
                 self.drafts[drafter] = remaining_draft(written, committed)
 
     def _known_rows_along(self, draft: tuple[Drafted, ...]) -> list[Row]:
-        """The rows after the committed text and along ``draft``, up to the first unknown."""
+        """The rows after the committed text and along ``draft``, up to the first
+        unknown."""
         rows = []
         for text in texts_along(self.world.text, draft):
             if text not in self.known_rows:
@@ -162,7 +177,7 @@ class Speculation:
         return rows
 
     def cancel_what_cannot_follow(self) -> None:
-        """Drops rows and operations of texts that do not begin with the committed one."""
+        """Drops rows and operations of texts that the committed one has left."""
         committed = self.world.text
         following = {}
         for text, row in self.known_rows.items():

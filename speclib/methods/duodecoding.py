@@ -21,7 +21,8 @@ from speclib.worlds.world import World
 def duodecoding(
     world: World, gamma: int, k: int | None = None, most: int = 8, first: int = 1
 ) -> None:
-    """Drafts ``gamma`` tokens in all, in one or more sequences, *while* the target scores.
+    """Drafts ``gamma`` tokens in all, in one or more sequences, *while* the target
+    scores.
 
     The target scores the ``window``: the tokens of the sequence chosen last that still
     await it. If all of them pass, the target's own next token chooses among the new
@@ -39,11 +40,11 @@ def duodecoding(
     there itself. So the output is plain decoding's own, token for token.
 
     Source: Lv et al. 2025, section 3, Algorithm 1.
-    Differences from the paper: it verifies by speculative sampling, published for greedy
-    decoding only; with a draft that is certain of its tokens both rules pass a token x
-    with probability p(x). The published c is typed in; here it is measured. A sequence
-    that the target's token does not choose is dropped, its KV too, except for what the
-    next text shares with it.
+    Differences from the paper: it verifies by speculative sampling, published for
+    greedy decoding only; with a draft that is certain of its tokens both rules pass a
+    token x with probability p(x). The published c is typed in; here it is measured. A
+    sequence that the target's token does not choose is dropped, its KV too, except for
+    what the next text shares with it.
     """
     require_counts(k=k, most=most, first=first)
     window: tuple[Drafted, ...] = ()

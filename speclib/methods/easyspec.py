@@ -1,4 +1,4 @@
-"""EasySpec: tree speculative decoding whose draft runs several of its layers at once."""
+"""EasySpec: tree speculative decoding whose draft runs several layers at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def easyspec(
     """Tree SD with a drafter that gives ``lp`` (N) consecutive layers the same input.
 
     While a large target is spread over many devices, its small draft runs on one of
-    them and the others wait. Here they take part: the attentions of ``lp`` layers run at
-    once, one on each device, and then their MLPs follow in order. What comes out is
+    them and the others wait. Here they take part: the attentions of ``lp`` layers run
+    at once, one on each device, and then their MLPs follow in order. What comes out is
     *fuzzy*: near the draft's own distribution, in fewer steps. That is allowed, since
     the target tests it. q is the fuzzy distribution, and the output is the target's own
     all the same.

@@ -28,17 +28,17 @@ from speclib.worlds.world import World
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
     """Writes ahead in a ``window``, and tests n-grams that it wrote before.
 
-    The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of a
-    Jacobi iteration over ``window`` places ahead of the text. The *verification branch*
-    tests the pool's n-grams that begin with the text's last token. The pool keeps the
-    latest ``guesses`` n-grams for each first token.
+    The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of
+    a Jacobi iteration over ``window`` places ahead of the text. The *verification
+    branch* tests the pool's n-grams that begin with the text's last token. The pool
+    keeps the latest ``guesses`` n-grams for each first token.
 
     Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
     Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
     README.
-    Differences from the paper: the window begins with the prompt's tokens in order, there
-    with random ones of it. N-grams that begin alike are fed once. When sampling, an
-    n-gram passes where the target draws it; there each is tried and removed in turn,
+    Differences from the paper: the window begins with the prompt's tokens in order,
+    there with random ones of it. N-grams that begin alike are fed once. When sampling,
+    an n-gram passes where the target draws it; there each is tried and removed in turn,
     which passes as often. The cache keeps the first n-gram's tokens only: others that
     pass are fed again. The window moves one place a pass, however many tokens pass, as
     published ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The
@@ -73,8 +73,8 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
 class Window:
     """The last levels of a Jacobi iteration; see the picture at the top of this file.
 
-    It begins as one level of ``places`` tokens, the prompt's own repeated. Each pass adds
-    a level until there are ``height`` of them.
+    It begins as one level of ``places`` tokens, the prompt's own repeated. Each pass
+    adds a level until there are ``height`` of them.
     """
 
     def __init__(self, prompt: Tokens, places: int, height: int):
@@ -99,8 +99,8 @@ class Window:
         """The parents of all nodes, the first of which has the place ``first``.
 
         Level 0 is a line after the text. A node of level 1 follows the one before its
-        place in level 0, so its first follows the text. Below that a node follows the one
-        in the same column.
+        place in level 0, so its first follows the text. Below that a node follows the
+        one in the same column.
         """
         top = self.levels[0]
         line = (-1, *range(first, first + len(top)))

@@ -12,10 +12,14 @@ earlier, except for one token, which it tests while it is being drafted:
 
 from __future__ import annotations
 
-from speclib.core.sampling import Drafted, ids
+import numpy as np
+
+from speclib.core.sampling import Drafted, Rows, ids
 from speclib.core.settings import require_one_of
 from speclib.core.verification import Verified, verify
 from speclib.worlds.world import World
+
+NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
 
 
 def pearl(world: World, gamma: int, without: str | None = None) -> None:
@@ -24,7 +28,8 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
     ``window`` holds the drafted tokens that still await the target. An empty window is
     *pre-verify*: the target's row for the bare text tests the first token that is being
     drafted meanwhile. Otherwise it is *post-verify*: the target is fed the window, its
-    rows test the window, and the last row tests the first token being drafted meanwhile.
+    rows test the window, and the last row tests the first token being drafted
+    meanwhile.
 
     A round takes max(gamma * t_draft, t_target). So the speed-up over plain decoding is
     at most c = t_target / t_draft, and the paper's gamma is round(c).
@@ -32,9 +37,9 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
     ``without``: "pre-verify" or "post-verify" gives that ablation of the paper.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.
-    Differences from the paper: Algorithm 2, line 29, defines p_i after x_i, while line 32
-    tests x_i with it, and line 40 loses x_1. The meaning is taken from Table 9, where row
-    i tests x_(i+1).
+    Differences from the paper: Algorithm 2, line 29, defines p_i after x_i, while line
+    32 tests x_i with it, and line 40 loses x_1. The meaning is taken from Table 9,
+    where row i tests x_(i+1).
     """
     require_one_of("without", without, (None, *ABLATIONS))
     if without is not None:
@@ -54,7 +59,7 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
 def next_window(
     drafted: tuple[Drafted, ...], verified: Verified
 ) -> tuple[Drafted, ...]:
-    """The drafts that still await the target; none of them follow a token of its own."""
+    """The drafts that still await the target: none, after a token of its own."""
     if verified.extra:
         return ()
     return drafted[len(verified.accepted) :]
@@ -63,8 +68,8 @@ def next_window(
 def pearl_without_pre_verify(world: World, gamma: int) -> None:
     """The ablation in which no token is tested before its block is complete.
 
-    With an empty window the target idles. Its last row, which would test the first token
-    being drafted, is not asked for.
+    With an empty window the target idles. Its last row, which would test the first
+    token being drafted, is not asked for.
 
     Source: PEARL section 4.3, Table 4.
     Differences from the published code: it never tests x_1; here x_1 is tested in the
@@ -81,7 +86,7 @@ def pearl_without_pre_verify(world: World, gamma: int) -> None:
                 world.draft.propose(world.text + ids(window), gamma),
             )
         else:
-            rows = ()
+            rows = NO_ROWS
             drafted = world.wait(world.draft.propose(world.text, gamma))
         verified = verify(world, window + drafted, rows)
         world.commit(verified.tokens)
@@ -91,8 +96,8 @@ def pearl_without_pre_verify(world: World, gamma: int) -> None:
 def pearl_without_post_verify(world: World, gamma: int) -> None:
     """The ablation in which the draft idles while the target scores a window.
 
-    The first token of a block is still tested early. When all of a window pass, the last
-    row gives a bonus token.
+    The first token of a block is still tested early. When all of a window pass, the
+    last row gives a bonus token.
 
     Source: PEARL section 4.3, Table 4.
     """

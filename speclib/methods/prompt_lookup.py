@@ -14,10 +14,10 @@ def prompt_lookup(
     """Drafts what followed the text's last words when they first stood in it.
 
     The text's last n tokens are sought in it from its start: n is
-    ``max_matching_ngram_size`` first, then less. Up to ``num_tokens`` tokens after their
-    first place are the draft. It is certain of them (q is one-hot), so a token x passes
-    with probability p(x). Without a match, or where one token only is left to write,
-    this is plain decoding. The draft's device idles.
+    ``max_matching_ngram_size`` first, then less. Up to ``num_tokens`` tokens after
+    their first place are the draft. It is certain of them (q is one-hot), so a token x
+    passes with probability p(x). Without a match, or where one token only is left to
+    write, this is plain decoding. The draft's device idles.
 
     Source: Saxena 2023, "Prompt Lookup Decoding"; transformers 5.23,
     ``PromptLookupCandidateGenerator``, whose defaults these are (its argument
@@ -39,7 +39,7 @@ def prompt_lookup(
 
 
 def continuation(text: Tokens, length: int, longest: int) -> Tokens:
-    """Up to ``length`` tokens that follow the text's last tokens at their first place."""
+    """Up to ``length`` tokens after the first place of the text's last tokens."""
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]
         for start in range(len(text) - size):

@@ -15,7 +15,8 @@ from speclib.worlds.world import World
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
-    """Looks the end of the text up in a datastore, and tests what stands after it there.
+    """Looks the end of the text up in a datastore, and tests what stands after it
+    there.
 
     The longest end of the text, of at most ``longest`` tokens, that the world's
     datastore has is looked up. The ``length`` tokens after each of its places form a
@@ -28,10 +29,10 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
     Differences from the paper: of very many places evenly chosen ones count, there the
     first 5,000 in alphabetical order. An end of one token counts, there of two or more.
     Where nothing is found nothing is drafted, there an arbitrary token. The rule is the
-    paper's: a token passes if it is the one drawn. But when sampling, the published code
-    draws anew for every branch that leads through a node, which prefers what branches
-    carry and is not lossless; here each node draws once. The cache keeps the heaviest
-    branch's tokens only: others that pass are fed again.
+    paper's: a token passes if it is the one drawn. But when sampling, the published
+    code draws anew for every branch that leads through a node, which prefers what
+    branches carry and is not lossless; here each node draws once. The cache keeps the
+    heaviest branch's tokens only: others that pass are fed again.
     """
     require_counts(longest=longest, length=length, nodes=nodes)
     look_up = after_in_text if world.datastore is None else world.datastore.after
@@ -47,8 +48,8 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     """The ``most`` beginnings that most continuations share, the heaviest branch first.
 
-    A path's weight is the number of continuations that begin with it. The order is depth
-    first: each branch stands whole, and a heavier one before a lighter one.
+    A path's weight is the number of continuations that begin with it. The order is
+    depth first: each branch stands whole, and a heavier one before a lighter one.
     """
     weight: Counter[Tokens] = Counter()
     for continuation in continuations:

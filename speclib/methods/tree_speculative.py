@@ -1,4 +1,5 @@
-"""Tree SD: speculative decoding that offers the target several candidates at every place."""
+"""Tree SD: speculative decoding that offers the target several candidates at every
+place."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ no method.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from speclib.data.pairs import ModelSpec, Pair, Role
 from speclib.data.placement import Place
@@ -16,24 +17,47 @@ from speclib.data.retrieval import Datastore, training_text
 
 from . import gpus
 from .dtypes import check_dtype
+from .toy import Toy, ToyTokenizer
+from .vocabulary import limits, shared_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from speclib.models.rank import Rank
+    from speclib.operations.operation import Model
+
+    from .hf import HFModel
+    from .llamacpp.model import LlamaCpp
+    from .parallel.layer_parallel import Layered, LeadingDrafter
+    from .parallel.tensor_parallel import Tensors
+
+    # The type checker sees to it that all of them answer as a Model does.
+    ANSWER_AS_A_MODEL: tuple[type[Model], ...] = (
+        Toy,
+        HFModel,
+        Layered,
+        Tensors,
+        LeadingDrafter,
+        LlamaCpp,
+    )
 
 
 def place(pair: Pair) -> Place:
-    """Where ``pair`` is computed on this machine: of alternatives, the first that it has."""
+    """Where ``pair`` is computed here: of alternatives, the first that there is."""
     if not pair.place.has_alternatives:
         return pair.place  # nobody needs to ask torch how many GPUs there are
     return pair.place.on_machine_with(gpus.count())
 
 
 def ranks(pair: Pair, role: Role, index: int = 0) -> int:
-    """How many processes compute the model of the ``index``-th device of ``role`` together."""
+    """How many processes compute the model of one device of ``role`` together."""
     if pair.model(role).spread == "blocks":
         return 1
     return len(place(pair).of(role, index))
 
 
 def runtime(pair: Pair, role: Role) -> str:
-    """What computes the model of ``role`` here: "toy", "torch", or "llama.cpp Q5_K_M"."""
+    """What computes a model here: "toy", "torch" or, say, "llama.cpp Q5_K_M"."""
     spec = pair.model(role)
     if spec.is_toy:
         return "toy"
@@ -46,7 +70,7 @@ def runtime(pair: Pair, role: Role) -> str:
     return f"llama.cpp {describe(spec.model).quantization}"
 
 
-# -- models ----------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------
 def build(
     pair: Pair,
     role: Role,
@@ -55,9 +79,12 @@ def build(
     dilated: bool = True,
     packed: bool = True,
     index: int = 0,
-    rank=None,
-):
+    rank: Rank | None = None,
+) -> Any:
     """Builds the model of the ``index``-th device of ``role``.
+
+    Returns a Model. On any ``rank`` but the first it returns a Following, which obeys
+    the first.
 
     ``dtype``: auto (float32), float32, float64, bfloat16 or float16. ``dilated=False``
     gives the same logits at the cost that the model was trained at. ``packed=False``
@@ -78,7 +105,7 @@ def build(
     if not dilated:
         spec = spec.model_copy(update={"shape": None})
 
-    # A draft in one piece can give one input to several of its layers, so it is loaded as such.
+    # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel
 
@@ -92,32 +119,26 @@ def build(
     return tensor_parallel.load(spec, dtype, places, vocab(pair), packed, rank)
 
 
-def _toy(spec: ModelSpec, role: Role):
-    from .toy import Toy
-
+def _toy(spec: ModelSpec, role: Role) -> Toy:
     alpha = spec.alpha if role == "draft" else None  # a target agrees with itself
     return Toy(alpha, spec.vocab, spec.seed, spec.words, spec.context)
 
 
-# -- what both models share -----------------------------------------------------------------
-def tokenizer(pair: Pair):
-    """The target's tokenizer. Raises SpeclibError if the draft has another vocabulary."""
+# -- what both models share ------------------------------------------------------------
+def tokenizer(pair: Pair) -> PreTrainedTokenizerBase | ToyTokenizer:
+    """The target's tokenizer; raises SpeclibError if the draft has another one."""
     if pair.target.is_toy:
         return _toy_tokenizer(pair.target.vocab)
     return _shared_tokenizer(pair.target.model, pair.draft.model)
 
 
 @cache
-def _toy_tokenizer(vocab: int):
-    from .toy import ToyTokenizer
-
+def _toy_tokenizer(vocab: int) -> ToyTokenizer:
     return ToyTokenizer(vocab)
 
 
 @cache
-def _shared_tokenizer(target: str, draft: str):
-    from .vocabulary import shared_tokenizer
-
+def _shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
     return shared_tokenizer(target, draft)
 
 
@@ -125,8 +146,6 @@ def vocab(pair: Pair) -> int:
     """Rows that both models have: further rows of a wider head are never sampled."""
     if pair.target.is_toy:
         return pair.target.vocab
-    from .vocabulary import limits
-
     target_rows, _ = limits(pair.target.model)
     draft_rows, _ = limits(pair.draft.model)
     return min(target_rows, draft_rows)
@@ -136,15 +155,16 @@ def context(pair: Pair) -> int:
     """The longest text, in tokens, that both models accept."""
     if pair.target.is_toy:
         return pair.target.context
-    from .vocabulary import limits
-
     _, target_length = limits(pair.target.model)
     _, draft_length = limits(pair.draft.model)
     return min(target_length, draft_length)
 
 
 def datastore(pair: Pair) -> Datastore | None:
-    """What REST looks up: our training text in the tokens of ``pair``. None: a toy's own text."""
+    """What REST looks up: our training text in the tokens of ``pair``.
+
+    None for toys: there REST looks up their own text.
+    """
     if pair.target.is_toy:
         return None
     return training_text(tokenizer(pair))

@@ -17,7 +17,7 @@ from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, stem
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
@@ -51,6 +51,8 @@ class HFModel:
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
     """
 
+    run: int  # the last request that it served
+
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
@@ -81,13 +83,13 @@ class HFModel:
                 layer.crop(-surplus)  # negative: so many tokens are removed
         self.prefix.cut(length)
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         return self._pass(text, last, sampler)
 
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """Scores a tree in one pass: rows [len(parents) + 1, vocab].
 
         text: the text, then the tokens of the tree's nodes.
@@ -106,7 +108,7 @@ class HFModel:
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows [new, vocab] after the last ``new`` nodes of a tree that is drafted.
 
         The pass feeds those nodes alone: the passes before it have fed the text and the
@@ -164,7 +166,7 @@ class HFModel:
         sampler: Sampler,
         kept: int | None = None,
         view: TreeView | None = None,
-    ) -> np.ndarray:
+    ) -> Rows:
         """Feeds what the cache lacks of ``text``; its last rows, [last + 1, vocab].
 
         kept: how many tokens of the cache serve; None: those that the text begins with.
@@ -204,7 +206,7 @@ class HFModel:
         )
         return output.logits[0, :, : self.vocab]
 
-    def chances(self) -> np.ndarray:
+    def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return Sampler(1.0)(self.logits[-1:])[0]
 

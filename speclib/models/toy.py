@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 
 from .uncached import Uncached
@@ -113,7 +113,7 @@ class Toy(Uncached):
         """One-hot rows [vocab, vocab]; made only when they are asked for."""
         return np.eye(self.vocab)
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
         end = len(text)
@@ -125,7 +125,7 @@ class Toy(Uncached):
         with np.errstate(divide="ignore"):
             return sampler(np.log(distributions))
 
-    def chances(self) -> np.ndarray:
+    def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1.
 
         With ``doubt`` they fall geometrically from the best token to the worst;
@@ -197,14 +197,14 @@ class Random(Uncached):
         self._known_rows: dict[tuple, np.ndarray] = {}
         self.reset()
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
         text = tuple(text)
         ends = range(len(text) - last, len(text) + 1)
         return np.array([self._row(text[:end], sampler) for end in ends])
 
-    def chances(self) -> np.ndarray:
+    def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return self._row(tuple(self.prefix.fed), Sampler(1.0))
 
@@ -240,7 +240,7 @@ class Scripted(Uncached):
         self.vocab = vocab
         self.reset()
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """One-hot rows [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
         text = tuple(text)

@@ -12,7 +12,7 @@ import numpy as np
 
 from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
@@ -31,6 +31,8 @@ class Uncached:
 
     vocab: int
     context = 1 << 14
+    prefix: Prefix
+    run: int  # the last request that it served
     stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
     sharing = 1
     _lp = 1  # layers that share an input while it drafts
@@ -46,11 +48,11 @@ class Uncached:
         self.prefix.cut(length)
         self.exact = min(self.exact, length)
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] after text[:-last] ... text."""
         raise NotImplementedError
 
-    def chances(self) -> np.ndarray:
+    def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         raise NotImplementedError
 
@@ -99,7 +101,7 @@ class Uncached:
 
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
 
         Cached stay the text and the tree's stem.
@@ -112,14 +114,14 @@ class Uncached:
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows [new, vocab] of a tree's last level, counted as one pass.
 
         As of ``HFModel.level``: greedy rows are ``chances``, and cached stay the text
         and the tree's stem.
         """
         with self._uncounted():
-            rows = rows_path_by_path(self, text, parents, new, sampler)
+            rows = rows_path_by_path(self, tuple(text), parents, new, sampler)
         kept = len(text) - len(parents) + stem(parents)
         self.prefix.fed[:] = text[:kept]
         self.prefix.count += new

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, DraftPayload, Words, draft_cells
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import Cell, DraftPayload, OwnEvent, Words, draft_cells
 
 GREEDY = Sampler()
 
@@ -36,8 +33,9 @@ GREEDY = Sampler()
 class DraftedSequences(DraftPayload):
     """The event's tokens are ``count`` sequences of one length, one after the other.
 
-    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 where the number
-    of sequences was given. ``chances``: what the draft gave each one's first token.
+    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 where the
+    number of sequences was given. ``chances``: what the draft gave each one's first
+    token.
     """
 
     count: int = 0
@@ -65,12 +63,12 @@ class DraftedSequences(DraftPayload):
             depths += range(len(sequence))
         return tuple(depths)
 
-    def first_outcomes(self, event: Event) -> tuple[str, ...]:
+    def first_outcomes(self, event: OwnEvent) -> tuple[str, ...]:
         """What became of each sequence's first token."""
         length = len(event.tokens) // max(1, self.count)
         return event.outcome[::length] if length else ()
 
-    def chosen(self, event: Event) -> int | None:
+    def chosen(self, event: OwnEvent) -> int | None:
         """The sequence that begins with the target's own token, if one does."""
         outcomes = self.first_outcomes(event)
         return outcomes.index("accepted") if "accepted" in outcomes else None
@@ -78,7 +76,7 @@ class DraftedSequences(DraftPayload):
     def rows(self, tokens: Tokens) -> int:
         return max(1, self.count)
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """A row of cells per sequence, the likeliest on top.
 
         All sequences share the duration, since nothing says in which order they were
@@ -115,8 +113,8 @@ class DraftSequences(Operation):
 
     P_i is the draft's i-th highest probability at the first position, P its highest at
     the second, all at temperature 1. The sequences begin with the likeliest token and
-    with every other one whose P_i > theta = P_1 * P. There are at most ``most`` of them,
-    and so many that k divides ``n``:
+    with every other one whose P_i > theta = P_1 * P. There are at most ``most`` of
+    them, and so many that k divides ``n``:
 
         text ── t1 ── t2 ── ...      P_1, always; t2 with P
            ├─── t3 ── ...            P_2 > theta
@@ -207,7 +205,7 @@ class DraftSequences(Operation):
         )
         return Finished(value, tokens, payload)
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         payload = event.payload
         assert isinstance(payload, DraftedSequences)
         numbers = np.array([payload.threshold, *payload.chances])
@@ -223,7 +221,8 @@ def continued(
     last: so that is the one which stays in the KV cache.
     """
     if hasattr(model, "continued"):
-        return model.continued(text, starts, n)
+        continued_at_once: tuple[Tokens, ...] = model.continued(text, starts, n)
+        return continued_at_once
 
     sequences = []
     for tokens in reversed(starts):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, DraftPayload, Words, drafted_tip
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import Cell, DraftPayload, OwnEvent, Words, drafted_tip
 
 TEXT = -1  # the parent of the first level's nodes
 
@@ -56,11 +53,11 @@ class DraftedTree(DraftPayload):
         levels = 1 + max(self.depths(tokens), default=-1)
         return 2 if len(tokens) > levels else 1
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """Per level a cell with the node that passed, or else with the first one.
 
-        Below it stands how many other nodes the level has. All levels get an equal share
-        of the duration, since nothing tells them apart.
+        Below it stands how many other nodes the level has. All levels get an equal
+        share of the duration, since nothing tells them apart.
         """
         if not event.tokens:
             return super().cells(event, words)
@@ -74,7 +71,7 @@ class DraftedTree(DraftPayload):
             leading = self._leading(nodes, event)
             token, outcome = event.tokens[leading], event.outcome[leading]
             start, share = level / levels, 1 / levels
-            tip = (
+            tip: tuple[str, ...] = (
                 drafted_tip(token, outcome, words),
                 f"level {level + 1} of {levels}",
             )
@@ -88,7 +85,7 @@ class DraftedTree(DraftPayload):
                 cells.append(Cell("dropped", start, share, label, tip, 1, rows))
         return cells
 
-    def _leading(self, nodes: list[int], event: Event) -> int:
+    def _leading(self, nodes: list[int], event: OwnEvent) -> int:
         """Of a level's nodes the one that was tested, or else the first."""
         for node in nodes:
             if event.outcome[node] != "wasted":
@@ -113,8 +110,8 @@ class DraftTree(Operation):
     """Draft a tree of ``n`` levels after ``text``, one pass a level.
 
     At most ``width`` nodes a level and ``budget`` in all (at least ``n``; None is
-    n * width). Gives ((tokens, parents), their q rows [nodes, V]); the nodes stand depth
-    first, so the line of first candidates comes first.
+    n * width). Gives ((tokens, parents), their q rows [nodes, V]); the nodes stand
+    depth first, so the line of first candidates comes first.
 
                      level 1   level 2   level 3          n = 3, width = 3
         text ──┬──── a ──┬──── b ─────── c
@@ -122,8 +119,8 @@ class DraftTree(Operation):
                └──── e ─────── f ─────── g
 
     *How children are drawn.* Without replacement: the q of each child is the draft's
-    row less its elder siblings, renormalised. As the temperature goes to 0 these are the
-    likeliest tokens in order, each certain.
+    row less its elder siblings, renormalised. As the temperature goes to 0 these are
+    the likeliest tokens in order, each certain.
 
     *How many children a node has.* A child's rank chance is its parent's path
     probability times the parent's k-th highest probability. A node has as many children
@@ -132,9 +129,9 @@ class DraftTree(Operation):
 
     *Layers that share an input.* With ``lp`` above 1 the draft model gives one input to
     up to so many of its layers, in fuzzy passes; a model that cannot raises
-    SpeclibError. None or 1: all passes are exact. ``calibrate``: the first pass is exact
-    all the same, and what fuzzy passes cached is dropped at the end, so that the next
-    tree begins with an exact pass over what was accepted.
+    SpeclibError. None or 1: all passes are exact. ``calibrate``: the first pass is
+    exact all the same, and what fuzzy passes cached is dropped at the end, so that the
+    next tree begins with an exact pass over what was accepted.
 
     Source: fuzzy passes and calibration: EasySpec, sections 3.1, 3.2. The shape of a
     tree is left open there.
@@ -181,12 +178,15 @@ class DraftTree(Operation):
         is_able = hasattr(model, "drafting")
         if self.lp and self.lp > 1 and not is_able:
             raise SpeclibError(
-                f"lp is {self.lp}, but this draft cannot compute several layers at once: "
-                "take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
+                f"lp is {self.lp}, but this draft cannot compute several layers at "
+                "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
                 'spread = "layers"; or give lp=1, which is tree SD'
             )
         if is_able and self.lp is not None:
-            return model.drafting(self.lp, self.calibrate)
+            fuzzy_passes: AbstractContextManager[None] = model.drafting(
+                self.lp, self.calibrate
+            )
+            return fuzzy_passes
         return nullcontext()
 
     def _draft(self, model: Any, request: Request) -> Raw:
@@ -241,21 +241,22 @@ class DraftTree(Operation):
         # The level's best of all these; each counts for the node it belongs to.
         best = np.argsort(-chances, kind="stable")[:most]
         nodes = best[chances[best] > 0] // ranked.shape[1]
-        return np.bincount(nodes, minlength=len(rows)).tolist()
+        child_counts: list[int] = np.bincount(nodes, minlength=len(rows)).tolist()
+        return child_counts
 
     def draw_children(
         self, row: Row, count: int, level: int, request: Request
     ) -> Iterator[tuple[int, Row]]:
         """``count`` children of a node: each a token and the q it was drawn from.
 
-        Siblings have coins of their own. Cousins share theirs: at most one of them is on
-        the way that is followed.
+        Siblings have coins of their own. Cousins share theirs: at most one of them is
+        on the way that is followed.
         """
         position = len(self.text) + level
         for index in range(count):
             q = row
             if request.sampler.greedy:
-                q = certain((row.argmax(),), len(row))[0]
+                q = certain((int(row.argmax()),), len(row))[0]
             token = request.coins.choose(q, position, "draft", index)
             yield token, q
             if index < count - 1:
@@ -277,7 +278,7 @@ class DraftTree(Operation):
             start = Pass(fed=first, kept=kept)
         else:
             start = Pass(fed=first, lp=self.lp)
-        return [start, Pass(fed=later / max(1, levels), count=levels, lp=self.lp)]
+        return [start, Pass(fed=later / max(1, levels), times=levels, lp=self.lp)]
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
@@ -287,7 +288,7 @@ class DraftTree(Operation):
         payload = DraftedTree(parents, fed=kept + fed - len(self.text))
         return Finished(tree, tokens, payload)
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         payload = event.payload
         assert isinstance(payload, DraftedTree)
         rows = certain(event.tokens, recording.vocab)
@@ -307,12 +308,13 @@ def level_rows(
 ) -> Rows:
     """The draft's rows [new, V] after a tree's last ``new`` nodes.
 
-    Where there is no node yet: [1, V], after the bare text. Greedy rows rank nothing, so
-    those are at temperature 1. In the model's own way, one pass that feeds these nodes
-    alone, or one path after the other.
+    Where there is no node yet: [1, V], after the bare text. Greedy rows rank nothing,
+    so those are at temperature 1. In the model's own way, one pass that feeds these
+    nodes alone, or one path after the other.
     """
     if parents and hasattr(model, "level"):
-        return model.level(text, tuple(parents), new, sampler)
+        rows: Rows = model.level(text, tuple(parents), new, sampler)
+        return rows
     return rows_path_by_path(model, text, parents, new, sampler)
 
 

@@ -7,10 +7,10 @@ ever handles rollback.
 
 An operation owns every fact about itself, and nobody else asks for its name:
 
-    on the controller   within, concerns          how far it fits, whether it still matters
+    on the controller   within, concerns          how far it fits, whether it matters
     in the worker       run                       what it computes
-    on a clock          passes, until             what it costs, what there is when stopped
-    on the controller   result, payload_type      what the method gets, what the trace shows
+    on a clock          passes, until             its cost, what is there when stopped
+    on the controller   result, payload_type      for the method, and for the trace
     in a replay         recorded, is_recorded     the same, from a trace
 
 Knows no method, no clock and no world.
@@ -22,17 +22,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import CoinTosser, Drafted, Row, Rows, Sampler, Tokens
 
-from .payload import Payload
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import OwnEvent, Payload
 
 
 class Request(NamedTuple):
@@ -45,7 +42,7 @@ class Request(NamedTuple):
 
 
 class Stopped(Exception):
-    """Raised by a model whose ``stopped()`` says that its pass is not wanted any more."""
+    """Raised by a model when ``stopped()`` says that its pass is not wanted."""
 
 
 # -- models ----------------------------------------------------------------------------
@@ -53,8 +50,9 @@ class Model(Protocol):
     """What a device computes with.
 
     ``vocab``: rows that may be sampled. ``context``: the longest text, in tokens.
-    ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer or pass;
-    where it says yes, the model raises ``Stopped``. ``run``: of the last request served.
+    ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer or
+    pass; where it says yes, the model raises ``Stopped``. ``run``: of the last request
+    served.
     """
 
     vocab: int
@@ -68,7 +66,7 @@ class Model(Protocol):
         ...
 
     def chances(self) -> Row:
-        """The probabilities [V] after the last of these rows' texts, at temperature 1."""
+        """Probabilities [V] after the last of these rows' texts, at temperature 1."""
         ...
 
     def cut(self, length: int) -> None:
@@ -86,7 +84,7 @@ class ScoresTrees(Protocol):
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
-        """Rows [len(parents) + 1, V]: after the bare text, then after each node's path."""
+        """Rows [len(parents) + 1, V]: after the bare text and after each path."""
         ...
 
 
@@ -96,7 +94,7 @@ class DraftsLevels(Protocol):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """Rows [new, V] after the last ``new`` nodes of a tree; greedy: temperature 1."""
+        """Rows [new, V] after a tree's last ``new`` nodes; greedy: temperature 1."""
         ...
 
 
@@ -106,12 +104,13 @@ class ContinuesSequences(Protocol):
     def continued(
         self, text: Tokens, starts: tuple[Tokens, ...], n: int
     ) -> tuple[Tokens, ...]:
-        """Each of ``starts`` continued greedily after ``text`` until it has ``n`` tokens."""
+        """Each of ``starts`` continued greedily after ``text`` until it has ``n``
+        tokens."""
         ...
 
 
 class SharesInputs(Protocol):
-    """A model that can give several of its layers one input (EasySpec's fuzzy passes)."""
+    """A model that can give several layers one input (EasySpec's fuzzy passes)."""
 
     def drafting(self, lp: int, calibrate: bool) -> AbstractContextManager[None]:
         """In here is one drafting operation, with up to ``lp`` layers in a group."""
@@ -120,14 +119,15 @@ class SharesInputs(Protocol):
 
 # -- results ---------------------------------------------------------------------------
 class Raw(NamedTuple):
-    """What a worker computed: a small picklable part, and one array for shared memory."""
+    """What a worker computed: a small part, and an array for shared memory."""
 
     small: Any
     rows: np.ndarray
 
 
 class Done(NamedTuple):
-    """A finished operation: what it gave (None: nothing), and the KV tokens it kept and fed."""
+    """A finished operation: what it gave (None: nothing), and the KV tokens it kept and
+    fed."""
 
     raw: Raw | None
     kept: int
@@ -135,7 +135,7 @@ class Done(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """``count`` forward passes that are fed ``fed`` tokens each.
+    """``times`` forward passes that are fed ``fed`` tokens each.
 
     ``kept``: cached tokens before it; 0 is the pass that starts a text (prefill).
     ``lp``: how many layers share an input; None in an exact pass.
@@ -143,7 +143,7 @@ class Pass(NamedTuple):
 
     fed: float
     kept: int = 1
-    count: int = 1
+    times: int = 1
     lp: int | None = None
 
 
@@ -156,7 +156,7 @@ class Finished(NamedTuple):
 
 
 class MakeDrafts(Protocol):
-    """Turns token ids and their q rows into Drafted tokens; no rows: certain of each."""
+    """Makes Drafted tokens of ids and q rows; without rows, certain ones."""
 
     def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
 
@@ -167,7 +167,7 @@ class Recording(Protocol):
     vocab: int
 
     def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
-        """What the target said after ``texts``; after the last ones what was likeliest."""
+        """What the target said after ``texts``, and of the last what was likeliest."""
         ...
 
 
@@ -202,7 +202,7 @@ class Operation(ABC):
         return False
 
     def within(self, room: int) -> Self:
-        """The same, for a model that has room for ``room`` more tokens after the text."""
+        """The same, for a model that has room for ``room`` tokens after the text."""
         return self
 
     def concerns(self, text: Tokens) -> bool:
@@ -211,7 +211,7 @@ class Operation(ABC):
 
     @abstractmethod
     def run(self, model: Any, request: Request) -> Raw | None:
-        """Computes it, in the worker; None where it was stopped and there is nothing."""
+        """Computes it, in the worker; None where it was stopped with nothing."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The forward passes of a run that kept and fed so many tokens.
@@ -223,10 +223,10 @@ class Operation(ABC):
         later = fed - first
         if later < 0:
             return []  # it failed before it had read its text
-        return [Pass(fed=first, kept=kept), Pass(fed=1, count=later)]
+        return [Pass(fed=first, kept=kept), Pass(fed=1, times=later)]
 
     def until(self, done: Done, share: float) -> Done:
-        """What of ``done`` there was after ``share`` of its time: by default nothing."""
+        """What there was of ``done`` after ``share`` of its time; else nothing."""
         return Done(None, done.kept, 0)
 
     @abstractmethod
@@ -240,19 +240,21 @@ class Operation(ABC):
         return self.payload_type()
 
     @abstractmethod
-    def recorded(self, event: Event, recording: Recording) -> Raw:
-        """What it gave in a recorded run, where ``event`` shows that something came out."""
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+        """What it gave in a recorded run, where ``event`` shows that something came
+        out."""
 
-    def is_recorded(self, event: Event) -> bool:
+    def is_recorded(self, event: OwnEvent) -> bool:
         """Whether a finished ``event`` of this name can be this very operation."""
         if event.cancelled:
             return True  # it may have ended anywhere
-        whole = len(self.text) + event.drafts_fed
+        drafts_fed = event.payload.drafts_fed(event.tokens)
+        whole = len(self.text) + drafts_fed
         return len(event.tokens) <= self.most_drafts and event.kept + event.fed == whole
 
 
 def perform(operation: Operation, model: Any, request: Request) -> Done:
-    """Runs ``operation`` on ``model``, which starts a new request with an empty cache."""
+    """Runs ``operation`` on ``model``, whose cache is empty in a new request."""
     if getattr(model, "run", None) != request.run:
         model.run = request.run
         model.reset()

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from speclib.core.sampling import Tokens
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
 
 
 class Cell(NamedTuple):
@@ -35,6 +32,25 @@ class Cell(NamedTuple):
     tip: tuple[str, ...]
     row: int = 0
     rows: int = 1
+
+
+class OwnEvent(Protocol):
+    """What an operation asks of its own trace event; see ``trace.events.Event``."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def tokens(self) -> Tokens: ...
+    @property
+    def outcome(self) -> tuple[str, ...]: ...
+    @property
+    def kept(self) -> int: ...
+    @property
+    def fed(self) -> int: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def payload(self) -> Any: ...
 
 
 class Words(Protocol):
@@ -86,7 +102,7 @@ class Payload:
         """How many rows of cells it takes."""
         return 1
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """How a timeline draws it."""
         return [Cell("unused", 0.0, 1.0, "", (event.op,))]
 
@@ -105,7 +121,7 @@ class DraftPayload(Payload):
         """All but the last one: nothing has been drafted after that yet."""
         return max(0, len(tokens) - 1)
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """One cell per drafted token, an equal share of the duration each."""
         return draft_cells(event.tokens, event.outcome, words)
 

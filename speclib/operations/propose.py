@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,10 +20,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import DraftPayload
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import DraftPayload, OwnEvent
 
 
 @dataclass(frozen=True)
@@ -32,9 +29,9 @@ class Propose(Operation):
 
     ``index`` tells drafters apart: each has coins of its own.
 
-    ``confidence``: end sooner, after an end token or after a token that is less probable
-    to the draft than this. Greedy, q is one-hot, so the probability is then the one at
-    temperature 1.
+    ``confidence``: end sooner, after an end token or after a token that is less
+    probable to the draft than this. Greedy, q is one-hot, so the probability is then
+    the one at temperature 1.
 
     Stopped, it ends with the tokens it has.
     """
@@ -110,5 +107,5 @@ class Propose(Operation):
         tokens, rows = raw
         return Finished(make_drafts(tokens, rows), tuple(tokens), DraftPayload())
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         return Raw(event.tokens, certain(event.tokens, recording.vocab))

@@ -1,9 +1,9 @@
-"""Scoring a text: what the target would write after it, and after its last few tokens."""
+"""Scoring a text: what the target would write after its last tokens."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from speclib.core.sampling import Tokens
 
@@ -17,15 +17,12 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, Payload, Words
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
+from .payload import Cell, OwnEvent, Payload, Words
 
 
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are the ids fed; the last ``tested`` of them are candidates."""
+    """The event's tokens are those fed; the last ``tested`` are candidates."""
 
     tested: int = 0
 
@@ -35,7 +32,7 @@ class Scored(Payload):
     def candidates(self) -> int:
         return self.tested
 
-    def cells(self, event: Event, words: Words) -> list[Cell]:
+    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
         """One cell, labelled with the drafted text that the pass tests."""
         tested = event.tokens[len(event.tokens) - self.tested :]
         label = self.label(tested, words)
@@ -94,9 +91,9 @@ class Score(Operation):
     def unfinished(self) -> Payload:
         return Scored(self.candidates)
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         return Raw(None, recording.target_rows(self.texts, ()))
 
-    def is_recorded(self, event: Event) -> bool:
+    def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
-        return same_text and event.candidates == self.candidates
+        return same_text and event.payload.candidates == self.candidates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,11 +11,8 @@ from speclib.core.candidate_tree import depths, paths
 from speclib.core.sampling import Tokens
 
 from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request, Stopped
-from .payload import Payload, Words
+from .payload import OwnEvent, Payload, Words
 from .score import Scored
-
-if TYPE_CHECKING:
-    from speclib.trace.events import Event
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,8 @@ class ScoreTree(Operation):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``looked``: of so many of the last rows only the likeliest token is wanted; it stands
-    in the trace, so that a replay can say it again.
+    ``looked``: of so many of the last rows only the likeliest token is wanted; it
+    stands in the trace, so that a replay can say it again.
     """
 
     parents: tuple[int, ...]
@@ -97,10 +94,10 @@ class ScoreTree(Operation):
     def unfinished(self) -> Payload:
         return ScoredTree(len(self.parents), self.parents)
 
-    def recorded(self, event: Event, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         rows = recording.target_rows(self.texts, event.payload.likeliest)
         return Raw(None, rows)
 
-    def is_recorded(self, event: Event) -> bool:
+    def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
-        return same_text and event.candidates == len(self.parents)
+        return same_text and event.payload.candidates == len(self.parents)

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 from speclib import paths
 from speclib.arguments import checked
-from speclib.errors import SpeclibError
+from speclib.errors import unknown_name
 from speclib.experiment import machine
 from speclib.experiment.spec import FULL, QUICK
 from speclib.papers.fill import fill_all
@@ -134,13 +134,9 @@ def _runs(filled: TableResult, column: str | None) -> dict[str, SimpleNamespace]
         if at == column
     }
     if not found:
-        columns = (
-            ", ".join(dict.fromkeys(c for _, c, _ in filled.cell_results)) or "none"
-        )
-        raise SpeclibError(
-            f"{filled.table.item} has no runs in column {column!r}; columns with "
-            f"runs: {columns}"
-        )
+        problem = f"{filled.table.item} has no runs in column {column!r}"
+        columns = dict.fromkeys(column for _, column, _ in filled.cell_results)
+        raise unknown_name(problem, column, columns)
     best = next(
         k for k in ("measured", "virtual", "emulated") if k in {k for _, k in found}
     )

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, unknown_name
 from speclib.experiment.atomic_files import write_atomically
 
 KERNEL = "python3"
@@ -51,9 +51,7 @@ def run(path: Path, out: Path, given: dict[str, object] | None = None) -> Path:
     known = parameters(path)
     for name in given or {}:
         if name not in known:
-            raise SpeclibError(
-                f"{path} has no parameter {name!r}; known: {', '.join(known)}"
-            )
+            raise unknown_name(f"{path} has no parameter {name!r}", name, known)
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # charts as data: pages draw them
     part = out.with_name(f"{out.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)

@@ -89,7 +89,7 @@ def page(book: Book, executed: Path) -> None:
     """Writes <paper>.html from the executed notebook, and the chart library beside it."""
     from plotly.offline import get_plotlyjs
 
-    from speclib.views.pages import notebook_page
+    from speclib.views.pages.notebook import notebook_page
 
     write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
     html = notebook_page(executed.read_text("utf-8"), book.paper.title)
@@ -98,7 +98,7 @@ def page(book: Book, executed: Path) -> None:
 
 def index(book: Book) -> None:
     """Writes index.html: the summary of this paper beside those of papers made before."""
-    from speclib.views.pages import index_page, summary
+    from speclib.views.pages.index import index_page, summary
 
     folder = paths.CACHE / "reports"
     entry = summary(book.paper, book.filled, book.profile.name) | {"made": made()}

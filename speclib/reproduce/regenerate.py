@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from speclib import paths
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, unknown_name
 from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.atomic_files import remove_leftovers, write_atomically
 
-SOURCES = ("*.py", "*.js", "*.css")  # of the package
+SOURCES = ("*.py", "*.js", "*.css", "templates/*")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
 RUNNERS = ("papermill", "nbconvert", "ipykernel")
 SAY = partial(print, flush=True)
@@ -53,10 +53,8 @@ def reproduce(
     remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
     for key in chosen:
         if key not in known():
-            raise SpeclibError(
-                f"no paper {key!r} under {paths.DATA / 'papers'}; known: "
-                f"{', '.join(known())}"
-            )
+            problem = f"no paper {key!r} under {paths.DATA / 'papers'}"
+            raise unknown_name(problem, key, known())
         asked = fingerprint(key, quick, measured)
         if is_current(key, asked):
             outcome.current.append(key)

@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from speclib.arguments import checked
 from speclib.core.sampling import Tokens
+from speclib.errors import BadValue
 from speclib.operations import OPERATIONS
 from speclib.operations.payload import Cell, Payload, Words
 
@@ -25,12 +27,13 @@ LOOKUP = "lookup"
 class Event(NamedTuple):
     """One operation of one device, or one step of the controller.
 
-    ``ts``, ``dur``: when it began and how long it took, seconds. ``op``: the operation's
-    name. ``id`` is unique in the trace; ``round`` counts the method's iterations.
+    ``ts``, ``dur``: when it began and how long it took, seconds. ``op``: the
+    operation's name. ``id`` is unique in the trace; ``round`` counts the method's
+    iterations.
 
-    ``tokens``: of a drafting, the drafted ids; of a scoring, the ids that were fed; of a
-    commit, the ids committed at its end. A commit lasts from the last result in hand, so
-    its time is that of verifying. A lookup takes no time.
+    ``tokens``: of a drafting, the drafted ids; of a scoring, the ids that were fed; of
+    a commit, the ids committed at its end. A commit lasts from the last result in hand,
+    so its time is that of verifying. A lookup takes no time.
 
     ``outcome``: of every drafted token "accepted", "rejected", or "wasted" (never
     tested).
@@ -39,8 +42,9 @@ class Event(NamedTuple):
 
     ``kept``, ``fed``: tokens in the KV cache before it, and those it added.
 
-    ``payload``: what only this operation has to show. ``overrun``: an emulated operation
-    outlasted its latency. ``lost``: its device was lost by then, or failed in it.
+    ``payload``: what only this operation has to show. ``overrun``: an emulated
+    operation outlasted its latency. ``lost``: its device was lost by then, or failed in
+    it.
     ``cancelled``: it ended before its time; it shows what there was until then.
     """
 
@@ -103,7 +107,7 @@ class Event(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Of every drafted token, how many of the same event come before it on its way."""
+        """Of every drafted token: how many of its event come before it on its way."""
         return self.payload.depths(self.tokens)
 
     def cells(self, words: Words) -> list[Cell]:
@@ -113,7 +117,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Trace:
-    """The events of one request, in the order of their ends; ``meta`` says what was run."""
+    """The events of one request, in the order of their ends; ``meta`` says what was
+    run."""
 
     events: list[Event]
     meta: dict[str, Any] = field(default_factory=dict)
@@ -151,13 +156,20 @@ class Trace:
         return json.dumps({"meta": self.meta, "events": events})
 
     @classmethod
+    @checked
     def from_json(cls, text: str) -> Trace:
-        """The trace that ``to_json`` wrote."""
-        raw = json.loads(text)
-        return cls([_read_event(event) for event in raw["events"]], raw["meta"])
+        """The trace that ``to_json`` wrote. Raises BadValue for any other text."""
+        try:
+            raw = json.loads(text)
+            return cls([_read_event(event) for event in raw["events"]], raw["meta"])
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise BadValue(
+                f"the text is no trace ({type(error).__name__}: {error}): give what "
+                "Trace.to_json wrote"
+            ) from error
 
     def save_perfetto(self, path: str | Path) -> None:
-        """Writes Chrome's trace-event JSON (microseconds), which ui.perfetto.dev opens."""
+        """Writes Chrome's trace-event JSON, which ui.perfetto.dev opens."""
         lanes = {name: lane for lane, name in enumerate([CONTROLLER, *self.devices])}
         entries: list[dict[str, Any]] = []
         for name, lane in lanes.items():

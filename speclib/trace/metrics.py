@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from speclib.arguments import checked
 
 from .events import Event, Trace
 from .rounds import step_times, with_tail
@@ -16,7 +19,8 @@ from .rounds import step_times, with_tail
 class Stats:
     """Counts and seconds of one request, or their sums over several.
 
-    Ratios are properties. Seconds are those of the trace's clock: kinds are never added.
+    Ratios are properties. Seconds are those of the trace's clock: kinds are never
+    added.
     """
 
     requests: int = 0
@@ -49,8 +53,10 @@ class Stats:
     with_tail_seconds: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Stats(*(ours + theirs for ours, theirs in pairs))
+        sums: dict[str, Any] = {}
+        for name in Stats.__dataclass_fields__:
+            sums[name] = getattr(self, name) + getattr(other, name)
+        return Stats(**sums)
 
     @property
     def acceptance_rate(self) -> float:
@@ -69,7 +75,7 @@ class Stats:
 
     @property
     def run_length(self) -> float:
-        """Mean accepted tokens between two rejections, whatever the number of passes."""
+        """Mean accepted tokens between two rejections, over any number of passes."""
         return _ratio(self.accepted, self.rejected)
 
     @property
@@ -159,12 +165,15 @@ def total(many: Iterable[Stats]) -> Stats:
     return sum(many, Stats())
 
 
+@checked
 def stats(trace: Trace) -> Stats:
     """Counts one request's trace."""
     commits = [commit for commit in trace.commits if commit.tokens]
     draftings = [event for event in trace.operations if event.is_drafting]
     scorings = [event for event in trace.operations if event.is_scoring]
-    outcomes = [outcome for event in trace.events for outcome in event.outcome]
+    outcomes: list[str] = []  # of lookups too, which no model ran for
+    for event in trace.events:
+        outcomes += event.outcome
     times = step_times(trace)
     published = with_tail(trace)
     return Stats(
@@ -174,7 +183,7 @@ def stats(trace: Trace) -> Stats:
         seconds=commits[-1].end if commits else 0.0,
         ttft=commits[0].end if commits else 0.0,
         rounds=len(trace.commits),
-        drafted=len(outcomes),  # of lookups too, which no model ran for
+        drafted=len(outcomes),
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
         draft_runs=sum(event.passes for event in draftings),
@@ -198,8 +207,9 @@ def stats(trace: Trace) -> Stats:
 def _caught_up(scorings: list[Event]) -> int:
     """Tokens that a target fed only because another target had seen them.
 
-    A pass feeds its candidates and one token more; what it feeds beyond that is catching
-    up. The pass that starts a text is prefill, and a single target never catches up.
+    A pass feeds its candidates and one token more; what it feeds beyond that is
+    catching up. The pass that starts a text is prefill, and a single target never
+    catches up.
     """
     if len({event.device for event in scorings}) < 2:
         return 0

@@ -21,9 +21,9 @@ from .events import COMMIT, CONTROLLER, Event, Trace
 class StepTimes:
     """Counts and seconds from the end of the first round to the end of the last.
 
-    ``steps``: the rounds. ``step_seconds``: of all of them. Of these any device was busy
-    for ``step_busy``, the draft's for ``step_draft``, the target's for ``step_target``;
-    ``step_verify`` went to verifying.
+    ``steps``: the rounds. ``step_seconds``: of all of them. Of these any device was
+    busy for ``step_busy``, the draft's for ``step_draft``, the target's for
+    ``step_target``; ``step_verify`` went to verifying.
     """
 
     steps: int = 0

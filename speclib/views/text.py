@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fontTools.ttLib import TTFont
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 FONT_SIZE = 14  # pixels, of tokens; headings are larger, nothing is below 13
 FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
@@ -48,9 +48,7 @@ def font_files() -> list[str]:
     """Paths of the font's regular and semibold faces."""
     package = find_spec("font_source_sans_pro")
     if package is None or package.origin is None:
-        raise SpeclibError(
-            "no font to draw text with: pip install font-source-sans-pro"
-        )
+        raise BadValue("no font to draw text with: pip install font-source-sans-pro")
     folder = Path(package.origin).parent / "files"
     return [str(folder / face) for face in FACES]
 

@@ -1,1 +1,1 @@
-"""Where methods run: the seam, the virtual clock, real processes, the exact enumerator."""
+"""Where methods run: the seam, the virtual clock, real processes."""

@@ -1,12 +1,16 @@
-"""Named devices, and futures of what they were asked to do. They know neither time nor place."""
+"""Named devices, and futures of what they were asked to do.
+
+They know neither time nor place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.sampling import Drafted, Rows
+from speclib.core.settings import Role
 from speclib.errors import BadValue, SpeclibError
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
@@ -14,9 +18,6 @@ from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.operations.score_tree import ScoreTree
-
-if TYPE_CHECKING:
-    from .world import World
 
 Value = TypeVar("Value")
 
@@ -32,8 +33,9 @@ class Cancelled(SpeclibError):
 class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
-    Once ``done``, ``value`` is its result, or ``error`` says why there is none. ``start``
-    is the second at which the device began it. ``cancelled``: nobody wants it any more.
+    Once ``done``, ``value`` is its result, or ``error`` says why there is none.
+    ``start`` is the second at which the device began it. ``cancelled``: nobody wants it
+    any more.
     """
 
     __slots__ = (
@@ -59,6 +61,14 @@ class Future(Generic[Value]):
         self.value: Value | None = None
         self.error: Exception | None = None
 
+    def result(self) -> Value:
+        """Its value, once it is done without an error."""
+        assert self.value is not None, f"{self.op.name} has no result"
+        return self.value
+
+
+AnyFuture: TypeAlias = "Future[Any]"
+
 
 def device_names(targets: int = 1) -> tuple[str, ...]:
     """The names of one draft and ``targets`` targets: draft, target, target-2, ..."""
@@ -68,19 +78,34 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
     return ("draft", "target", *further)
 
 
+class Submits(Protocol):
+    """What a device needs of its world."""
+
+    @property
+    def context(self) -> int:
+        """The longest text, in tokens, that every model accepts."""
+        ...
+
+    def submit(self, device: str, op: Operation) -> AnyFuture:
+        """Queues ``op`` on ``device``."""
+        ...
+
+
 class Device:
-    """A named place where one model runs. It submits; it knows nothing of when or where.
+    """A named place where one model runs. It submits; it knows nothing of when or
+    where.
 
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
     """
 
-    def __init__(self, world: World, name: str):
+    def __init__(self, world: Submits, name: str):
         self.world = world
         self.name = name
-        self.role, _, number = name.partition("-")  # "target-2": the second target
+        role, _, number = name.partition("-")  # "target-2": the second target
+        self.role: Role = "draft" if role == "draft" else "target"
         self.index = int(number or 1) - 1
 
-    def ask(self, operation: Operation) -> Future:
+    def ask(self, operation: Operation) -> AnyFuture:
         """Future of ``operation``, as far as the models' context has room for it."""
         room = max(0, self.world.context - len(operation.text))
         return self.world.submit(self.name, operation.within(room))
@@ -101,7 +126,8 @@ class Device:
     def draft_sequences(
         self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
     ) -> Future[tuple[tuple[Drafted, ...], ...]]:
-        """Future of k sequences of Drafted tokens after ``text`` (see ``DraftSequences``).
+        """Future of k sequences of Drafted tokens after ``text`` (see
+        ``DraftSequences``).
 
         ``budget``: their tokens in all; fewer where the context ends.
         """

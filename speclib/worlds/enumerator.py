@@ -1,7 +1,7 @@
 """The exact enumerator: a method's output distribution, with no sampling error.
 
-Every coin of a run is held not as a number but as an interval of [0, 1). Each ``choose``
-narrows it to the part that gives the outcome taken:
+Every coin of a run is held not as a number but as an interval of [0, 1). Each
+``choose`` narrows it to the part that gives the outcome taken:
 
     coin (position 3, "accept")   [0 ─────────────────────────────── 1)
     choose from (0.7, 0.3)        [0 ──── accepted ──── 0.7 ─ else ─ 1)
@@ -49,9 +49,9 @@ WHOLE = Interval(0.0, 1.0)
 class Intervals:
     """Coins as intervals, for one walk through a method's outcomes.
 
-    ``path``: which of the possible outcomes each open choice takes; beyond it, the first
-    one. ``taken`` and ``open`` record the walk: the outcome taken at each open choice,
-    and how many there were.
+    ``path``: which of the possible outcomes each open choice takes; beyond it, the
+    first one. ``taken`` and ``open`` record the walk: the outcome taken at each open
+    choice, and how many there were.
     """
 
     def __init__(self, path: list[int]):
@@ -122,8 +122,8 @@ def outcomes(
 ) -> Distribution:
     """The exact distribution of ``method``'s output of ``tokens`` tokens.
 
-    ``models``: device name -> model with a small vocabulary. ``c``: the target's seconds
-    over the draft's. ``settings`` go to the method.
+    ``models``: device name -> model with a small vocabulary. ``c``: the target's
+    seconds over the draft's. ``settings`` go to the method.
     """
     world = Virtual(models, Latency.ratio(c))
     distribution: Distribution = {}

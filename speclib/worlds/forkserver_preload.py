@@ -1,7 +1,8 @@
-"""Imported by the fork server alone, first of all: it ends with its parent and leaves no file.
+"""Runs in the fork server alone: it ends with its parent and leaves no file.
 
-While it imports torch, seconds, the server would not notice that the process which wants it is
-gone; and its socket stays behind when that process is killed. Knows no worker.
+While the server imports torch, which takes seconds, it would not notice that the
+process which wants it is gone; and its socket stays behind when that process is killed.
+Knows no worker.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ EVERY = 0.2  # seconds between looks at the parent, while importing
 
 
 def address() -> str | None:
-    """The server's socket; None as long as it imports, and anywhere but in the server."""
-    return getattr(forkserver._forkserver, "_forkserver_address", None)
+    """The server's socket; None while it imports, and in any other process."""
+    server = getattr(forkserver, "_forkserver")  # noqa: B009  (private: it has no type)
+    return getattr(server, "_forkserver_address", None)
 
 
 def watch(parent: int) -> None:
-    """Looks now and then whether the parent is gone, until the server does so by itself."""
+    """Looks whether the parent is gone, until the server does that itself."""
 
-    def look(*_):
+    def look(*_: object) -> None:
         if os.getppid() != parent:
             os._exit(1)
         signal.setitimer(signal.ITIMER_REAL, 0.0 if address() else EVERY)
@@ -35,11 +37,15 @@ def watch(parent: int) -> None:
 
 
 def clean() -> None:
-    """Removes the socket and its folder, when the last process that could use them is gone; and
-    leaves at once, for there is nothing that torch need put in order."""
-    with contextlib.suppress(OSError, TypeError):
-        Path(address()).unlink(missing_ok=True)
-        Path(address()).parent.rmdir()
+    """Removes the socket and its folder once no process can use them any more.
+
+    It then leaves at once, since there is nothing that torch need put in order.
+    """
+    socket = address()
+    if socket is not None:
+        with contextlib.suppress(OSError):
+            Path(socket).unlink(missing_ok=True)
+            Path(socket).parent.rmdir()
     os._exit(0)
 
 

@@ -6,8 +6,8 @@ operation lasts as long as a latency file says.
 Workers start once, from a fork server that has the heavy imports preloaded, and serve
 many requests. Each holds at most one operation. What else is queued stays here, so a
 result is read before its buffer is written again. Small messages go through pipes, and
-distributions through shared memory that has no name, so nothing is left behind however a
-process ends.
+distributions through shared memory that has no name, so nothing is left behind however
+a process ends.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import numpy as np
 
 from speclib.arguments import Count, Seconds, checked
 from speclib.core.sampling import Coins, Sampler, Tokens
-from speclib.data.latency import Curve, Latency
+from speclib.data.latency import Curve, Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory
 from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
-from .devices import Cancelled, DeviceLost, Future, device_names
+from .devices import AnyFuture, Cancelled, DeviceLost, device_names
 from .worker import STOP, Array, Failure, Reply, device
 from .worker_process import CONTEXT, Worker, dismiss
 from .world import World
@@ -47,14 +47,14 @@ TRIALS, UNCOUNTED_TRIALS, DRAFTED_PER_TRIAL, TEXT_LENGTH = 9, 2, 4, 16
 class Processes(World):
     """``pair`` on real devices: a draft and ``servers`` targets.
 
-    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and on
-    a GPU everything that the GPU was told. ``timeout``: seconds that an operation may
-    take before its device counts as hung; ``start_timeout``: the same for building a
-    model. ``emulate``: a latency; then undilated models compute the tokens, and every
+    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and
+    on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
+    may take before its device counts as hung; ``start_timeout``: the same for building
+    a model. ``emulate``: a latency; then undilated models compute the tokens, and every
     operation lasts as long as it says.
 
-    Raises DeviceLost naming the device and the cause. A lost worker is replaced when the
-    next request begins, and so is one whose message an interrupt cut. Use it as a
+    Raises DeviceLost naming the device and the cause. A lost worker is replaced when
+    the next request begins, and so is one whose message an interrupt cut. Use it as a
     context manager, or ``close()`` it.
     """
 
@@ -66,7 +66,7 @@ class Processes(World):
         servers: Count = 1,
         cancel: str = "after-op",
         dtype: str = "auto",
-        emulate: Latency | None = None,
+        emulate: Latency | Durations | None = None,
         timeout: Seconds = 60.0,
         start_timeout: Seconds = 300.0,
     ):
@@ -90,7 +90,9 @@ class Processes(World):
 
         self._workers: dict[str, Worker] = {}
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
-        self._asked: dict[str, Future] = {}  # what each was sent and has not answered
+        self._asked: dict[
+            str, AnyFuture
+        ] = {}  # what each was sent and has not answered
         weakref.finalize(self, dismiss, self._workers)
         self._zero()
         self._start_missing_workers()
@@ -173,7 +175,7 @@ class Processes(World):
                 self._asked.pop(name, None)
         super()._drain()
 
-    def _start(self, future: Future) -> None:
+    def _start(self, future: AnyFuture) -> None:
         worker = self._workers.get(future.device)
         if worker is not None:
             # A broken pipe is noticed when the reply is awaited.
@@ -181,7 +183,7 @@ class Processes(World):
                 worker.pipe.send((future.op, self.request))
         self._asked[future.device] = future
 
-    def _abort(self, future: Future) -> None:
+    def _abort(self, future: AnyFuture) -> None:
         """Its worker looks for this between layers, then answers with what it has."""
         if future.device in self._workers:
             with contextlib.suppress(ConnectionError):
@@ -210,9 +212,9 @@ class Processes(World):
         else:
             self._take_reply(answering, reply)
 
-    def _wait_for_one(self, busy: list[Future]) -> Future | None:
-        """The future whose worker says something, or ends; None once the oldest hangs."""
-        future_of_source: dict[Any, Future] = {}
+    def _wait_for_one(self, busy: list[AnyFuture]) -> AnyFuture | None:
+        """The future whose worker says something or ends; None if the oldest hangs."""
+        future_of_source: dict[Any, AnyFuture] = {}
         for future in busy:
             worker = self._workers[future.device]
             for source in (worker.pipe, *worker.sentinels):
@@ -222,20 +224,20 @@ class Processes(World):
         ready = wait(list(future_of_source), max(0.0, patience))
         return future_of_source[ready[0]] if ready else None
 
-    def _give_up_on_oldest(self, busy: list[Future]) -> None:
+    def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
         """Nothing came in time: the device that has worked longest counts as hung."""
         oldest = _oldest(busy)
         worker = self._workers.pop(oldest.device)
         worker.stop(0.0)
         rank = " of rank 0" if worker.followers else ""  # it would name another one
         error = DeviceLost(
-            f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer{rank} "
-            f"in {self.timeout:g} s; it was stopped. Slow hardware: "
+            f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
+            f"{rank} in {self.timeout:g} s; it was stopped. Slow hardware: "
             "Processes(timeout=...)"
         )
         self._lose(oldest, error)
 
-    def _take_failure(self, future: Future, failure: Failure) -> None:
+    def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
         """An operation raised in its worker."""
         if self._workers[future.device].followers:  # they may be at different places
             self._workers.pop(future.device).stop(0.0)
@@ -244,7 +246,7 @@ class Processes(World):
         )
         self._lose(future, error)
 
-    def _take_reply(self, future: Future, reply: Reply) -> None:
+    def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
         """An operation ended, or was stopped: then there are no rows."""
         error = Cancelled("cancelled") if reply.rows is None else None
         rows = reply.rows
@@ -259,7 +261,7 @@ class Processes(World):
         end = reply.end - self._origin
         self._finish(future, raw, end, reply.kept, reply.fed, error, reply.overrun)
 
-    def _lose(self, future: Future, error: DeviceLost) -> None:
+    def _lose(self, future: AnyFuture, error: DeviceLost) -> None:
         self._asked.pop(future.device, None)
         self._finish(future, None, self.now, 0, 0, error=error)
 
@@ -269,7 +271,7 @@ class Processes(World):
         return self.latency.c
 
     @cached_property
-    def latency(self) -> Latency:
+    def latency(self) -> Durations:
         """Seconds of a forward pass of one token: the emulated ones, or measured now.
 
         Measured are medians, taken while all devices are busy.
@@ -302,6 +304,6 @@ class Processes(World):
         dismiss(self._workers)
 
 
-def _oldest(busy: list[Future]) -> Future:
+def _oldest(busy: list[AnyFuture]) -> AnyFuture:
     """What a device has worked on longest."""
     return min(busy, key=lambda future: future.start)

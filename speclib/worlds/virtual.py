@@ -1,7 +1,7 @@
 """The virtual clock: a method's real code, with durations from a latency file.
 
-The clock is a heap of (time, sequence number). Equal times are the norm, so ties have an
-order: that of starting. Models compute their tokens at once; only the durations are
+The clock is a heap of (time, sequence number). Equal times are the norm, so ties have
+an order: that of starting. Models compute their tokens at once; only the durations are
 simulated. Prefill and catching up are charged too, since ``Prefix`` counts what is fed
 here as everywhere.
 """
@@ -10,23 +10,15 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from speclib.arguments import checked
+from speclib.data.latency import Durations, Latency
 from speclib.errors import SpeclibError
-from speclib.operations.operation import Done, Operation, perform
+from speclib.operations.operation import Done, perform
 
-from .world import Cancelled, Future, World
-
-
-class Durations(Protocol):
-    """How long operations last; ``c``: one target pass over one of the draft."""
-
-    @property
-    def c(self) -> float: ...
-
-    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Of an operation that kept and fed so many tokens."""
-        ...
+from .devices import AnyFuture, Cancelled
+from .world import World
 
 
 class Ending(NamedTuple):
@@ -34,7 +26,7 @@ class Ending(NamedTuple):
 
     time: float
     number: int  # in the order of starting
-    future: Future
+    future: AnyFuture
     done: Done
     error: Exception | None
 
@@ -48,8 +40,13 @@ class Virtual(World):
 
     kind = "virtual"
 
+    @checked
     def __init__(
-        self, models: dict[str, Any], latency: Durations, *, cancel: str = "immediate"
+        self,
+        models: dict[str, Any],
+        latency: Latency | Durations,
+        *,
+        cancel: str = "immediate",
     ):
         super().__init__(tuple(models), cancel)
         self.models = models
@@ -66,7 +63,7 @@ class Virtual(World):
 
     @property
     def vocab(self) -> int:
-        return min(model.vocab for model in self.models.values())
+        return min(int(model.vocab) for model in self.models.values())
 
     @property
     def ratio(self) -> float:
@@ -76,7 +73,7 @@ class Virtual(World):
         self._now = 0.0
         self._heap = []
 
-    def _start(self, future: Future) -> None:
+    def _start(self, future: AnyFuture) -> None:
         error = None
         try:
             done = perform(future.op, self.models[future.device], self.request)
@@ -86,7 +83,7 @@ class Virtual(World):
         self._schedule(self._now + seconds, future, done, error)
 
     def _schedule(
-        self, time: float, future: Future, done: Done, error: Exception | None = None
+        self, time: float, future: AnyFuture, done: Done, error: Exception | None = None
     ) -> None:
         heappush(self._heap, Ending(time, next(self._sequence), future, done, error))
 
@@ -105,7 +102,7 @@ class Virtual(World):
             ending.future, done.raw, ending.time, done.kept, done.fed, ending.error
         )
 
-    def _abort(self, future: Future) -> None:
+    def _abort(self, future: AnyFuture) -> None:
         """The device is free now; of a pass that was aborted nothing stays cached."""
         ending = self._ending_of(future)
         done = Done(None, 0, 0)
@@ -118,7 +115,7 @@ class Virtual(World):
             future, done.raw, self._now, done.kept, done.fed, Cancelled("cancelled")
         )
 
-    def _ending_of(self, future: Future) -> Ending:
+    def _ending_of(self, future: AnyFuture) -> Ending:
         for ending in self._heap:
             if ending.future is future:
                 return ending

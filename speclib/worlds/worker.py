@@ -35,11 +35,12 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 from speclib.models import factory
+from speclib.models.rank import Rank
 from speclib.operations.operation import Done, Operation, Request, perform
 
 if TYPE_CHECKING:
     from speclib.data.latency import Latency
-    from speclib.data.pairs import Pair
+    from speclib.data.pairs import Pair, Role
 
 STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"  # as torch says it
@@ -61,8 +62,9 @@ class Array(NamedTuple):
 class Reply(NamedTuple):
     """An operation's result.
 
-    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV cache.
-    ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was stopped.
+    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV
+    cache. ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was
+    stopped.
     ``overrun``: emulated, computing took longer than the latency.
     """
 
@@ -79,19 +81,6 @@ class Failure(NamedTuple):
     """What went wrong, as text: a library's exceptions need not be picklable."""
 
     cause: str
-
-
-class Rank(NamedTuple):
-    """Which of the ``size`` processes of one device this is.
-
-    The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
-    late.
-    """
-
-    number: int
-    size: int
-    patience: float
-    pipes: tuple[Connection, ...] = ()
 
 
 # -- the process -----------------------------------------------------------------------
@@ -147,7 +136,7 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 def device(
     pair: Pair,
     name: str,
-    role: str,
+    role: Role,
     index: int,
     shared: Any,
     dtype: str,
@@ -196,7 +185,7 @@ def answer_operation(
     message: tuple[Operation, Request],
     pipe: Connection,
 ) -> Reply:
-    """Performs the operation of one message; emulated, it lasts as long as it should."""
+    """Performs one message's operation; emulated, it lasts as it should."""
     operation, request = message
     stopping = Stopping(pipe)
     model.stopped = stopping

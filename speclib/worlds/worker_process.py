@@ -1,7 +1,7 @@
 """Processes of our own, and how they are started, spoken to and missed.
 
-They come from a fork server that has the heavy imports preloaded, answer messages through
-a pipe, and end when we do. It is noticed when one dies or hangs.
+They come from a fork server that has the heavy imports preloaded, answer messages
+through a pipe, and end when we do. It is noticed when one dies or hangs.
 
 This works from a script (no ``__main__`` guard is needed), a notebook kernel and
 papermill. Knows no operation and no world: what a process does is ``worker``'s.
@@ -27,9 +27,10 @@ from typing import Any
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
+from speclib.models.rank import Rank
 
 from .devices import DeviceLost
-from .worker import Rank, serve
+from .worker import serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
@@ -98,7 +99,7 @@ class Worker:
     def _start(
         self, their_end: Connection, links: list[tuple[Connection, Connection]]
     ) -> None:
-        """Starts all processes; the ends of the pipes that are theirs are closed here."""
+        """Starts all processes, and closes the pipes' ends that are theirs."""
         try:
             with no_main():
                 for process in self.processes:
@@ -186,10 +187,10 @@ def dismiss(workers: dict[str, Worker]) -> None:
 def serving(heavy: bool = False) -> None:
     """Sees to it that a fork server runs.
 
-    The first call decides whether it has torch imported: as for real models (``heavy``),
-    or where we have it ourselves. Interrupts, which a terminal sends to all, are ours
-    alone: the server starts with them blocked, and so do the processes it forks. Raises
-    SpeclibError for too long a TMPDIR.
+    The first call decides whether it has torch imported: as for real models
+    (``heavy``), or where we have it ourselves. Interrupts, which a terminal sends to
+    all, are ours alone: the server starts with them blocked, and so do the processes it
+    forks. Raises SpeclibError for too long a TMPDIR.
     """
     if heavy:
         with_torch = find_spec("torch") is not None
@@ -198,7 +199,7 @@ def serving(heavy: bool = False) -> None:
     modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
     CONTEXT.set_forkserver_preload(modules)
 
-    resource_tracker.ensure_running()  # the server needs it; starting it unblocks signals
+    resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()

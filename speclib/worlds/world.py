@@ -17,9 +17,9 @@ and it knows neither time nor hardware. A world runs it:
               exactly as plain decoding would, and stamps the time; ``going`` then ends
               the method's loop
 
-What must not differ between clocks is in this file. A clock provides ``now``, ``ratio``,
-``vocab``, ``_start`` (an idle device begins an operation), ``_step`` (something ends)
-and ``_abort``.
+What must not differ between clocks is in this file. A clock provides ``now``,
+``ratio``, ``vocab``, ``_start`` (an idle device begins an operation), ``_step``
+(something ends) and ``_abort``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Raw, Request
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 
-from .devices import Cancelled, Device, DeviceLost, Future
+from .devices import AnyFuture, Cancelled, Device, DeviceLost, Future
 
 CANCEL_POLICIES = ("immediate", "after-op")
 
@@ -63,13 +63,22 @@ class World:
         self.devices = {name: Device(self, name) for name in names}
         self.drafts = self._devices_of("draft")
         self.targets = self._devices_of("target")
+        if not self.drafts or not self.targets:
+            raise BadValue(
+                f"the devices are {list(names)}: a world needs a 'draft' and a 'target'"
+            )
         self.draft = self.drafts[0]
         self.target = self.targets[0]
         self.text: Tokens = ()
 
-        self._queue: dict[str, deque[Future]] = {name: deque() for name in names}
-        self._running: dict[str, Future | None] = dict.fromkeys(names)
+        self._queue: dict[str, deque[AnyFuture]] = {name: deque() for name in names}
+        self._running: dict[str, AnyFuture | None] = dict.fromkeys(names)
         self._events: list[Event] = []
+
+    @property
+    def eos(self) -> frozenset[int]:
+        """The tokens that end the text."""
+        return self.request.eos
 
     def _devices_of(self, role: str) -> tuple[Device, ...]:
         return tuple(d for d in self.devices.values() if d.role == role)
@@ -122,14 +131,18 @@ class World:
             "clock": self.kind,
             "cancel": self.cancel_policy,
             "limit": self.limit,
-            "eos": sorted(self.request.eos),
+            "eos": sorted(self.eos),
         }
         return Trace(events, own_meta | meta)
 
     def _drain(self) -> None:
         """Leaves every device idle."""
-        unwanted = [future for queue in self._queue.values() for future in queue]
-        unwanted += [future for future in self._running.values() if future is not None]
+        unwanted: list[AnyFuture] = []
+        for queue in self._queue.values():
+            unwanted += queue
+        for running in self._running.values():
+            if running is not None:
+                unwanted.append(running)
         self.cancel(*unwanted)
         while any(self._running.values()):
             self._step()
@@ -148,7 +161,7 @@ class World:
             self.going = False
 
         for drafted in self._marked[len(committed) :]:
-            self._outcomes[drafted.operation][drafted.index] = "wasted"
+            self._outcomes[drafted.operation][drafted.place] = "wasted"
         self._marked.clear()
 
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
@@ -157,11 +170,11 @@ class World:
             self._on_commit(committed)
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
-        """As much of ``tokens`` as may be committed, and whether an end token is in it."""
+        """As many tokens as may be committed, and whether one is an end token."""
         tokens = tokens[: self.left]
         end = None
         for place, token in enumerate(tokens):
-            if token in self.request.eos:
+            if token in self.eos:
                 end = place
                 break
 
@@ -178,7 +191,7 @@ class World:
         Methods mark in the order of the text, and before the commit.
         """
         self._marked.append(drafted)
-        self._outcomes[drafted.operation][drafted.index] = outcome
+        self._outcomes[drafted.operation][drafted.place] = outcome
 
     def guess(self, tokens: Iterable[int]) -> tuple[Drafted, ...]:
         """``tokens`` after the text as drafts that no model made (q is one-hot).
@@ -189,7 +202,7 @@ class World:
         room = max(0, self.context - len(self.text))
         guessed: list[int] = []
         for token in tokens:
-            is_end = token in self.request.eos
+            is_end = token in self.eos
             if token >= self.vocab or is_end or len(guessed) == room:
                 break
             guessed.append(token)
@@ -225,14 +238,14 @@ class World:
         if rows is None:
             rows = certain(tokens, self.vocab)
         drafted = []
-        for index, (token, q) in enumerate(zip(tokens, rows, strict=False)):
-            drafted.append(Drafted(token, q, operation, index))
+        for place, (token, q) in enumerate(zip(tokens, rows, strict=False)):
+            drafted.append(Drafted(token, q, operation, place))
         return tuple(drafted)
 
     # -- operations --------------------------------------------------------------------
-    def submit(self, device: str, op: Operation) -> Future:
+    def submit(self, device: str, op: Operation) -> AnyFuture:
         """Queues ``op`` on ``device``; it begins at once where the device is idle."""
-        future: Future = Future(op, device, next(self._event_ids), self.round)
+        future: AnyFuture = Future(op, device, next(self._event_ids), self.round)
         if self._running[device] is None:
             self._launch(future)
         else:
@@ -242,8 +255,8 @@ class World:
     @overload
     def all(self, first: Future[A], second: Future[B], /) -> tuple[A, B]: ...
     @overload
-    def all(self, *futures: Future) -> tuple[Any, ...]: ...
-    def all(self, *futures: Future) -> tuple[Any, ...]:
+    def all(self, *futures: AnyFuture) -> tuple[Any, ...]: ...
+    def all(self, *futures: AnyFuture) -> tuple[Any, ...]:
         """Waits for every one of ``futures`` and returns their results in order.
 
         Raises the error of a future that failed.
@@ -258,10 +271,10 @@ class World:
 
     def wait(self, future: Future[A]) -> A:
         """The result of one future."""
-        (value,) = self.all(future)
-        return value
+        self.all(future)
+        return future.result()
 
-    def first(self, *futures: Future) -> Future:
+    def first(self, *futures: AnyFuture) -> AnyFuture:
         """Waits until any of ``futures`` is done, and returns that one."""
         while True:
             for future in futures:
@@ -270,7 +283,7 @@ class World:
                     return future
             self._step()
 
-    def cancel(self, *futures: Future) -> None:
+    def cancel(self, *futures: AnyFuture) -> None:
         """Says that the results of ``futures`` are not wanted any more."""
         unfinished = []
         for future in dict.fromkeys(futures):
@@ -290,14 +303,14 @@ class World:
             if self.cancel_policy == "immediate":
                 self._abort(future)
 
-    def _launch(self, future: Future) -> None:
+    def _launch(self, future: AnyFuture) -> None:
         self._running[future.device] = future
         future.start = self.now
         self._start(future)
 
     def _finish(
         self,
-        future: Future,
+        future: AnyFuture,
         raw: Raw | None,
         end: float,
         kept: int,
@@ -305,7 +318,7 @@ class World:
         error: Exception | None = None,
         overrun: bool = False,
     ) -> None:
-        """A device's operation ended: hand over its result, record it, start the next."""
+        """A device's operation ended: hands over its result, starts the next."""
         future.done = True
         future.error = error
         self._running[future.device] = None
@@ -361,7 +374,7 @@ class World:
     def _zero(self) -> None:
         """Sets the clock to zero."""
 
-    def _start(self, future: Future) -> None:
+    def _start(self, future: AnyFuture) -> None:
         """An idle device begins an operation."""
         raise NotImplementedError
 
@@ -369,7 +382,7 @@ class World:
         """Waits until something ends, and calls ``_finish`` for it."""
         raise NotImplementedError
 
-    def _abort(self, future: Future) -> None:
+    def _abort(self, future: AnyFuture) -> None:
         """Frees a device that is busy with an operation nobody wants."""
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS, takes_gamma
-from speclib.methods.prompt_lookup import _continuation
+from speclib.methods.prompt_lookup import continuation
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.trace.metrics import stats
 from speclib.worlds.virtual import Virtual
@@ -138,7 +138,7 @@ def test_what_is_drafted_is_what_transformers_looks_up(text, length, longest, eo
         limit=50,
         eos=frozenset() if eos is None else frozenset({eos}),
     )
-    guessed = world.guess(_continuation(world.text, length, longest))
+    guessed = world.guess(continuation(world.text, length, longest))
     assert [d.token for d in guessed] == wanted
     assert all(d.q[d.token] == 1 and d.q.sum() == 1 for d in guessed)
 

@@ -69,7 +69,7 @@ def test_its_passes_feed_all_that_was_fed(operation):
     for _ in range(2):  # from an empty cache, and from a full one
         done = perform(operation, model, request)
         passes = operation.passes(done.kept, done.fed)
-        assert sum(one.fed * one.count for one in passes) == pytest.approx(done.fed)
+        assert sum(one.fed * one.times for one in passes) == pytest.approx(done.fed)
 
 
 def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):

@@ -2,98 +2,114 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
+from helpers.tables import verdicts_of_kind
 from pydantic import ValidationError
 
 from speclib.data.latency import load_latency
 from speclib.experiment.cells.grid_row import GridRow
 from speclib.experiment.engines.latency_acceptance_grid import mean_times
 from speclib.experiment.run_cells import example_trace, run_all
-from speclib.experiment.spec import QUICK, Profile, Spec
+from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
 from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
+from speclib.papers.schema import Paper
 from speclib.papers.table_cells import cells_to_run
-from speclib.trace.metrics import total
+from speclib.trace.metrics import Stats, total
 from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
+
 SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)
 GAIN = "Speedup DSI vs. SI"
 
 
 @pytest.fixture(scope="module")
-def paper():
+def paper() -> Paper:
     return load_paper("dsi")
 
 
-def virtual(method="dsi", **changes) -> Spec:
-    given = {"settings": (("lookahead", 1), ("servers", 2))} if method == "dsi" else {}
-    return Spec(
-        **{
-            "kind": "virtual",
-            "method": method,
-            "latency": "dsi/c-2",
-            "alpha": 1.0,
-            "requests": 2,
-            "tokens": 50,
-        }
-        | given
-        | changes
-    )
+def run(method: str = "dsi", **changes: Any) -> CellResult:
+    """A virtual cell of 2 requests of 50 tokens: every draft right, c = 2."""
+    fields: dict[str, Any] = {
+        "kind": "virtual",
+        "method": method,
+        "latency": "dsi/c-2",
+        "alpha": 1.0,
+        "requests": 2,
+        "tokens": 50,
+    }
+    if method == "dsi":
+        fields["settings"] = (("lookahead", 1), ("servers", 2))
+    spec = Spec(**fields | changes)
+    return run_all([spec])[spec]
 
 
-def run(**spec):
-    asked = virtual(**spec)
-    return run_all([asked])[asked]
-
-
-def passes(found) -> float:
+def target_passes(requests: list[Stats]) -> float:
     """Seconds per request, in target passes of 0.1 s."""
-    return 10 * total(found.stats).seconds / len(found.stats)
+    return 10 * total(requests).seconds / len(requests)
 
 
-# -- the print -----------------------------------------------------------------------------------
+# -- the print ------------------------------------------------------------------------
 def test_the_relative_latencies_fail_exactly_where_the_errata_say(paper):
-    table, wrong = paper.table("table-1"), {}
+    table = paper.table("table-1")
+    wrong = {}
     for row in table.row_labels:
-        target, draft, share = (
-            table.printed(row, f"{what} Latency ({unit})")
-            for what, unit in (("Target", "ms"), ("Drafter", "ms"), ("Drafter", "%"))
-        )
-        ends = [100 * (draft + d) / (target - d) for d in (-5e-5, 5e-5)]
-        if not ends[0] - 0.05 <= share <= ends[1] + 0.05:
+        target = table.printed(row, "Target Latency (ms)")
+        draft = table.printed(row, "Drafter Latency (ms)")
+        share = table.printed(row, "Drafter Latency (%)")
+        # What rounding both latencies to four decimals leaves open.
+        least = 100 * (draft - 5e-5) / (target + 5e-5)
+        most = 100 * (draft + 5e-5) / (target - 5e-5)
+        if not least - 0.05 <= share <= most + 0.05:
             wrong[row] = round(100 * draft / target, 4)
-    said = {e.cells[0][0]: e.computed for e in table.errata if e.kind == "arithmetic"}
-    assert wrong == said and len(said) == 2
+
+    in_errata = {}
+    for erratum in table.errata:
+        if erratum.kind == "arithmetic":
+            in_errata[erratum.cells[0][0]] = erratum.computed
+    assert wrong == in_errata and len(in_errata) == 2
 
 
 def test_the_ceilings_are_the_listing_over_proposition_1(paper):
-    """A gain above is impossible if SI takes what Appendix D.1 charges and DSI Proposition 1's."""
-    table, above = paper.table("table-1"), {}
+    """A gain above is impossible, if SI takes what Appendix D.1 charges and DSI
+    Proposition 1's."""
+    table = paper.table("table-1")
+    above = {}
     for row in table.row_labels:
-        share, alpha = (
-            1 / load_latency(table.row[row]["latency"]).c,
-            table.row[row]["alpha"],
-        )
-        best = min(rounds(alpha, k, 50) * (k * share + 1) for k in (1, 5, 10))
-        limit = best / (share * alpha * 49 + (1 - alpha) * 49 + 1)
+        share = 1 / load_latency(table.row[row]["latency"]).c
+        alpha = table.row[row]["alpha"]
+        si_times = []
+        for lookahead in (1, 5, 10):
+            rounds = mean_rounds(alpha, lookahead, tokens=50)
+            si_times.append(rounds * (lookahead * share + 1))
+        limit = min(si_times) / (share * alpha * 49 + (1 - alpha) * 49 + 1)
         if table.printed(row, GAIN) > limit + 0.015:  # what rounding in print can move
             above[row] = round(limit, 3)
-    assert above == {
-        e.cells[0][0]: e.computed for e in table.errata if e.kind == "ceiling"
-    }
+
+    in_errata = {}
+    for erratum in table.errata:
+        if erratum.kind == "ceiling":
+            in_errata[erratum.cells[0][0]] = erratum.computed
+    assert above == in_errata
 
 
-def rounds(alpha: float, lookahead: int, tokens: int) -> float:
-    """Mean rounds of SI: j right drafts and a token of the target, until ``tokens`` are there."""
-    chances = [(1 - alpha) * alpha**j for j in range(lookahead)] + [alpha**lookahead]
-    need = [0.0]
+def mean_rounds(alpha: float, lookahead: int, tokens: int) -> float:
+    """Mean rounds of SI, of so many right drafts and a token of the target each."""
+    chances = [(1 - alpha) * alpha**right for right in range(lookahead)]
+    chances.append(alpha**lookahead)
+    rounds = [0.0]  # by the number of tokens
     for n in range(1, tokens + 1):
-        need.append(1 + sum(p * need[max(0, n - j - 1)] for j, p in enumerate(chances)))
-    return need[tokens]
+        later = 0.0
+        for right, chance in enumerate(chances):
+            later += chance * rounds[max(0, n - right - 1)]
+        rounds.append(1 + later)
+    return rounds[tokens]
 
 
 def test_the_cells_of_proposition_1_are_its_formula(paper):
@@ -105,158 +121,139 @@ def test_the_cells_of_proposition_1_are_its_formula(paper):
 def test_latency_files_hold_the_printed_seconds_and_charge_every_pass(paper):
     table = paper.table("table-1")
     for row in table.row_labels:
-        latency = load_latency(table.row[row]["latency"])
-        for curve, model in ((latency.target, "Target"), (latency.draft, "Drafter")):
-            assert (
-                curve(1, 0) == curve(9) == table.printed(row, f"{model} Latency (ms)")
-            )
-        assert (
-            table.row[row]["alpha"] == table.printed(row, "Acceptance Rate (%)") / 100
-        )
+        settings = table.row[row]
+        latency = load_latency(settings["latency"])
+        target = table.printed(row, "Target Latency (ms)")
+        draft = table.printed(row, "Drafter Latency (ms)")
+        assert latency.target(1, 0) == latency.target(9) == target
+        assert latency.draft(1, 0) == latency.draft(9) == draft
+        assert settings["alpha"] == table.printed(row, "Acceptance Rate (%)") / 100
 
 
 def test_items_of_ours_print_nothing_and_say_so(paper):
     for item in ("extra-1", "extra-2", "extra-3"):
         table = paper.table(item)
-        assert not table.cells and table.about.strip().startswith(
-            "Ours, not the paper's"
-        )
-        assert all(
-            c.source.startswith("ours") and "paper" not in c.kinds for c in table.claims
-        )
+        assert not table.cells
+        assert table.about.strip().startswith("Ours, not the paper's")
+        for claim in table.claims:
+            assert claim.source.startswith("ours") and "paper" not in claim.kinds
 
 
-# -- cells ---------------------------------------------------------------------------------------
+# -- cells ----------------------------------------------------------------------------
 def test_a_run_is_compared_with_what_the_cell_says():
     """Every draft right: SI takes 25 rounds of 1.5 passes, DSI 49 drafts and a pass."""
-    found = run(over=("speculative", 1))
-    assert passes(found) == pytest.approx(25.5)
-    assert 10 * total(found.baseline).seconds / 2 == pytest.approx(37.5)
+    result = run(over=("speculative", 1))
+    assert target_passes(result.stats) == pytest.approx(25.5)
+    assert target_passes(result.baseline) == pytest.approx(37.5)
 
 
 def test_of_a_choice_the_fastest_is_taken_on_both_sides():
-    """c = 10, every draft right: SI's best window of 1, 5, 10 is 10, five rounds of two passes."""
-    open_ = {
+    """c = 10, every draft right: SI's best window of 1, 5, 10 is 10, five rounds of two
+    passes."""
+    choice = {
         "latency": "dsi/c-10",
         "over": ("speculative", (1, 5, 10)),
         "settings": (("lookahead", (1, 5)), ("servers", (1, 7))),
     }
-    found = run(**open_)
-    assert found.facts["over"] == ("speculative", 10)
-    assert 10 * total(found.baseline).seconds / 2 == pytest.approx(10.0)
-    found, every = (
-        run(alpha=0.8, **open_),
-        {
-            (k, n): passes(
-                run(
-                    latency="dsi/c-10",
-                    alpha=0.8,
-                    settings=(("lookahead", k), ("servers", n)),
-                )
-            )
-            for k in (1, 5)
-            for n in (1, 7)
-        },
-    )
-    best = found.facts["chosen"]
-    assert found.facts["of"] == 4 and passes(found) == min(every.values())
-    assert (
-        every[best["lookahead"], best["servers"]]
-        == min(every.values())
-        < max(every.values())
-    )
+    result = run(**choice)
+    assert result.facts["over"] == ("speculative", 10)
+    assert target_passes(result.baseline) == pytest.approx(10.0)
+
+    times = {}
+    for lookahead, servers in product((1, 5), (1, 7)):
+        settings = (("lookahead", lookahead), ("servers", servers))
+        single = run(latency="dsi/c-10", alpha=0.8, settings=settings)
+        times[lookahead, servers] = target_passes(single.stats)
+    result = run(alpha=0.8, **choice)
+    chosen = result.facts["chosen"]
+    assert result.facts["of"] == 4
+    assert target_passes(result.stats) == min(times.values())
+    chosen_time = times[chosen["lookahead"], chosen["servers"]]
+    assert chosen_time == min(times.values()) < max(times.values())
 
 
-def test_a_cell_opens_as_many_targets_as_servers_and_cancels_as_told():
-    for servers in (1, 3):
-        for cancel in ("immediate", "after-op"):
-            trace = example_trace(
-                run(
-                    alpha=0.5,
-                    cancel=cancel,
-                    settings=(("lookahead", 1), ("servers", servers)),
-                )
-            )
-            assert (
-                len(trace.meta["devices"]) == 1 + servers
-                and trace.meta["cancel"] == cancel
-            )
+@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+def test_a_cell_opens_as_many_targets_as_servers_and_cancels_as_told(servers, cancel):
+    settings = (("lookahead", 1), ("servers", servers))
+    trace = example_trace(run(alpha=0.5, cancel=cancel, settings=settings))
+    assert len(trace.meta["devices"]) == 1 + servers
+    assert trace.meta["cancel"] == cancel
 
 
 def test_what_a_run_is_compared_with_has_no_part_in_its_cell():
-    first = run(over=("speculative", 1))
-    assert not first.cached and run(over=("speculative", 5)).cached and run().cached
+    assert not run(over=("speculative", 1)).cached
+    assert run(over=("speculative", 5)).cached
+    assert run().cached
 
 
 def test_passes_lengthen_with_the_tokens_they_are_fed():
     latency = load_latency("dsi/c-2").lengthened(0.02)
-    assert [latency.target(n) for n in (1, 2, 11)] == pytest.approx([0.1, 0.102, 0.12])
+    by_tokens = [latency.target(tokens) for tokens in (1, 2, 11)]
+    assert by_tokens == pytest.approx([0.1, 0.102, 0.12])
     assert latency.draft(1, 0) == pytest.approx(0.05)
-    plain, slower = (
-        run(method="speculative", gamma=4, per_token=share) for share in (0, 0.02)
-    )
-    target, draft = (
-        10 * 4 * 0.02,
-        9 * 0.02 / 2,
-    )  # ten rounds of 4 drafts; a bonus to catch up on
-    assert passes(slower) - passes(plain) == pytest.approx(target + draft)
+
+    plain = run(method="speculative", gamma=4, per_token=0)
+    slower = run(method="speculative", gamma=4, per_token=0.02)
+    target = 10 * 4 * 0.02  # ten rounds of 4 drafts
+    draft = 9 * 0.02 / 2  # a bonus to catch up on in nine of them
+    longer = target_passes(slower.stats) - target_passes(plain.stats)
+    assert longer == pytest.approx(target + draft)
 
 
-def test_a_measured_cell_has_none_of_it():
-    given = {"kind": "measured", "method": "dsi", "pair": "toy", "task": "toy"}
-    for wrong in (
+@pytest.mark.parametrize(
+    "wrong",
+    [
         {"over": ("speculative", 1)},
         {"per_token": 0.1},
         {"settings": (("lookahead", (1, 2)),)},
-    ):
-        with pytest.raises(ValidationError, match="measured"):
-            Spec(**given | wrong)
+    ],
+)
+def test_a_measured_cell_has_none_of_it(wrong):
+    fields = {"kind": "measured", "method": "dsi", "pair": "toy", "task": "toy"}
+    with pytest.raises(ValidationError, match="measured"):
+        Spec(**fields | wrong)
 
 
 def test_table_1_asks_for_the_protocol(paper):
-    cell = next(
-        w
-        for w in cells_to_run(paper.table("table-1"), QUICK, ["virtual"])
-        if w.column == GAIN
-    )
-    assert cell.spec.tokens == 50 and cell.spec.over == ("speculative", (1, 5, 10))
-    assert dict(cell.spec.settings) == {"lookahead": (1, 5, 10), "servers": (1, 7)}
-    assert len(cell.spec.choices) == 6
+    cells = cells_to_run(paper.table("table-1"), QUICK, ["virtual"])
+    spec = next(cell.spec for cell in cells if cell.column == GAIN)
+    assert spec.tokens == 50
+    assert spec.over == ("speculative", (1, 5, 10))
+    assert dict(spec.settings) == {"lookahead": (1, 5, 10), "servers": (1, 7)}
+    assert len(spec.choices) == 6
 
 
-# -- items ---------------------------------------------------------------------------------------
+# -- items ----------------------------------------------------------------------------
 def test_the_code_takes_propositions_time_for_the_drafts_it_met():
-    rows = [
-        GridRow(
-            "dsi",
-            share,
-            (0.0, 0.5, 1.0),
-            (("lookahead", 1), ("servers", ceil(1 / share))),
-            20,
-            3,
-        )
-        for share in (0.25, 1.0)
-    ]
-    times, drafts = mean_times(rows)
-    assert times == pytest.approx(drafts)
-    assert times[:, 0] == pytest.approx([20, 20]) and times[:, 2] == pytest.approx(
-        [5.75, 20]
-    )
+    rows = []
+    for share in (0.25, 1.0):
+        settings = (("lookahead", 1), ("servers", ceil(1 / share)))
+        rows.append(GridRow("dsi", share, (0.0, 0.5, 1.0), settings, 20, 3))
+    times = mean_times(rows)
+    assert times.method == pytest.approx(times.formula)
+    assert times.method[:, 0] == pytest.approx([20, 20])
+    assert times.method[:, 2] == pytest.approx([5.75, 20])
 
 
 @pytest.mark.slow
 def test_every_item_is_filled_judged_and_drawn(paper):
-    filled = fill_all(paper, SMALL, kinds=("virtual",))
-    assert not any(f.errors for f in filled.values())
-    assert {i for i, f in filled.items() if "virtual" in f.kinds} == {
-        *paper.facts["fill"]["virtual"]
-    }
+    results = fill_all(paper, SMALL, kinds=("virtual",))
+    with_virtual = set()
+    for item, result in results.items():
+        assert not result.errors
+        if "virtual" in result.kinds:
+            with_virtual.add(item)
+    assert with_virtual == set(paper.facts["fill"]["virtual"])
     for item in ("figure-1", "figure-6", "extra-1", "proposition-1", "table-1"):
-        assert chart(filled[item]) is not None, item
-    assert filled["figure-1"].values["virtual"][
-        "(d) DSI vs. min(SI, non-SI)", "largest"
-    ] == pytest.approx(1.57, abs=0.005)
-    seen = {c.claim: c.holds for c in filled["figure-1"].claims if c.kind == "virtual"}
-    assert seen["up-to-1.6"] == seen["code-takes-the-formulas-time"] == "yes"
-    assert seen["always-faster-than-non-si"] == "no"  # equal at acceptance 0
-    assert np.isfinite(filled["figure-1"].figure.code).all()
+        assert chart(results[item]) is not None, item
+
+    figure_1 = results["figure-1"]
+    largest = figure_1.values["virtual"]["(d) DSI vs. min(SI, non-SI)", "largest"]
+    assert largest == pytest.approx(1.57, abs=0.005)
+    assert np.isfinite(figure_1.figure.code).all()
+    verdicts = verdicts_of_kind(figure_1, "virtual")
+    assert verdicts["up-to-1.6"].holds == "yes"
+    assert verdicts["code-takes-the-formulas-time"].holds == "yes"
+    always_faster = verdicts["always-faster-than-non-si"]
+    assert always_faster.holds == "no"  # equal at acceptance 0

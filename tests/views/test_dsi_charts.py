@@ -13,7 +13,7 @@ from speclib.papers.ledger import LedgerRow
 from speclib.papers.load import load_paper
 from speclib.theory.dsi_heatmaps import heatmaps
 from speclib.views.charts.choose import chart
-from speclib.views.tables.grid import Source, grid
+from speclib.views.tables.grid import Source, build_grid
 from speclib.views.tables.html import table_html
 
 
@@ -95,8 +95,8 @@ def test_a_table_too_wide_is_shown_with_rows_and_columns_exchanged_and_says_so()
     filled = extra_1(simulator=1.75)
     pair = "Phi3-14B / Phi3-4B / Alpaca"
     source = Source("virtual")
-    upright = grid(filled)
-    narrow = grid(filled).narrow()
+    upright = build_grid(filled)
+    narrow = build_grid(filled).narrow()
 
     entry = narrow.entry("simulator", pair, source)
     assert entry == upright.entry(pair, "simulator", source)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
@@ -41,27 +41,28 @@ SEQUENCES = 32  # drafted side by side, at most
 class Sequences(Prefix):
     """The sequences in one cache, by llama.cpp's numbers of them.
 
+    tokens: what each sequence holds, by its number.
     current: the number of the sequence in use, whose tokens are ``fed``.
     """
 
     def __init__(self) -> None:
         self.current = 0
-        self.sequences: dict[int, list[int]] = {}
+        self.tokens: dict[int, list[int]] = {}
         super().__init__()
 
     @property
     def fed(self) -> list[int]:
         """The tokens of the sequence in use."""
-        return self.sequences[self.current]
+        return self.tokens[self.current]
 
     @fed.setter
     def fed(self, tokens: list[int]) -> None:
-        self.sequences[self.current] = tokens
+        self.tokens[self.current] = tokens
 
     def keep(self, text: Sequence[int], last: int = 0) -> int:
         """As of Prefix; puts the sequence in use that serves ``text`` best."""
         serving = {}
-        for sequence in self.sequences:
+        for sequence in self.tokens:
             self.current = sequence
             serving[sequence] = super().keep(text, last)
         self.current = max(serving, key=serving.__getitem__)
@@ -69,12 +70,12 @@ class Sequences(Prefix):
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of every sequence."""
-        for tokens in self.sequences.values():
+        for tokens in self.tokens.values():
             del tokens[length:]
 
     def feed(self, sequence: int, token: int) -> None:
         """Notes that ``token`` was fed to ``sequence``."""
-        self.sequences[sequence].append(token)
+        self.tokens[sequence].append(token)
         self.count += 1
 
 
@@ -104,6 +105,8 @@ class LlamaCpp:
 
     ``stopped()`` is asked before each pass; when it says yes, the pass raises Stopped.
     """
+
+    run: int  # the last request that it served
 
     def __init__(self, path: str | Path, vocab: int, context: int, threads: int = 1):
         self.path = path
@@ -145,22 +148,23 @@ class LlamaCpp:
 
     def reset(self) -> None:
         """Empties the cache."""
-        self.prefix = Sequences()
+        self._sequences = Sequences()
+        self.prefix: Prefix = self._sequences
         api.llama_memory_clear(self._memory, False)
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of every sequence."""
         api.llama_memory_seq_rm(self._memory, -1, length, -1)
-        self.prefix.cut(length)
+        self._sequences.cut(length)
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         kept = self._keep_one_sequence(text, last)
-        new = NewTokens(self.prefix.current, text[kept:], wanted=last + 1)
+        new = NewTokens(self._sequences.current, text[kept:], wanted=last + 1)
         self.logits = self._feed([new])
         return sampler(self.logits)
 
-    def chances(self) -> np.ndarray:
+    def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return Sampler(1.0)(self.logits[-1:])[0]
 
@@ -179,7 +183,7 @@ class LlamaCpp:
         text = tuple(text)
         kept = self._keep_one_sequence(text + tuple(starts[0]), 0)
         if kept < len(text):
-            self._feed([NewTokens(self.prefix.current, text[kept:], wanted=0)])
+            self._feed([NewTokens(self._sequences.current, text[kept:], wanted=0)])
         drafts = self._fork(text, starts)
 
         while True:
@@ -188,7 +192,7 @@ class LlamaCpp:
                 break
             new = []
             for sequence in unfinished:
-                drafted_in_cache = len(self.prefix.sequences[sequence]) - len(text)
+                drafted_in_cache = len(self._sequences.tokens[sequence]) - len(text)
                 tokens = drafts[sequence][drafted_in_cache:]
                 new.append(NewTokens(sequence, tokens, wanted=1))
             rows = self._feed(new)
@@ -204,12 +208,12 @@ class LlamaCpp:
         Returns their numbers with the tokens that each begins with. The first start
         goes on in the sequence in use, which may already hold some of its tokens.
         """
-        first = self.prefix.current
+        first = self._sequences.current
         free = [number for number in range(SEQUENCES) if number != first]
         numbers = [first, *free[: len(starts) - 1]]
         for number in numbers[1:]:
             api.llama_memory_seq_cp(self._memory, first, number, 0, len(text))
-            self.prefix.sequences[number] = list(text)
+            self._sequences.tokens[number] = list(text)
         return {
             number: list(start) for number, start in zip(numbers, starts, strict=True)
         }
@@ -224,15 +228,15 @@ class LlamaCpp:
                 f"a text of {len(text)} tokens does not fit the context of "
                 f"{self.context} of {self.path}: ask for fewer tokens"
             )
-        kept = self.prefix.keep(text, last)
-        for sequence in list(self.prefix.sequences):
-            if sequence != self.prefix.current:
+        kept = self._sequences.keep(text, last)
+        for sequence in list(self._sequences.tokens):
+            if sequence != self._sequences.current:
                 api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
-                del self.prefix.sequences[sequence]
+                del self._sequences.tokens[sequence]
         self.cut(kept)
         return kept
 
-    def _feed(self, new: Sequence[NewTokens]) -> np.ndarray:
+    def _feed(self, new: Sequence[NewTokens]) -> Rows:
         """Feeds new tokens to several sequences together.
 
         Returns the logits [rows wanted in all, vocab], in the order of ``new``.
@@ -253,14 +257,14 @@ class LlamaCpp:
         """The tokens of ``new`` with their positions, one after the other."""
         slots = []
         for sequence, tokens, wanted in new:
-            cached = len(self.prefix.sequences[sequence])
+            cached = len(self._sequences.tokens[sequence])
             first_wanted = len(tokens) - wanted
             for number, token in enumerate(tokens):
                 slot = Slot(token, cached + number, sequence, number >= first_wanted)
                 slots.append(slot)
         return slots
 
-    def _pass(self, slots: Sequence[Slot]) -> np.ndarray:
+    def _pass(self, slots: Sequence[Slot]) -> Rows:
         """One pass over at most BATCH tokens; the logits [rows wanted, vocab]."""
         if self.stopped():
             raise Stopped
@@ -274,7 +278,7 @@ class LlamaCpp:
                 f"llama.cpp ended a pass of {self.path} with code {code}: {reason}"
             )
         for slot in slots:
-            self.prefix.feed(slot.sequence, slot.token)
+            self._sequences.feed(slot.sequence, slot.token)
         return self._logits(sum(slot.is_wanted for slot in slots))
 
     def _fill_batch(self, slots: Sequence[Slot]) -> None:

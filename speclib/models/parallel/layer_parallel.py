@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from speclib.core.sampling import Sampler
+from speclib.core.sampling import Rows, Sampler
 from speclib.models.hf import HFModel, TreeView, decoder_layers, network
 from speclib.operations.operation import Stopped
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from speclib.data.pairs import ModelSpec
-    from speclib.worlds.worker import Rank
+    from speclib.models.rank import Rank
 
 
 class Layered(HFModel):
@@ -102,14 +101,14 @@ class Layered(HFModel):
         if calibrate:
             self.cut(self.exact)
 
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> np.ndarray:
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """As of HFModel."""
         self._forget_fuzzy_keys()
         return super().rows(text, last, sampler)
 
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
-    ) -> np.ndarray:
+    ) -> Rows:
         """As of HFModel."""
         self._forget_fuzzy_keys()
         return super().tree(text, parents, sampler)
@@ -126,7 +125,7 @@ class Layered(HFModel):
         sampler: Sampler,
         kept: int | None = None,
         view: TreeView | None = None,
-    ) -> np.ndarray:
+    ) -> Rows:
         if kept is None:
             kept = self.prefix.keep(text, last)
         may_be_fuzzy = self._is_drafting and not self._calibrates

@@ -34,13 +34,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import torch
 from torch import distributed
 
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Row
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.worlds.worker import Rank
+    from speclib.models.rank import Rank
 
 GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
 HOST = "127.0.0.1"
@@ -213,6 +215,12 @@ class Leading:
     each pass, not before each layer, for all ranks must compute the same layers. After
     an error they may be at different places, and are of no use any more.
     """
+
+    run: int  # the last request that it served
+    vocab: int  # this and the rest are the model's own, by __getattr__
+    context: int
+    prefix: Prefix
+    chances: Callable[[], Row]
 
     def __init__(self, model: RankedModel, rank: Rank):
         self.model = model

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from speclib.data.pairs import ModelSpec
-    from speclib.worlds.worker import Rank
+    from speclib.models.rank import Rank
 
 # A style of transformers' plan -> the dimension in which it cuts the weight [out, in].
 CUT_DIMENSIONS = {"colwise": 0, "colwise_gather_output": 0, "rowwise": 1}

@@ -1,139 +1,154 @@
-"""EasySpec's charts, as plotly figures: print against prediction, lines over the LP size.
+"""EasySpec's charts: numbers against print, and lines over how many layers are computed
+at once.
 
-Reads values; knows no run and no file.
+Reads numbers of tables; knows no run and no file.
 """
 
 from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from .bars import SHADES, _bar, _line, _once, columns_of
-from .style import COLOURS, PALETTE, add, finish, panels
+from speclib.papers.table_result import TableResult
 
-PARTS = ("d", "v", "total")  # of a column "method / quantity"
-MARKS = {"virtual": "circle", "emulated": "x"}
+from .bars import add_bar, is_empty
+from .lines import add_line
+from .style import COLOURS, PALETTE, SHADES, Panels
+from .values import column_values, filled_columns
 
-
-def against_print(filled) -> go.Figure:
-    """A panel per part of the time: ours (up) against print, a point per row; on the diagonal both
-    agree. What was measured took other models' seconds: panels of its own, a group per dataset."""
-    groups = list(
-        dict.fromkeys(
-            row.rpartition(" / ")[0] for row, _ in filled.values.get("measured", {})
-        )
-    )
-    titles = [
-        *(f"{part}: ours against print" for part in PARTS),
-        *(f"{group} [measured]" for group in groups),
-    ]
-    figure = panels(titles)
-    for i, part in enumerate(PARTS):
-        _points(figure, i, filled, part)
-    for i, group in enumerate(groups, len(PARTS)):
-        _totals(figure, i, filled, group)
-    return finish(_once(figure), filled, len(titles))
+PARTS = ("d", "v", "total")  # of a column "method / part": drafting, verifying, all
+MARKS = {"virtual": "circle", "emulated": "x"}  # the kinds that are set against print
 
 
-def _methods(filled) -> list[str]:
-    return list(dict.fromkeys(c.split(" / ")[0] for c in filled.table.column_labels))
+# -- against print ---------------------------------------------------------------------
+def points_against_print(result: TableResult) -> go.Figure:
+    """A panel per part of the time: our numbers over the printed ones, a point per row.
+
+    On the diagonal both agree. What was measured took other models' seconds, so it has
+    panels of its own, one per group of rows, with a group of bars per dataset.
+    """
+    groups = _measured_groups(result)
+    titles = [f"{part}: ours against print" for part in PARTS]
+    titles += [f"{group} [measured]" for group in groups]
+
+    panels = Panels(titles)
+    for panel, part in enumerate(PARTS):
+        _add_points(panels, panel, result, part)
+    for panel, group in enumerate(groups, start=len(PARTS)):
+        _add_measured_totals(panels, panel, result, group)
+    panels.name_once()
+    return panels.finish(result)
 
 
-def _points(figure, i: int, filled, part: str) -> None:
-    printed, seen = filled.values["paper"], [0.0]
-    for j, method in enumerate(_methods(filled)):
+def _measured_groups(result: TableResult) -> list[str]:
+    """What stands before the dataset in the labels of measured rows."""
+    measured = result.values.get("measured", {})
+    return list(dict.fromkeys(row.rpartition(" / ")[0] for row, _ in measured))
+
+
+def _methods(result: TableResult) -> list[str]:
+    columns = result.table.column_labels
+    return list(dict.fromkeys(column.split(" / ")[0] for column in columns))
+
+
+def _add_points(panels: Panels, panel: int, result: TableResult, part: str) -> None:
+    """Adds the points of a part, and the diagonal up to the largest number."""
+    printed_values = result.values["paper"]
+    largest = 0.0
+    for index, method in enumerate(_methods(result)):
         column = f"{method} / {part}"
-        for kind in (k for k in MARKS if k in filled.kinds):
-            both = {
-                row: (printed[row, c], value)
-                for (row, c), value in filled.values[kind].items()
-                if c == column and (row, c) in printed
-            }
-            if not both:
+        for kind in MARKS:
+            if kind not in result.kinds:
                 continue
-            x, y = zip(*both.values(), strict=True)
-            seen += [*x, *y]
-            add(
-                figure,
-                i,
-                go.Scatter(
-                    x=x,
-                    y=y,
-                    mode="markers",
-                    name=f"{method} [{kind}]",
-                    legendgroup=method + kind,
-                    text=list(both),
-                    marker={"color": SHADES[j], "symbol": MARKS[kind], "size": 8},
-                    hovertemplate="%{text}: %{x:.2f} printed, %{y:.2f}<extra></extra>",
-                ),
+            rows, printed, ours = [], [], []
+            for (row, column_of_value), value in result.values[kind].items():
+                if column_of_value == column and (row, column) in printed_values:
+                    rows.append(row)
+                    printed.append(printed_values[row, column])
+                    ours.append(value)
+            if not rows:
+                continue
+            largest = max(largest, *printed, *ours)
+            points = go.Scatter(
+                x=printed,
+                y=ours,
+                mode="markers",
+                name=f"{method} [{kind}]",
+                legendgroup=method + kind,
+                text=rows,
+                marker={"color": SHADES[index], "symbol": MARKS[kind], "size": 8},
+                hovertemplate="%{text}: %{x:.2f} printed, %{y:.2f}<extra></extra>",
             )
-    add(
-        figure,
-        i,
-        go.Scatter(
-            x=[0, max(seen)],
-            y=[0, max(seen)],
-            mode="lines",
-            name="as printed",
-            legendgroup="as printed",
-            line={"color": COLOURS["paper"], "dash": "dot"},
-        ),
+            panels.add(panel, points)
+
+    diagonal = go.Scatter(
+        x=[0, largest],
+        y=[0, largest],
+        mode="lines",
+        name="as printed",
+        legendgroup="as printed",
+        line={"color": COLOURS["paper"], "dash": "dot"},
     )
+    panels.add(panel, diagonal)
 
 
-def _totals(figure, i: int, filled, group: str) -> None:
-    rows = [
-        r
-        for r in filled.table.row_labels
-        if r.startswith(f"{group} / ")
-        and any(r == row for row, _ in filled.values["measured"])
-    ]
-    for j, method in enumerate(_methods(filled)):
-        values = [
-            filled.values["measured"].get((row, f"{method} / total")) for row in rows
-        ]
-        if any(v is not None for v in values):
-            _bar(
-                figure, i, [row.rpartition(" / ")[2] for row in rows], values, method, j
-            )
+def _add_measured_totals(
+    panels: Panels, panel: int, result: TableResult, group: str
+) -> None:
+    """Adds the measured times in all of a group of rows, a bar per method."""
+    measured = result.values["measured"]
+    measured_rows = {row for row, _ in measured}
+    rows = []
+    for row in result.table.row_labels:
+        if row.startswith(f"{group} / ") and row in measured_rows:
+            rows.append(row)
+
+    datasets = [row.rpartition(" / ")[2] for row in rows]
+    for shade, method in enumerate(_methods(result)):
+        heights = [measured.get((row, f"{method} / total")) for row in rows]
+        if not is_empty(heights):
+            add_bar(panels, panel, datasets, heights, method, shade)
 
 
-def sizes(filled) -> go.Figure:
-    """A line per column over the LP size, a panel per unit and kind. Of columns that come in two,
-    the one that is "not" so, or another model's, is the dotted line of a colour."""
-    table = filled.table
-    colours = list(dict.fromkeys(map(_colour, table.column_labels)))
-    metrics = {
-        (s := table.settings_of("", c))["unit"]: s["metric"] for c in table.column_labels
-    }
-    shown = [
-        (unit, kind)
-        for unit in metrics
-        for kind in filled.kinds
-        if columns_of(filled, kind, unit)
-    ]
-    figure = panels(
-        [f"{metrics[unit].replace('_', ' ')} [{kind}]" for unit, kind in shown], 2
-    )
-    for i, (unit, kind) in enumerate(shown):
-        for column in columns_of(filled, kind, unit):
-            found = {
-                int(r): filled.values[kind][r, column]
-                for r in table.row_labels
-                if (r, column) in filled.values[kind]
-            }
-            _line(
-                figure,
-                i,
-                list(found),
-                list(found.values()),
-                column.split(" / ")[0],
-                PALETTE[::-1][colours.index(_colour(column)) % len(PALETTE)],
-                "dot" if ", not " in column or ": " in column else "solid",
-            )
-    finish(_once(figure), filled, len(shown), 2, below=table.rows)
-    return figure.update_xaxes(dtick=1).update_yaxes(title_text="", rangemode="normal")
+# -- over the number of layers ---------------------------------------------------------
+def lines_over_layers(result: TableResult) -> go.Figure | None:
+    """A panel per unit and kind, a line per column over the number of layers at once.
+
+    Of columns that come in two, the one that is "not" so, or another model's, is the
+    dotted line of the same colour.
+    """
+    table = result.table
+    subjects = list(dict.fromkeys(_subject(column) for column in table.column_labels))
+    metric_of_unit = {}
+    for column in table.column_labels:
+        settings = table.settings_of("", column)
+        metric_of_unit[settings["unit"]] = settings["metric"]
+
+    titles, shown = [], []
+    for unit, metric in metric_of_unit.items():
+        for kind in result.kinds:
+            columns = filled_columns(result, kind, unit)
+            if columns:
+                titles.append(f"{metric.replace('_', ' ')} [{kind}]")
+                shown.append((kind, columns))
+    if not shown:
+        return None
+
+    panels = Panels(titles, across=2)
+    for panel, (kind, columns) in enumerate(shown):
+        for column in columns:
+            points = {}
+            for row, value in column_values(result, kind, column).items():
+                points[int(row)] = value
+            colour = PALETTE[::-1][subjects.index(_subject(column)) % len(PALETTE)]
+            is_second = ", not " in column or ": " in column
+            dash = "dot" if is_second else "solid"
+            add_line(panels, panel, points, column.split(" / ")[0], colour, dash)
+    panels.name_once()
+    figure = panels.finish(result, below=table.rows)
+    figure.update_xaxes(dtick=1)
+    return figure.update_yaxes(title_text="", rangemode="normal")
 
 
-def _colour(column: str) -> str:
+def _subject(column: str) -> str:
     """What two columns share that differ in calibration or model."""
     return column.split(",")[0].split(": ")[-1]

@@ -11,7 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.views.display import NotebookView
 from speclib.views.timeline.run import timeline_run
 from speclib.views.widgets.controls import side_by_side
@@ -39,7 +39,7 @@ class Sequences(NotebookView, widgets.VBox):
     def __init__(self, shown: Any, round: int | None = None, by: str = "run"):
         runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
         if not runs:
-            raise SpeclibError("a tree of nothing: pass at least one result or trace")
+            raise BadValue("a tree of nothing: pass at least one result or trace")
         self.rounds: dict[Any, list[DraftedRound]] = {}
         for value, run in runs.items():
             self.rounds[value] = drafted_rounds(timeline_run(run))
@@ -123,7 +123,7 @@ def _round_slider(
         widest = max(rounds, key=lambda drafted: drafted.width)
         first_shown = widest.number
     if first_shown not in numbers:
-        raise SpeclibError(
+        raise BadValue(
             f"round is {first_shown}: this run drafted in rounds {numbers[0]} to "
             f"{numbers[-1]}"
         )

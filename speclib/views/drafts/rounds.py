@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.trace.events import Event
 from speclib.trace.rounds import sequence_draftings, tree_draftings
 from speclib.views.text import TextPart, one_line, token_label
@@ -282,7 +282,7 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
         before += commit.tokens
 
     if not rounds:
-        raise SpeclibError(
+        raise BadValue(
             f"{run.label} drafted no sequences: a tree shows runs of duodecoding, "
             "tree and easyspec"
         )

@@ -20,7 +20,8 @@ from collections.abc import Hashable, Mapping
 from math import ceil, floor, isfinite
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.arguments import AnyNumber, checked
+from speclib.errors import BadValue
 from speclib.views.display import Still
 from speclib.views.svg import (
     GRID,
@@ -94,18 +95,17 @@ class Curves(Still):
     other values, or none at all.
     """
 
+    @checked
     def __init__(
         self,
-        lines: Mapping[str, Mapping[Hashable, float]],
+        lines: Mapping[str, Mapping[Hashable, AnyNumber]],
         title: str,
         below: str = "",
-        low: float | None = None,
+        low: AnyNumber | None = None,
     ):
         self.lines = {name: finite_values(line) for name, line in lines.items()}
         if not self.lines or not all(self.lines.values()):
-            raise SpeclibError(
-                "a line of a chart has no values: give each at least one"
-            )
+            raise BadValue("a line of a chart has no values: give each at least one")
         self.title = title
         self.below = below
         self.places = places_of(self.lines)
@@ -251,11 +251,12 @@ def moved_apart(ends: list[LineEnd]) -> list[LineEnd]:
     return moved
 
 
+@checked
 def curves(
-    lines: Mapping[str, Mapping[Hashable, float]],
+    lines: Mapping[str, Mapping[Hashable, AnyNumber]],
     title: str,
     below: str = "",
-    low: float | None = None,
+    low: AnyNumber | None = None,
 ) -> Curves:
     """Lines (name -> {x: y}) over the same values of x, which ``below`` names.
 

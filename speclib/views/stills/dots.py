@@ -13,10 +13,11 @@ Knows no run, no table and no notebook.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil, floor
 
-from speclib.errors import SpeclibError
+from speclib.arguments import AnyNumbers, checked
+from speclib.errors import BadValue
 from speclib.views.display import Still
 from speclib.views.svg import (
     GRID,
@@ -44,11 +45,12 @@ class Dots(Still):
     Raises SpeclibError where there is nothing to show.
     """
 
-    def __init__(self, rows: Mapping[str, Sequence[float]], title: str):
+    @checked
+    def __init__(self, rows: Mapping[str, AnyNumbers], title: str):
         self.rows = {name: list(map(float, values)) for name, values in rows.items()}
         self.title = title
         if not self.rows or not all(self.rows.values()):
-            raise SpeclibError("a line of dots has no values: give each at least one")
+            raise BadValue("a line of dots has no values: give each at least one")
 
         lowest = min(min(values) for values in self.rows.values())
         highest = max(max(values) for values in self.rows.values())
@@ -117,6 +119,7 @@ class Dots(Still):
         return "\n".join(lines)
 
 
-def dots(rows: Mapping[str, Sequence[float]], title: str) -> Dots:
+@checked
+def dots(rows: Mapping[str, AnyNumbers], title: str) -> Dots:
     """Rows (name -> values) as dots on one axis, with their mean; see ``Dots``."""
     return Dots(rows, title)

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
-from speclib.errors import SpeclibError
+from speclib.arguments import AnyNumbers, checked
+from speclib.errors import BadValue
 from speclib.views.display import Still
 from speclib.views.svg import INK, PAD, rectangle, text_at, vertical_line
 from speclib.views.text import text_width
@@ -55,12 +56,13 @@ class Heat(Still):
     Raises SpeclibError where rows have different lengths.
     """
 
+    @checked
     def __init__(
         self,
-        panels: Mapping[str, Mapping[str, Sequence[float]]],
+        panels: Mapping[str, Mapping[str, AnyNumbers]],
         title: str,
         across: str = "",
-        splits: Mapping[str, Sequence[int]] | None = None,
+        splits: Mapping[str, AnyNumbers] | None = None,
     ):
         self.panels = dict(panels)
         self.title = title
@@ -181,7 +183,7 @@ def common_length(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
     for rows in panels.values():
         lengths |= {len(values) for values in rows.values()}
     if len(lengths) != 1:
-        raise SpeclibError(
+        raise BadValue(
             f"rows of a heat map have {sorted(lengths)} values: give all the "
             "same number"
         )
@@ -196,11 +198,12 @@ def low_end(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> float:
     return min(floor(min(lowest_values) * 10) / 10, 0.9)
 
 
+@checked
 def heat(
-    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    panels: Mapping[str, Mapping[str, AnyNumbers]],
     title: str,
     across: str = "",
-    splits: Mapping[str, Sequence[int]] | None = None,
+    splits: Mapping[str, AnyNumbers] | None = None,
 ) -> Heat:
     """Panels of numbers up to 1 as colours; see ``Heat``."""
     return Heat(panels, title, across, splits)

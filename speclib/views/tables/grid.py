@@ -1,49 +1,68 @@
-"""A filled table as a grid of texts: what HTML and Markdown both show, decided once.
+"""A table's result as a grid of texts: what HTML and Markdown show, decided once.
 
-A cell has one entry per source: paper, virtual, emulated, measured, and other machines' numbers.
-Reads ledger rows; knows no markup, paper file or clock.
+Every cell has one entry per source. A source is a kind of number (paper, virtual,
+emulated, measured), and the machine where that was not this one. Reads ledger rows;
+knows no markup, no file of a paper and no clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isfinite
+from dataclasses import dataclass
 from typing import NamedTuple
 
-ORDER = ("paper", "virtual", "emulated", "measured")
-SCALES = {("s", "ms"): 1000.0}  # unit of the data -> unit of the print
-COMPARABLE = ("x", "tokens", "runs")  # measured values that another machine's can meet
-MISSING = "–"
-EMPTY = ("failed", "not reported", "lost")  # notes that say why a cell has no value
-WIDE = 12  # more columns than this don't fit beside each other
+from speclib.papers.ledger import LedgerRow
+from speclib.papers.schema import KINDS, Table, matches_any
+from speclib.papers.table_result import COMPARABLE_UNITS, TableResult
+from speclib.views.numbers import DASH
+
+from .cell_text import decimals_of, write_difference, write_interval, write_number
+
+SCALES = {("s", "ms"): 1000.0}  # from the unit of the data to that of the print
+REASONS_FOR_EMPTY = ("failed", "not reported", "lost")  # how a note may begin
+WIDE = 12  # more columns than this do not fit beside each other
 
 
 class Source(NamedTuple):
-    """A sub-column: a kind, and the machine where it was not this one."""
+    """Where a number comes from: its kind, and another machine's name or ""."""
 
     kind: str
     machine: str = ""
 
     @property
     def label(self) -> str:
+        """The head of the column: "virtual", "measured @ epyc-64c"."""
         return f"{self.kind} @ {self.machine}" if self.machine else self.kind
 
 
-class Entry(NamedTuple):
-    """One number as text. ``error``: relative, against print (of a printed cell: its second
-    number, in brackets); ``spread``: its 95 % interval and n; ``note``: the ledger's; ``mark``:
-    "c" calibration, "†" erratum, "" none."""
+@dataclass(frozen=True)
+class Entry:
+    """One number as text.
+
+    ``difference`` is relative to print. ``bracket`` is the second number that a printed
+    cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
+    of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
+    erratum, else empty.
+    """
 
     text: str
-    error: str = ""
-    spread: str = ""
+    difference: str = ""
+    bracket: str = ""
+    interval: str = ""
     note: str = ""
     mark: str = ""
 
 
-class Grid(NamedTuple):
-    """``cells``: (row, column) -> source -> Entry. ``unit`` is the one the numbers are shown in;
-    ``rows_are`` and ``columns_are`` name the two axes."""
+MISSING = Entry(DASH)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a table by (row, column), and in each its entries by source.
+
+    ``unit`` is the one in which the numbers are shown. ``rows_are`` and ``columns_are``
+    name the two axes.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -54,174 +73,186 @@ class Grid(NamedTuple):
     columns_are: str
 
     def narrow(self) -> Grid:
-        """Itself, or, where its columns are too many, with rows and columns exchanged."""
+        """This grid; with rows and columns exchanged where it has too many columns."""
         if len(self.columns) <= WIDE:
             return self
-        cells = {(column, row): found for (row, column), found in self.cells.items()}
+        exchanged = {}
+        for (row, column), entries in self.cells.items():
+            exchanged[column, row] = entries
         return Grid(
-            self.columns,
-            self.rows,
-            self.sources,
-            cells,
-            self.unit,
-            self.columns_are,
-            self.rows_are,
+            rows=self.columns,
+            columns=self.rows,
+            sources=self.sources,
+            cells=exchanged,
+            unit=self.unit,
+            rows_are=self.columns_are,
+            columns_are=self.rows_are,
         )
 
     def entry(self, row: str, column: str, source: Source) -> Entry:
-        return self.cells.get((row, column), {}).get(source, Entry(MISSING))
+        """What a cell shows of a source, a dash where there is nothing."""
+        return self.cells.get((row, column), {}).get(source, MISSING)
 
-    def columns_of(self, column: str) -> tuple[Source, ...]:
-        """The sources that have anything in ``column``; print alone if none has."""
-        used = {
-            s for (_, c), entries in self.cells.items() if c == column for s in entries
-        }
-        return tuple(s for s in self.sources if s in used) or self.sources[:1]
+    def sources_in(self, column: str) -> tuple[Source, ...]:
+        """The sources that have anything in a column; the first one if none has."""
+        used: set[Source] = set()
+        for (_, column_of_cell), entries in self.cells.items():
+            if column_of_cell == column:
+                used.update(entries)
+        in_order = tuple(source for source in self.sources if source in used)
+        return in_order or self.sources[:1]
 
 
-def grid(filled, others: Iterable = ()) -> Grid:
-    """The grid of a ``TableResult``; ``others``: ledger rows of other machines."""
-    table = filled.table
-    here, there = _shown(table, filled.rows), _shown(table, others)
-    found = [(Source(r.kind), r) for r in here]
-    found += [
-        (Source(r.kind, r.setup.partition("@")[2].split("/")[0]), r) for r in there
-    ]
-    printed = {(r.row, r.column): r.value for s, r in found if s.kind == "paper"}
+def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
+    """The grid of a table's result; ``others`` are ledger rows of other machines."""
+    table = result.table
+    rows_by_source = _rows_with_sources(table, result.rows, others)
+    printed = {}
+    for source, row in rows_by_source:
+        if source.kind == "paper":
+            printed[row.row, row.column] = row.value
+
     cells: dict[tuple[str, str], dict[Source, Entry]] = {}
-    for source, row in found:
-        if row.row != "*" and row.column != "*":
-            entry = _entry(table, row, printed.get((row.row, row.column)))
-            cells.setdefault((row.row, row.column), {})[source] = entry
-    sources = sorted(
-        {s for s, _ in found}, key=lambda s: (ORDER.index(s.kind), s.machine)
-    )
+    for source, row in rows_by_source:
+        place = (row.row, row.column)
+        if "*" not in place:  # which is a note on many cells, not a cell
+            entry = _describe(table, row, printed.get(place))
+            cells.setdefault(place, {})[source] = entry
+
     return Grid(
-        _labels(table.row_labels, (r for r, _ in cells)),
-        _labels(table.column_labels, (c for _, c in cells)),
-        tuple(sources),
-        cells,
-        shown_unit(table),
-        table.rows,
-        table.columns_are,
+        rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
+        columns=_labels_in_order(table.column_labels, [column for _, column in cells]),
+        sources=_sources_in_order(source for source, _ in rows_by_source),
+        cells=cells,
+        unit=shown_unit(table),
+        rows_are=table.rows,
+        columns_are=table.columns_are,
     )
 
 
-def shown_unit(table) -> str:
-    """The unit that a table's numbers are shown in; columns of another one say it themselves."""
-    scaled = (table.unit, table.printed_unit) in SCALES
-    return table.printed_unit if scaled else table.unit
+def shown_unit(table: Table) -> str:
+    """The unit in which a table's numbers are shown.
+
+    Columns of another unit say it themselves.
+    """
+    if table.printed_unit and (table.unit, table.printed_unit) in SCALES:
+        return table.printed_unit
+    return table.unit
 
 
-def _labels(printed: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
-    found = list(found)
-    return tuple(
-        label for label in dict.fromkeys([*printed, *found]) if label in set(found)
-    )
+def rows_of_cells(table: Table, rows: Iterable[LedgerRow]) -> list[LedgerRow]:
+    """Those of the ledger's rows that are the main number of one of the table's cells.
+
+    Left out are numbers in brackets, and a speed-up by its second definition.
+    """
+    left_out = ["speedup_e2e"]
+    if table.beside:
+        left_out.append(table.beside.metric)
+    return [r for r in rows if r.item == table.item and r.metric not in left_out]
 
 
-def _shown(table, rows: Iterable) -> list:
-    """The rows a cell shows: not numbers in brackets, nor a speed-up's second definition."""
-    beside = table.beside.metric if table.beside else None
-    return [
-        r
-        for r in rows
-        if r.item == table.item and r.metric not in (beside, "speedup_e2e")
-    ]
+def _rows_with_sources(
+    table: Table, rows: Iterable[LedgerRow], others: Iterable[LedgerRow]
+) -> list[tuple[Source, LedgerRow]]:
+    """The rows that cells show: first those of this machine, then those of others."""
+    sourced = [(Source(row.kind), row) for row in rows_of_cells(table, rows)]
+    for row in rows_of_cells(table, others):
+        machine = row.setup.partition("@")[2].split("/")[0]
+        sourced.append((Source(row.kind, machine), row))
+    return sourced
 
 
-def _entry(table, row, printed: float | None) -> Entry:
+def _labels_in_order(
+    labels_of_table: Iterable[str], labels_of_cells: list[str]
+) -> tuple[str, ...]:
+    """The labels that cells have: in the table's order, then those it does not name."""
+    in_order = dict.fromkeys([*labels_of_table, *labels_of_cells])
+    present = set(labels_of_cells)
+    return tuple(label for label in in_order if label in present)
+
+
+def _sources_in_order(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """Each source once: by kind, then by machine."""
+
+    def place(source: Source) -> tuple[int, str]:
+        return KINDS.index(source.kind), source.machine
+
+    return tuple(sorted(set(sources), key=place))
+
+
+# -- entries ---------------------------------------------------------------------------
+def _describe(table: Table, row: LedgerRow, printed: float | None) -> Entry:
+    """The entry of a row; ``printed`` is what the paper prints in its cell."""
     if row.value is None:
-        said = (why for why in EMPTY if row.note.startswith(why))
-        return Entry(next(said, MISSING), note="" if row.kind == "paper" else row.note)
-    s = table.settings_of(row.row, row.column)
-    scale = SCALES.get((row.unit, table.printed_unit), 1.0)
-    text = number(row.value * scale, digits(row, s["decimals"]))
+        return _describe_empty(row)
     if row.kind == "paper":
-        errata = _errata(table, row)
-        return Entry(
-            text, _bracket(table, row), note=errata, mark="†" if errata else ""
-        )
-    comparable = row.kind != "measured" or row.unit in COMPARABLE
-    error = percent(row.value / printed - 1) if printed and comparable else ""
-    mark = "c" if row.note.startswith("calibration") else ""
-    return Entry(text, error, spread(row, scale, s["decimals"]), row.note, mark)
+        return _describe_printed(table, row, row.value)
+    return _describe_own(table, row, row.value, printed)
 
 
-def _bracket(table, row) -> str:
-    """The number printed in brackets, if the cell has one."""
-    cells = table.beside.cells if table.beside else ()
-    return next(
-        (
-            f"({number(v, table.beside.decimals)})"
-            for r, c, v in cells
-            if (r, c) == (row.row, row.column)
-        ),
-        "",
+def _describe_empty(row: LedgerRow) -> Entry:
+    """Why a cell has no value, or a dash."""
+    text = DASH
+    for reason in REASONS_FOR_EMPTY:
+        if row.note.startswith(reason):
+            text = reason
+    return Entry(text, note="" if row.kind == "paper" else row.note)
+
+
+def _describe_printed(table: Table, row: LedgerRow, value: float) -> Entry:
+    errata = "; ".join(_errata_of_cell(table, row))
+    return Entry(
+        _write_value(table, row, value),
+        bracket=_bracket(table, row),
+        note=errata,
+        mark="†" if errata else "",
     )
 
 
-def _errata(table, row) -> str:
-    return "; ".join(
-        " ".join(e.note.split())
-        for e in table.errata
-        if any(r in (row.row, "*") and c in (row.column, "*") for r, c in e.cells)
+def _describe_own(
+    table: Table, row: LedgerRow, value: float, printed: float | None
+) -> Entry:
+    difference = ""
+    is_comparable = row.kind != "measured" or row.unit in COMPARABLE_UNITS
+    if printed and is_comparable:
+        difference = write_difference(value / printed - 1)
+    return Entry(
+        _write_value(table, row, value),
+        difference=difference,
+        interval=write_interval(row, _scale(table, row), _printed_decimals(table, row)),
+        note=row.note,
+        mark="c" if row.note.startswith("calibration") else "",
     )
 
 
-def digits(row, printed: int) -> int:
-    """As many decimals as the print has; two where the print rounds a ratio to a whole number."""
-    whole = isfinite(row.value) and row.value == round(row.value)
-    return printed if printed or row.kind == "paper" or row.unit != "x" or whole else 2
+def _write_value(table: Table, row: LedgerRow, value: float) -> str:
+    decimals = decimals_of(row, _printed_decimals(table, row))
+    return write_number(value * _scale(table, row), decimals)
 
 
-def number(value: float, decimals: int) -> str:
-    return (
-        MISSING if not isfinite(value) else f"{value:z.{decimals}f}"
-    )  # z: no minus zero
+def _scale(table: Table, row: LedgerRow) -> float:
+    """What leads from the unit of a row to the printed one."""
+    return SCALES.get((row.unit, table.printed_unit or row.unit), 1.0)
 
 
-def percent(share: float) -> str:
-    """Signed, whole percents from ten on; a true minus sign."""
-    if not isfinite(share):
+def _printed_decimals(table: Table, row: LedgerRow) -> int:
+    return table.settings_of(row.row, row.column)["decimals"]
+
+
+def _bracket(table: Table, row: LedgerRow) -> str:
+    """The number that the cell prints in brackets, or nothing."""
+    if table.beside is None:
         return ""
-    text = f"{100 * share:+.1f}" if abs(share) < 0.0995 else f"{100 * share:+.0f}"
-    return (text if float(text) else "0").replace("-", "\N{MINUS SIGN}") + " %"
+    for row_label, column_label, value in table.beside.cells:
+        if (row_label, column_label) == (row.row, row.column):
+            return f"({write_number(value, table.beside.decimals)})"
+    return ""
 
 
-def spread(row, scale: float, decimals: int) -> str:
-    """The interval and its n, as ``1.91 .. 1.98 (n 20)``; empty where there is none."""
-    if row.low is None or row.high is None:
-        return ""
-    places = digits(row, decimals)
-    return f"{number(row.low * scale, places)} .. {number(row.high * scale, places)} (n {row.n})"
-
-
-def sources_of(filled, others: Iterable = ()) -> dict[str, list[str]]:
-    """Kind -> where its numbers come from, as lines: files; machine, n, day, and which models."""
-    lines: dict[str, dict[str, dict[str, None]]] = {}
-    for row in [*_shown(filled.table, filled.rows), *_shown(filled.table, others)]:
-        if row.value is None:
-            continue
-        pair, at, machine = row.setup.partition("@")
-        line, models = row.source or row.setup, {}
-        if at:
-            day = " ".join(row.source.split()[:2])  # of a mean of cells, none
-            line = ", ".join(filter(None, [machine, f"n = {row.n}", day]))
-            models = {f"{pair} (dilated)" if "dilated" in row.note else pair: None}
-        lines.setdefault(row.kind, {}).setdefault(line, {}).update(models)
-    return {
-        kind: [
-            f"{line}: {', '.join(models)}" if models else line
-            for line, models in found.items()
-        ]
-        for kind, found in lines.items()
-    }
-
-
-def by_reason(errors: dict[str, str]) -> list[tuple[str, list[str]]]:
-    """Why cells failed -> which: one cause often fails many."""
-    found: dict[str, list[str]] = {}
-    for name, why in errors.items():
-        found.setdefault(why, []).append(name)
-    return list(found.items())
+def _errata_of_cell(table: Table, row: LedgerRow) -> list[str]:
+    """The notes of all errata that name a row's cell."""
+    notes = []
+    for erratum in table.errata:
+        if matches_any(erratum.cells, row.row, row.column):
+            notes.append(" ".join(erratum.note.split()))
+    return notes

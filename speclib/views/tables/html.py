@@ -1,255 +1,135 @@
 """Tables and verdicts as HTML: the kinds of number side by side, no script, no link.
 
-Colours are mixed from the reader's own text colour, so that light and dark pages both work. Every
-table scrolls inside its own box.
+Colours are mixed from the reader's own text colour, so that light and dark pages both
+work. Every table scrolls inside its own box.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from html import escape
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from .grid import MISSING, ORDER, Entry, Grid, Source, by_reason, grid, sources_of
-from .tally import COUNTS, counts, is_own
+from speclib.papers.ledger import LedgerRow
+from speclib.papers.schema import Table
+from speclib.papers.table_result import TableResult
+from speclib.views.numbers import DASH
+from speclib.views.templates import load_templates
 
-STYLE = f"<style>{(Path(__file__).parent / 'tables.css').read_text('utf-8')}</style>"
+from .failures import group_by_reason
+from .grid import Entry, Grid, build_grid
+from .section import gather_section
+from .tally import COUNT_HEADS, KIND_HEAD, count, is_own
+from .verdicts import SIGNS, select_verdicts
+
+HERE = Path(__file__).parent
+STYLE = f"<style>{(HERE / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24  # tables with more rows than this are folded
-SIGNS = {"yes": ("✓", "holds"), "no": ("✗", "does not hold"), "n/a": ("–", "n/a")}
+HOLDS_IN_WORDS = {
+    "yes": "that hold",
+    "no": "that do not hold",
+    "n/a": "that could not be judged",
+}
 
 
-def section_html(filled, others: Iterable = ()) -> str:
-    """Everything known of one item: what it claims, its numbers, verdicts, errata, sources."""
-    table, others = filled.table, list(others)
-    parts = [
-        f'<p class="about">{escape(" ".join(table.about.split()))}</p>',
-        table_html(filled, others),
-        failures_html(filled.errors),
-        claims_html(filled),
-        errata_html(table),
-        sources_html(filled, others),
-    ]
-    return f'{STYLE}<div class="speclib">{"".join(parts)}</div>'
+def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+    """All that is known of a table: about, numbers, verdicts, errata, sources.
 
-
-# -- numbers -------------------------------------------------------------------------------------
-def table_html(filled, others: Iterable = ()) -> str:
-    """Rows and columns as printed (exchanged where too wide); under each column its kinds."""
-    g = grid(filled, others).narrow()
-    if not g.cells:
-        return (
-            '<p class="small">The text we transcribed from holds no number of it.</p>'
-        )
-    table = filled.table
-    caption = (
-        f'<p class="caption">{escape(table.title)} '
-        f"<span class=small>[{escape(g.unit)}]; columns: {escape(g.columns_are)}</span></p>"
-    )
-    body = "".join(
-        f"<tr><th scope=row>{escape(r)}</th>{_row(g, r)}</tr>" for r in g.rows
-    )
-    html = (
-        f'<div class="scroll" tabindex=0><table aria-label="{escape(table.item)}">'
-        f"<thead>{_head(g)}</thead><tbody>{body}</tbody></table></div>{_legend(g)}"
-    )
-    if len(g.rows) <= LONG:
-        return caption + html
-    return (
-        f"{caption}<details><summary>All {len(g.rows)} rows</summary>{html}</details>"
-    )
-
-
-def _head(g: Grid) -> str:
-    top = "".join(
-        f'<th class="group" scope=colgroup colspan={len(g.columns_of(c))}>{escape(c)}'
-        "</th>"
-        for c in g.columns
-    )
-    corner = f"<th>{escape(g.rows_are)}</th>"
-    if len(g.sources) < 2:
-        return f"<tr>{corner}{top}</tr>"
-    kinds = "".join(
-        f'<th class="kind {_edge(i)}" data-kind={s.kind}>{escape(s.label)}</th>'
-        for c in g.columns
-        for i, s in enumerate(g.columns_of(c))
-    )
-    return f"<tr>{corner}{top}</tr><tr><th></th>{kinds}</tr>"
-
-
-def _row(g: Grid, row: str) -> str:
-    return "".join(
-        _cell(g.entry(row, c, s), s, _edge(i))
-        for c in g.columns
-        for i, s in enumerate(g.columns_of(c))
-    )
-
-
-def _edge(i: int) -> str:
-    return "" if i else "edge"
-
-
-def _cell(entry: Entry, source: Source, edge: str) -> str:
-    tip = "; ".join(
-        filter(None, [entry.spread and f"95 %: {entry.spread}", entry.note])
-    )
-    title = f' title="{escape(tip)}"' if tip else ""
-    mark = f"<sup>{entry.mark}</sup>" if entry.mark else ""
-    error = f"<small>{entry.error}</small>" if entry.error else ""
-    return (
-        f'<td class="{edge}" data-kind={source.kind}{title}>{escape(entry.text)}{mark}'
-        f"{error}</td>"
-    )
-
-
-def _legend(g: Grid) -> str:
-    marks = {e.mark for cell in g.cells.values() for e in cell.values()}
-    small = [
-        (s, e.error) for cell in g.cells.values() for s, e in cell.items() if e.error
-    ]
-    errors = any(s.kind != "paper" for s, _ in small)
-    words = ["small: relative difference to print"] if errors else []
-    words += (
-        ["brackets: printed so"] if any(s.kind == "paper" for s, _ in small) else []
-    )
-    words += (
-        ["c: printed cell that set the acceptance rate or the clock"]
-        if "c" in marks
-        else []
-    )
-    words += ["†: see errata"] if "†" in marks else []
-    words += ["hover: 95 % interval, window, notes"] if errors else []
-    return f'<p class="small">{"; ".join(words)}</p>' if words else ""
-
-
-def failures_html(errors: dict[str, str]) -> str:
-    items = "".join(
-        f"<li><b>{escape(why)}</b><br>{escape('; '.join(names))}</li>"
-        for why, names in by_reason(errors)
-    )
-    return (
-        f'<div class="failed"><p>Cells that failed</p><ul>{items}</ul></div>'
-        if items
-        else ""
-    )
-
-
-# -- verdicts ------------------------------------------------------------------------------------
-def claims_html(filled) -> str:
-    """One row per claim, one column per kind; what was found, and why a verdict is no."""
-    kinds = [k for k in ORDER if any(c.kind == k for c in filled.claims)]
-    if not kinds:
-        return ""
-    head = "".join(f'<th class="kind" data-kind={k}>{k}</th>' for k in kinds)
-    found = {(c.claim, c.kind): c for c in filled.claims}
-    body = "".join(_claim(claim, kinds, found) for claim in filled.table.claims)
-    return (
-        '<p class="caption">Claims</p><div class="scroll" tabindex=0>'
-        '<table class="claims" aria-label="claims">'
-        f"<thead><tr><th>claim</th><th>expected</th>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _claim(claim, kinds: list[str], found: dict) -> str:
-    rows = [found.get((claim.id, k)) for k in kinds]
-    expected = next((r.expected for r in rows if r and r.expected), "")
-    cells = "".join(_verdict(r) for r in rows)
-    return (
-        f"<tr><th scope=row>{escape(claim.text)} <span class=small>{escape(claim.source)}"
-        f" · {escape(claim.id)}</span></th><td class=text>{escape(expected)}</td>{cells}</tr>"
-    )
-
-
-def _verdict(row) -> str:
-    if row is None:
-        return f"<td class=text>{MISSING}</td>"
-    sign, words = SIGNS[row.holds]
-    note = f"<div class=small>{escape(row.note)}</div>" if row.note else ""
-    value = f" <span class=value>{escape(row.value)}</span>" if row.value else ""
-    return (
-        f'<td class=text><span class="verdict {row.holds.replace("/", "")}">{sign} {words}'
-        f"</span>{value}{note}</td>"
-    )
-
-
-def verdicts_html(filled: dict, holds: str, kinds: Iterable[str]) -> str:
-    """The claims of all items with one verdict, folded: what a reader should know first. Those of
-    the paper and our own checks of it are counted apart."""
-    found = [
-        (f, c)
-        for f in filled.values()
-        for c in f.claims
-        if c.holds == holds and c.kind in kinds
-    ]
-    if not found:
-        return ""
-    claims = {(f.table.item, c.id): c for f, _ in found for c in f.table.claims}
-    own = sum(is_own(claims[c.item, c.claim]) for _, c in found)
-    body = "".join(
-        f"<tr><th scope=row>{c.item}</th><td class=text>{_said(claims[c.item, c.claim])}</td>"
-        f"<td class=text>{escape(c.expected)}</td>{_verdict(c)}"
-        f"<td data-kind={c.kind}>{c.kind}</td></tr>"
-        for _, c in found
-    )
-    words = {
-        "yes": "that hold",
-        "no": "that do not hold",
-        "n/a": "that could not be judged",
+    ``others`` are ledger rows of other machines.
+    """
+    section = gather_section(result, others)
+    names = {
+        "about": section.about,
+        "failures": section.failures,
+        "claims": section.claims,
+        "errata": section.errata,
+        "sources": section.sources,
     }
-    return (
-        f"<details><summary>{len(found)} verdicts on claims {words[holds]}: "
-        f"{len(found) - own} on the paper's own, {own} on our checks</summary>"
-        '<div class="scroll" tabindex=0><table class="claims"><thead><tr><th>item</th>'
-        "<th>claim</th><th>expected</th><th>found</th><th>kind</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div></details>"
+    return _render(
+        "section.html", names | _names_of_numbers(result.table, section.grid)
     )
 
 
-def _said(claim) -> str:
-    """A claim and where it comes from."""
-    return f"{escape(claim.text)} <span class=small>{escape(claim.source)}</span>"
+def table_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+    """A table's numbers alone, with rows and columns as printed.
+
+    Rows and columns are exchanged where the table is too wide.
+    """
+    grid = build_grid(result, others)
+    return _render("numbers.html", _names_of_numbers(result.table, grid))
 
 
-def summary_html(filled: dict) -> str:
-    """Per kind: cells filled, verdicts."""
-    body = "".join(
-        f"<tr><th scope=row data-kind={kind}>{kind}</th>"
-        + "".join(f"<td>{n}</td>" for n in c.values())
-        + "</tr>"
-        for kind, c in counts(filled).items()
-    )
-    head = "".join(f"<th>{name}</th>" for name in COUNTS)
-    return (
-        f'{STYLE}<div class="speclib"><div class="scroll"><table><thead><tr>{head}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div></div>"
-    )
+def failures_html(errors: Mapping[str, str]) -> str:
+    """The cells that failed, from reasons by the name of the cell."""
+    return _render("failures.html", {"failures": group_by_reason(errors)})
 
 
-# -- errata and sources --------------------------------------------------------------------------
-def errata_html(table) -> str:
-    """What the audit found in the print."""
-    items = "".join(
-        f"<li><b>{escape(e.kind)}</b> {escape(places(e))}: {escape(' '.join(e.note.split()))}</li>"
-        for e in table.errata
-    )
-    return (
-        f'<div class="errata"><p>Errata of the print</p><ul>{items}</ul></div>'
-        if items
-        else ""
-    )
+def verdicts_html(
+    results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
+) -> str:
+    """The claims of all tables with one verdict, folded.
+
+    Claims of the paper and our own checks of it are counted apart.
+    """
+    judged = select_verdicts(results, holds, kinds)
+    own = sum(is_own(claim) for _, claim in judged)
+    names = {"judged": judged, "own": own, "holds_in_words": HOLDS_IN_WORDS[holds]}
+    return _render("verdicts.html", names)
 
 
-def places(erratum) -> str:
-    """The cells an erratum names, as words."""
-    return "; ".join(
-        ", ".join("all" if x == "*" else x for x in dict.fromkeys(cell))
-        for cell in erratum.cells
-    )
+def summary_html(results: Mapping[str, TableResult]) -> str:
+    """How many numbers of each kind there are, and how many claims hold."""
+    heads = [KIND_HEAD, *COUNT_HEADS.values()]
+    return _render("summary.html", {"heads": heads, "counts": count(results)})
 
 
-def sources_html(filled, others: Iterable = ()) -> str:
-    lines = "".join(
-        f"<dt data-kind={k}>{k}</dt><dd>{escape('; '.join(v))}</dd>"
-        for k, v in sources_of(filled, others).items()
-    )
-    return f'<dl class="small sources">{lines}</dl>' if lines else ""
+# -- what templates ask for ------------------------------------------------------------
+def _names_of_numbers(table: Table, grid: Grid) -> dict[str, object]:
+    """What ``numbers.html`` shows, by the names that it uses."""
+    grid = grid.narrow()
+    return {"table": table, "grid": grid, "legend": "; ".join(_legend(grid))}
+
+
+def _legend(grid: Grid) -> list[str]:
+    """What the marks and the small print of a table mean, as far as it has them."""
+    entries: list[Entry] = []
+    for entries_by_source in grid.cells.values():
+        entries += entries_by_source.values()
+    marks = {entry.mark for entry in entries}
+    has_differences = any(entry.difference for entry in entries)
+
+    legend = []
+    if has_differences:
+        legend.append("small: relative difference to print")
+    if any(entry.bracket for entry in entries):
+        legend.append("brackets: printed so")
+    if "c" in marks:
+        legend.append("c: printed cell that set the acceptance rate or the clock")
+    if "†" in marks:
+        legend.append("†: see errata")
+    if has_differences:
+        legend.append("hover: 95 % interval, window, notes")
+    return legend
+
+
+def _tooltip(entry: Entry) -> str:
+    """What appears under the pointer: the interval and the ledger's note."""
+    parts = []
+    if entry.interval:
+        parts.append(f"95 %: {entry.interval}")
+    if entry.note:
+        parts.append(entry.note)
+    return "; ".join(parts)
+
+
+TEMPLATES = load_templates(
+    HERE / "templates",
+    style=STYLE,
+    dash=DASH,
+    signs=SIGNS,
+    long=LONG,
+    tooltip=_tooltip,
+)
+
+
+def _render(name: str, names: Mapping[str, object]) -> str:
+    return TEMPLATES.get_template(name).render(names)

@@ -1,51 +1,54 @@
-"""What is counted of a paper: its cells, and verdicts on its claims apart from those on ours.
+"""What is counted of a paper: its numbers, and the verdicts on its claims.
 
-Reads filled tables; knows no markup.
+Verdicts on our own checks of a paper are counted apart from those on its claims. Knows
+no markup.
 """
 
 from __future__ import annotations
 
-from .grid import ORDER
+from collections.abc import Mapping
 
-COUNTED = {
-    "yes": (False, "yes"),
-    "no": (False, "no"),
-    "n/a": (False, "n/a"),  # of the paper's
-    "own yes": (True, "yes"),
-    "own no": (True, "no"),
-}  # of our own checks of it
-COUNTS = (
-    "kind",
-    "cells",
-    "the paper's claims that hold",
-    "that do not",
-    "not judged",
-    "our own checks that hold",
-    "that do not",
-)
+from speclib.papers.schema import KINDS, Claim
+from speclib.papers.table_result import TableResult
+
+# The heads of the summary: of the kind, and of each count by its name.
+KIND_HEAD = "kind"
+COUNT_HEADS = {
+    "cells": "cells",
+    "yes": "the paper's claims that hold",
+    "no": "that do not",
+    "n/a": "not judged",
+    "own yes": "our own checks that hold",
+    "own no": "that do not",
+}
 
 
-def is_own(claim) -> bool:
-    """Whether a claim of a table is our check of it, not the paper's word."""
+def is_own(claim: Claim) -> bool:
+    """Whether a claim is our check of the paper, and not the paper's word."""
     return claim.source.startswith(("audit", "ours"))
 
 
-def counts(filled: dict) -> dict[str, dict[str, int]]:
-    """Kind -> cells filled, verdicts as in ``COUNTED``."""
-    own = {
-        (f.table.item, c.id): is_own(c) for f in filled.values() for c in f.table.claims
-    }
-    found = {}
-    for kind in ORDER:
-        verdicts = [
-            (own[c.item, c.claim] and c.holds != "n/a", c.holds)
-            for f in filled.values()
-            for c in f.claims
-            if c.kind == kind
-        ]
-        cells = sum(len(f.values.get(kind, {})) for f in filled.values())
-        if cells:
-            found[kind] = {"cells": cells} | {
-                name: verdicts.count(one) for name, one in COUNTED.items()
-            }
-    return found
+def count(results: Mapping[str, TableResult]) -> dict[str, dict[str, int]]:
+    """Of each kind that has numbers, the counts named in ``COUNT_HEADS``."""
+    counts_by_kind = {}
+    for kind in KINDS:
+        counts = dict.fromkeys(COUNT_HEADS, 0)
+        for result in results.values():
+            counts["cells"] += len(result.values.get(kind, {}))
+            _count_verdicts(result, kind, counts)
+        if counts["cells"]:
+            counts_by_kind[kind] = counts
+    return counts_by_kind
+
+
+def _count_verdicts(result: TableResult, kind: str, counts: dict[str, int]) -> None:
+    """Adds the verdicts on one kind of a table's numbers to ``counts``."""
+    own_checks = {claim.id for claim in result.table.claims if is_own(claim)}
+    for verdict in result.claims:
+        if verdict.kind != kind:
+            continue
+        is_judged = verdict.holds != "n/a"
+        if is_judged and verdict.claim in own_checks:
+            counts[f"own {verdict.holds}"] += 1
+        else:
+            counts[verdict.holds] += 1

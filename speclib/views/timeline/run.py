@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.views.text import TextPart
@@ -183,7 +183,7 @@ def timeline_run(
     """
     trace = getattr(item, "trace", item)
     if not isinstance(trace, Trace):
-        raise SpeclibError(
+        raise BadValue(
             f"a timeline shows results or traces; {type(item).__name__} is neither: "
             "pass what speclib.decode returns"
         )

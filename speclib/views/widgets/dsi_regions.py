@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from speclib.errors import SpeclibError
+from speclib.arguments import checked
+from speclib.errors import BadValue
 from speclib.theory.closed_forms import dsi_speed, sd_speed
 from speclib.views.svg import (
     INK,
@@ -292,11 +293,12 @@ class Regions(PictureWithSliders):
     ``NEEDED_CONTROLS`` is missing.
     """
 
+    @checked
     def __init__(self, controls: dict | None = None):
         controls = controls or CONTROLS
         missing = [name for name in NEEDED_CONTROLS if name not in controls]
         if missing:
-            raise SpeclibError(
+            raise BadValue(
                 f"the maps need controls for {', '.join(NEEDED_CONTROLS)}; there is "
                 f"none for {', '.join(missing)}"
             )
@@ -330,6 +332,7 @@ class Regions(PictureWithSliders):
         return "\n".join(lines)
 
 
+@checked
 def regions(controls: dict | None = None) -> Regions:
     """Maps of where SI and DSI are faster than plain decoding, following sliders.
 

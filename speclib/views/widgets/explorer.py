@@ -9,7 +9,7 @@ up to the caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from math import nan
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import ipywidgets as widgets
 
 from speclib.arguments import checked
-from speclib.errors import BadValue, SpeclibError
+from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.theory.closed_forms import (
     dsi_speed,
     duodecoding_speed,
@@ -137,6 +137,11 @@ class Explorer(NotebookView, widgets.VBox):
         if is_single:
             plain = self.simulate(**{**self.values, "method": "autoregressive"})
             return [plain, results]
+        if not isinstance(results, Iterable):
+            raise BadValue(
+                f"simulate gave {results!r}: let it return a result, a trace, or a "
+                "list of them"
+            )
         return list(results)
 
     def rows(self) -> list[RunFigures]:
@@ -191,11 +196,15 @@ def _look_up_stored(
 
     ``shown_first``: {the slider's name: the value at which it stands first}.
     """
-    if shown_first is None:
+    if shown_first is None or len(shown_first) != 1:
         raise BadValue(
             "results without controls: give {what they differ in: the first one shown}"
         )
     ((name, first_value),) = shown_first.items()
+    if first_value not in results:
+        raise unknown_name(
+            f"no results for {name} = {first_value!r}", first_value, map(str, results)
+        )
     slider = slider_over(name, list(results), first_value)
 
     def look_up(**values: Any) -> Any:

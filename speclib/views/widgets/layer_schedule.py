@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.arguments import Seconds, checked
+from speclib.errors import unknown_name
 from speclib.theory.layer_groups import group_layers
 from speclib.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 from speclib.views.numbers import MILLISECONDS, duration, percent
@@ -246,14 +247,13 @@ class Layers(PictureWithSliders):
     does not move. Raises SpeclibError for one that is not among ``CONTROLS``.
     """
 
-    def __init__(self, layer: float, controls: dict | None = None):
+    @checked
+    def __init__(self, layer: Seconds, controls: dict | None = None):
         if controls is None:
             controls = CONTROLS
-        unknown = [name for name in controls if name not in CONTROLS]
-        if unknown:
-            raise SpeclibError(
-                f"no control {unknown[0]!r} here; known: {', '.join(CONTROLS)}"
-            )
+        for name in controls:
+            if name not in CONTROLS:
+                raise unknown_name(f"no control {name!r} here", name, CONTROLS)
         self.layer = layer
         super().__init__({name: control(name, spec) for name, spec in controls.items()})
 
@@ -370,7 +370,8 @@ def own_seconds(parts: tuple[Part, ...], device: int) -> float:
     return seconds
 
 
-def layers(layer: float = 0.85e-3, controls: dict | None = None) -> Layers:
+@checked
+def layers(layer: Seconds = 0.85e-3, controls: dict | None = None) -> Layers:
     """A draft pass over devices, exact and fuzzy, following sliders; see ``Layers``.
 
     A layer takes 0.85 ms in EasySpec's Llama-3-8B: 27.2 ms a pass [Table 1], over its

@@ -1,0 +1,89 @@
+"""Acceptance rates give back the printed numbers that they were solved from."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.tables import every_cell, rows_of_kind
+
+from speclib.data.latency import load_latency
+from speclib.papers.load import load_paper
+from speclib.theory import closed_forms
+
+
+@pytest.mark.parametrize(
+    "name", ["codellama-7-34", "codellama-7-70", "deepseek-1.3-33", "deepseek-6.7-33"]
+)
+def test_calibration_gives_back_the_printed_quantity(pearl, name):
+    calibration = pearl.calibration[name]
+    accepted = closed_forms.sd_accepted(pearl.alpha(name), calibration.gamma)
+    assert accepted == pytest.approx(pearl.printed(*calibration.cell), abs=1e-4)
+
+
+def test_every_calibration_of_the_paper_has_a_solution(pearl):
+    rates = {name: pearl.alpha(name) for name in pearl.calibration}
+    assert all(0.6 < alpha < 0.99 for alpha in rates.values()), rates
+    assert pearl.alpha(0.8) == 0.8
+
+
+def test_virtual_cells_that_only_echo_their_calibration_say_so(pearl_results):
+    result = pearl_results["table-7"]
+    echoes = []
+    for row in rows_of_kind(result, "virtual"):
+        if "calibration" in row.note:
+            echoes.append(row)
+    assert {row.row for row in echoes} == {"Speculative Decoding"}
+    for row in echoes:  # 2,048 tokens leave some 3 %
+        printed = result.values["paper"][row.row, row.column]
+        assert row.value == pytest.approx(printed, rel=0.08)
+
+
+def test_calibrated_acceptance_gives_back_duodecodings_printed_speculative_decoding():
+    duo = load_paper("duodecoding")
+    by_speedup = {}
+    for name, calibration in duo.calibration.items():
+        if calibration.solve == "speedup":
+            by_speedup[name] = calibration
+            assert "SpS" in calibration.cell[1]
+    assert len(by_speedup) == 10
+
+    for name, calibration in by_speedup.items():
+        latency = load_latency(calibration.latency)
+        tokens = sum(duo.alpha(name) ** i for i in range(6))
+        speed = tokens / (5 * latency.draft(1) + latency.target(1))
+        printed = duo.printed(*calibration.cell)
+        assert speed * latency.target(1) == pytest.approx(printed, abs=1e-4), name
+
+
+def test_calibrated_acceptance_gives_back_easyspecs_printed_shares():
+    """The share is of five drafts: the mean depth reached, over five."""
+    easy = load_paper("easyspec")
+    for name, calibration in easy.calibration.items():
+        reached = [easy.alpha(name) ** depth for depth in range(1, 6)]
+        printed = easy.printed(*calibration.cell)
+        assert sum(reached) / 5 == pytest.approx(printed, abs=1e-5), name
+
+    printed_shares = set()
+    for item, table in easy.tables.items():
+        for row, column, _ in table.cells:
+            is_share = column.endswith("alpha") and "difference" not in column
+            if is_share and "EAGLE" not in column:
+                printed_shares.add((item, row, column))
+    assert {how.cell for how in easy.calibration.values()} == printed_shares
+
+
+def test_every_name_in_easyspecs_settings_is_that_of_a_calibration_and_a_clock():
+    easy = load_paper("easyspec")
+    with_clock = []
+    for item in ("table-2", "table-3", "table-4"):
+        table = easy.table(item)
+        for row, column in every_cell(table):
+            settings = table.settings_of(row, column, "virtual")
+            if "latency" in settings:
+                with_clock.append(settings)
+    assert len(with_clock) == 20 * 14 + 2 * 9 + 6 * 4
+
+    for settings in with_clock:
+        alpha = easy.alpha(settings["alpha"])
+        asks_no_draft = settings["method"] == "autoregressive"
+        assert (alpha == 1) == asks_no_draft
+        assert 0 < alpha <= 1 < load_latency(settings["latency"]).c

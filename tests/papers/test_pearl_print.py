@@ -1,0 +1,461 @@
+"""PEARL's transcribed numbers agree with its text and each other, but for the errata.
+
+Needs no engine: the cells are judged by arithmetic on the print.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from helpers.printed import (
+    Cell,
+    load_folder,
+    numbers_in_brackets,
+    printed_cells,
+    text_of,
+)
+
+LATENCY = load_folder("latency/pearl")
+TABLES = load_folder("papers/pearl")
+PAPER = TABLES.pop("paper")
+CALIBRATION = TABLES.pop("calibration")
+AUDIT = TABLES.pop("audit")
+
+CELLS = printed_cells(TABLES)
+IN_BRACKETS = numbers_in_brackets(TABLES)
+
+SPEED = {}  # tokens per second of plain decoding, by model
+for (_, model, column), value in CELLS.items():
+    if column == "speed (tok/s)":
+        SPEED[model] = value
+
+
+# -- reading the tables ----------------------------------------------------------------
+def row_labels(item: str) -> list[str]:
+    return list(dict.fromkeys(row for i, row, _ in CELLS if i == item))
+
+
+def column_labels(item: str) -> list[str]:
+    return list(dict.fromkeys(column for i, _, column in CELLS if i == item))
+
+
+def setting(item: str, row: str | None, column: str | None, name: str) -> Any:
+    """A setting of a cell: its row's, or else its column's, or else the table's."""
+    table = TABLES[item]
+    for settings in (
+        table.get("row", {}).get(row, {}),
+        table.get("column", {}).get(column, {}),
+        table.get("settings", {}),
+        table,
+    ):
+        if name in settings:
+            return settings[name]
+    return None
+
+
+def half_a_digit(cell: Cell) -> float:
+    """Half a unit of the cell's last printed digit; counts are exact."""
+    decimals = setting(*cell, "decimals")
+    return 0.5 * 10.0**-decimals if decimals else 0.0
+
+
+def errata_of_kind(kind: str, item: str | None = None) -> dict[Cell, dict[str, Any]]:
+    """Each cell that the errata of a kind name, "*" spelled out, with its entry."""
+    entries = {}
+    for cell in CELLS:
+        if item not in (None, cell[0]):
+            continue
+        for entry in TABLES[cell[0]].get("errata", []):
+            if entry["kind"] == kind and names_cell(entry, cell):
+                entries[cell] = entry
+    return entries
+
+
+def names_cell(entry: dict[str, Any], cell: Cell) -> bool:
+    _, row, column = cell
+    for entry_row, entry_column in entry["cells"]:
+        if entry_row in (row, "*") and entry_column in (column, "*"):
+            return True
+    return False
+
+
+class Quotient(NamedTuple):
+    """A quotient of printed numbers, and how far rounding can have moved it."""
+
+    value: float
+    slack: float
+
+
+def quotient(of: Cell, by: Cell | None = None) -> Quotient:
+    """of / by; without ``by`` a copy, which cannot move."""
+    if not by:
+        return Quotient(CELLS[of], 0.0)
+    value = CELLS[of] / CELLS[by]
+    relative_slack = half_a_digit(of) / CELLS[of] + half_a_digit(by) / CELLS[by]
+    return Quotient(value, value * relative_slack)
+
+
+# -- tables that contradict themselves -------------------------------------------------
+class Recomputed(NamedTuple):
+    """A printed number beside what other cells of its own table give."""
+
+    cell: Cell
+    printed: float
+    value: float
+    slack: float
+
+
+def averages() -> Iterator[Recomputed]:
+    """The last column of these tables is the mean of the others."""
+    for item in ("table-2", "table-3", "table-8", "table-12", "table-13", "table-18"):
+        *others, average = column_labels(item)
+        for row in row_labels(item):
+            if "retain" in row:
+                continue
+            cell = item, row, average
+            mean = sum(CELLS[item, row, column] for column in others) / len(others)
+            yield Recomputed(cell, CELLS[cell], mean, 2 * half_a_digit(cell))
+
+
+def gains_in_brackets() -> Iterator[Recomputed]:
+    """Numbers in brackets: the cell over its baseline, in Table 4 what PEARL loses.
+
+    The baseline is the SD column, or the row without "(RC)".
+    """
+    for cell, printed in IN_BRACKETS.items():
+        item, row, column = cell
+        if item == "table-4":
+            drop = CELLS[item, "PEARL", column] - CELLS[item, row, column]
+            yield Recomputed(cell, printed, drop, 0.01 + 0.005)
+        else:
+            own_row = row.removesuffix(" (RC)")
+            baseline = item, own_row, column.replace("PEARL", "SD")
+            value, slack = quotient(cell, baseline)
+            yield Recomputed(cell, printed, value, slack + 0.005)
+
+
+def retained_performance() -> Iterator[Recomputed]:
+    """Rows "performance retain (pair)" are percentages of the pair's own row."""
+    for cell, printed in CELLS.items():
+        item, row, column = cell
+        if "retain" not in row:
+            continue
+        pair = row.removeprefix("performance retain (").rstrip(")")
+        of, by = (item, f"{pair} (RC)", column), (item, pair, column)
+        value, slack = quotient(of, by)
+        yield Recomputed(cell, printed, 100 * value, 100 * slack + 0.005)
+
+
+def test_arithmetic_fails_exactly_where_the_errata_say():
+    wrong = {}
+    for numbers in (averages(), gains_in_brackets(), retained_performance()):
+        for cell, printed, value, slack in numbers:
+            if abs(value - printed) > slack + 1e-9:
+                wrong[cell] = round(value, 4)
+    in_errata = {}
+    for cell, entry in errata_of_kind("arithmetic").items():
+        in_errata[cell] = entry["computed"]
+    assert wrong == in_errata
+
+
+# -- tables that contradict each other -------------------------------------------------
+def at_column(reference: list[str], column: str) -> Cell:
+    """A cell of the audit, whose "*" stands for each column."""
+    return tuple(column if part == "*" else part for part in reference)
+
+
+def test_tables_contradict_each_other_exactly_where_the_errata_say():
+    wrong = {}
+    for entry in AUDIT["same"]:
+        for column in column_labels(entry["cell"][0]):
+            cell = at_column(entry["cell"], column)
+            of = at_column(entry["of"], column)
+            by = at_column(entry.get("by", []), column)
+            value, slack = quotient(of, by)
+            slack += entry.get("within", 0) * value
+            if by:
+                slack += half_a_digit(cell)
+            if abs(value - CELLS[cell]) > slack + 1e-9:
+                wrong[cell] = (of, by, round(value, 3))
+
+    in_errata = {}
+    for cell, entry in errata_of_kind("conflict").items():
+        of, by = tuple(entry["of"]), tuple(entry.get("by", ()))
+        in_errata[cell] = (of, by, entry["computed"])
+    assert wrong == in_errata
+
+
+def test_what_else_the_errata_say():
+    # Table 12 repeats Table 2.
+    for row in ("Speculative Decoding", "PEARL (ours)"):
+        same_row = row.replace("PEARL (ours)", "Ours")
+        for column in column_labels("table-2"):
+            repeated = CELLS["table-12", same_row, column]
+            assert CELLS["table-2", row, column] == repeated
+
+    # Speeds above what the printed times of a step allow.
+    step_seconds = []
+    for pair in column_labels("table-15")[1:]:
+        parts = [part for part in row_labels("table-15") if part != "draft"]
+        step_seconds.append(sum(CELLS["table-15", part, pair] for part in parts))
+    codellama, deepseek = step_seconds
+    limits = {
+        ("table-5", "3", "CodeLlama 7&34"): round(3 / codellama, 2),
+        ("table-1", "PEARL (ours)", "DeepSeek 1.3&33B"): round(
+            4 / deepseek / SPEED["Deepseek-33B"], 3
+        ),
+    }
+    exceeded = {}
+    for cell, entry in errata_of_kind("ceiling").items():
+        if entry["computed"] < CELLS[cell]:
+            exceeded[cell] = entry["computed"]
+    assert limits == exceeded
+
+    # Table 17 loses more than its caption says.
+    below_caption = set()
+    for cell in CELLS:
+        item, row, column = cell
+        if item == "table-17" and row.endswith("(RC)"):
+            own_row = item, row.removesuffix(" (RC)"), column
+            if quotient(cell, own_row).value < 0.95:
+                below_caption.add(cell)
+    assert set(errata_of_kind("prose", "table-17")) == below_caption
+
+
+# -- how the experiments were counted --------------------------------------------------
+def alpha_of_accepted(accepted: float, gamma: int) -> float:
+    """The rate, to four digits, at which so many of gamma drafts are accepted."""
+
+    def distance(alpha: float) -> float:
+        return abs(sum(alpha**i for i in range(1, gamma + 1)) - accepted)
+
+    return min((n / 10000 for n in range(5000, 10000)), key=distance)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "codellama-7-34",
+        "codellama-7-70",
+        "deepseek-1.3-33",
+        "deepseek-6.7-33",
+    ],
+)
+def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(name):
+    table_7_columns, table_14_columns = (
+        column_labels("table-7"),
+        column_labels("table-14"),
+    )
+    gamma, times = CALIBRATION[name]["gamma"], LATENCY[name]
+    cell = tuple(CALIBRATION[name]["cell"])
+    table_14_column = table_14_columns[table_7_columns.index(cell[2])]
+
+    # Without a bonus, a round's tokens lie above the mean by less than one.
+    seconds = gamma / times["draft"]["printed"] + 1 / times["target"]["printed"]
+    rate = CELLS["table-14", str(gamma), table_14_column]
+    accepted = CELLS[cell]
+    assert accepted < rate * seconds < accepted + 1
+
+    # Table 11's passes give the same acceptance rate, if all outputs were that long.
+    table_11_row = next(
+        row
+        for row in row_labels("table-11")
+        if setting("table-11", row, None, "alpha") == name
+    )
+    passes = CELLS["table-11", table_11_row, "Target Model (SD)"]
+    tokens_per_pass = 164 * 1024 / passes
+    table_11_gamma = setting("table-11", table_11_row, None, "gamma")
+    from_passes = alpha_of_accepted(tokens_per_pass - 1, table_11_gamma)
+    from_table_7 = alpha_of_accepted(accepted, gamma)
+    assert from_table_7 == pytest.approx(from_passes, abs=0.006)
+
+
+def test_an_item_of_ours_prints_nothing_and_says_that_it_is_ours():
+    named_as_ours = {item for item in TABLES if item.startswith("extra-")}
+    say_so = set()
+    for item, table in TABLES.items():
+        if table["about"].startswith("Ours, not the paper's"):
+            say_so.add(item)
+    assert named_as_ours == say_so
+
+    for item in named_as_ours:
+        assert TABLES[item]["cells"] == [] and "errata" not in TABLES[item]
+        for claim in TABLES[item]["claims"]:
+            assert claim["source"].startswith("ours") and "paper" not in claim["kinds"]
+
+
+# -- printed steps ---------------------------------------------------------------------
+@pytest.mark.parametrize("item", ["table-9", "figure-3"])
+def test_steps_follow_the_rule_of_pearl(item):
+    block: list[str] = []
+    output: list[str] = []
+    for row, step in zip(row_labels(item), TABLES[item]["steps"], strict=True):
+        assert step["block"] == block
+        assert step["mode"] == ("post-verify" if block else "pre-verify")
+
+        # The last row that the target returns tests the new draft's first token.
+        tested = step["block"][1:] + step["draft"][:1]
+        accepted = step["accepted"]
+        replacement = [step["instead"]] if "instead" in step else []
+        assert tested[: len(accepted)] == accepted
+        assert bool(replacement) == (tested != accepted)
+        if replacement:
+            assert step["rejected"] == tested[len(accepted)]
+
+        assert step["committed"] == accepted + replacement
+        assert CELLS[item, row, "accepted"] == len(accepted)
+        assert CELLS[item, row, "committed"] == len(accepted + replacement)
+        output += step["committed"]
+        block = [] if replacement else step["draft"]
+    assert output == TABLES[item]["output"]
+
+
+# -- names -----------------------------------------------------------------------------
+def test_no_cell_is_there_twice():
+    assert len(CELLS) == sum(len(table["cells"]) for table in TABLES.values())
+
+
+def test_names_refer_to_something_and_latencies_are_table_10():
+    for times in LATENCY.values():
+        for side in (times["draft"], times["target"]):
+            assert SPEED[side["model"]] == side["printed"]
+            seconds = pytest.approx(1 / side["printed"], rel=1e-12)
+            assert side["forward"] == [[1, seconds]]
+
+    for item, table in TABLES.items():
+        for entry in table.get("errata", []):
+            for row, column in entry["cells"]:
+                assert (row, column) != ("*", "*")
+                assert row == "*" or row in row_labels(item)
+                assert column == "*" or column in column_labels(item)
+                if "*" not in (row, column):
+                    assert (item, row, column) in CELLS
+
+    for entry in CALIBRATION.values():
+        assert tuple(entry["cell"]) in CELLS
+        assert tuple(entry.get("over", entry["cell"])) in CELLS
+
+
+def test_settings_name_calibrations_and_clocks_that_are_there():
+    for item, table in TABLES.items():
+        for row in table.get("row", [""]):
+            for column in table.get("column", [""]):
+                check_names(item, row, column)
+
+
+def check_names(item: str, row: str, column: str) -> None:
+    place = item, row, column
+    alpha = setting(*place, "alpha")
+    if isinstance(alpha, str):
+        name = alpha.format(series=setting(*place, "series"))
+        assert name in CALIBRATION, place
+
+    latency, printed_c = setting(*place, "latency"), setting(*place, "printed_c")
+    times = LATENCY[latency.removeprefix("pearl/")] if latency else None
+    if printed_c:
+        c = times["draft"]["printed"] / times["target"]["printed"]
+        assert printed_c == round(c), place
+
+
+# -- the paper's text, read a second time ----------------------------------------------
+TEXT_ITEMS = [f"table-{n}" for n in range(1, 19) if n != 9]
+
+
+def read_table(item: str) -> dict[tuple[str, str], str]:
+    """(row, column) -> raw text, from the lines with tabs under a table's caption."""
+    text = text_of("pearl").replace("GSMBK", "GSM8K")
+    number = item.removeprefix("table-")
+    found = re.search(rf"^Table {number}:.*\n\n((?:.*\t.*(?:\n|$))+)", text, re.M)
+    head, *body = [line.split("\t") for line in found[1].splitlines()]
+    if item == "table-14":
+        return read_table_14(head, body)
+    if item == "table-4":
+        head, *body = body  # two lines of column labels
+    if item == "table-13":
+        head, body = head[1:], join_row_labels(body)
+    if item == "table-8":  # two rows of one name
+        body[2][0] = f"{body[2][0]} ({body[0][0]})"
+        body[5][0] = f"{body[5][0]} ({body[3][0]})"
+
+    cells = {}
+    for line in body:
+        row = re.sub(r" \([^()]*, \d{4}\)", "", line[0])  # without a citation
+        for column, raw in zip(head[1:], line[1:], strict=True):
+            cells[row, column.split(" ($c")[0]] = raw.strip()
+    return cells
+
+
+def read_table_14(head: list[str], body: list[list[str]]) -> dict[tuple[str, str], str]:
+    """Table 14 prints the row's label inside the cell: "gamma = 4" and so on."""
+    cells = {}
+    for line in body:
+        for column, raw in zip(head, line, strict=True):
+            gamma = re.search(r"= (\d+)", raw)[1]
+            cells[gamma, column] = raw.split(" (")[0]
+    return cells
+
+
+def join_row_labels(body: list[list[str]]) -> list[list[str]]:
+    """Table 13 prints two columns of row labels, the first in every third row."""
+    joined = []
+    for n, line in enumerate(body):
+        group = body[n // 3 * 3][0]
+        joined.append([f"{group} / {line[1]}", *line[2:]])
+    return joined
+
+
+@pytest.mark.parametrize("item", TEXT_ITEMS)
+def test_every_cell_equals_the_text(item):
+    raw = read_table(item)
+    numbers = {}
+    for place, text in raw.items():
+        numbers[place] = re.findall(r"\d+(?:\.\d+)?", text)
+
+    scale = 1000 if "printed_unit" in TABLES[item] else 1
+    ours = {tuple(place): [] for place in TABLES[item].get("absent", [])}
+    for cell in CELLS:
+        if cell[0] != item:
+            continue
+        decimals = setting(*cell, "decimals")
+        ours[cell[1:]] = [f"{CELLS[cell] * scale:.{decimals}f}"]
+        if cell in IN_BRACKETS:
+            ours[cell[1:]].append(f"{IN_BRACKETS[cell]:.2f}")
+    assert numbers == ours
+
+
+@pytest.mark.parametrize("item", TEXT_ITEMS)
+def test_a_percent_sign_stands_where_the_errata_say(item):
+    with_percent = set()
+    for (row, column), text in read_table(item).items():
+        if "%" in text and "retain" not in row:
+            with_percent.add((item, row, column))
+    in_errata = set()
+    for cell, entry in errata_of_kind("text", item).items():
+        if "percent" in entry["note"]:
+            in_errata.add(cell)
+    assert with_percent == in_errata
+
+
+def test_the_steps_of_table_9_equal_the_text():
+    raw = {}
+    for place, text in read_table("table-9").items():
+        raw[place] = re.sub(r"\s", "", text)
+
+    output = ""
+    for row, step in zip(
+        row_labels("table-9"), TABLES["table-9"]["steps"], strict=True
+    ):
+        if row != "0":
+            prefix = output + "".join(step["block"][1:])
+            assert raw[row, "input prefix"] == prefix
+        output += "".join(step["committed"])
+
+        assert raw[row, "current mode"] == step["mode"]
+        printed = raw[row, "draft model output"] + raw[row, "target model output"]
+        ours = "".join(step["draft"] + (step["accepted"] or step["committed"]))
+        is_damaged = row == "1"  # the only one, by the errata
+        assert (printed != ours) == is_damaged
+    assert raw["7", "rea- son"] + raw["", "rea- son"] == output

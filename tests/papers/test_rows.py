@@ -1,0 +1,119 @@
+"""Rows of the ledger: how a number is called, where it comes from, what failed."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.tables import SMALL, instead_of_running, rows_of_kind
+
+from speclib.experiment.run_cells import CellsFailed
+from speclib.experiment.spec import CellResult, Spec
+from speclib.papers.fill import fill
+from speclib.papers.ledger import KEY
+from speclib.trace.metrics import Stats
+
+
+def test_every_kind_has_its_own_rows_and_no_key_twice(pearl_results):
+    rows = []
+    for result in pearl_results.values():
+        rows += result.rows
+    assert len({row[:KEY] for row in rows}) == len(rows)
+    assert {row.kind for row in rows} == {"paper", "virtual"}
+    for row in rows:
+        if row.kind == "paper":
+            assert row.setup == "" and row.low is None
+        else:
+            assert row.setup
+
+    for row in rows_of_kind(pearl_results["table-4"], "virtual"):
+        assert row.low <= row.value <= row.high
+        assert row.n == (8 if "Llama 2" in row.column else 2)
+
+
+def test_lost_and_absent_cells_are_rows_without_a_value(pearl):
+    table_1 = fill(pearl.table("table-1"), SMALL, kinds=())
+    absent = [row for row in table_1.rows if row.note == "not printed"]
+    assert {(row.row, row.column) for row in absent} == {
+        ("Ouroboros", "Llama3.1 8&70B"),
+        ("Lookahead Decoding", "Llama3.1 8&70B"),
+    }
+    figure_2a = fill(pearl.table("figure-2a"), SMALL, kinds=())
+    lost = [row for row in figure_2a.rows if row.note == "lost"]
+    assert [(row.row, row.value) for row in lost] == [("bars", None)]
+
+
+def test_the_frame_has_rows_as_printed_and_a_column_per_kind(pearl_results):
+    frame = pearl_results["table-4"].frame()
+    assert list(frame.index) == [
+        "PEARL w/o pre-verify",
+        "PEARL w/o post-verify",
+        "PEARL",
+    ]
+    assert list(frame["CodeLlama 7B&34B"].columns) == ["paper", "virtual", "error"]
+    cell = frame.loc["PEARL", "CodeLlama 7B&34B"]
+    assert cell["paper"] == 2.35
+    assert cell["error"] == pytest.approx(cell["virtual"] / 2.35 - 1)
+
+
+def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(pearl, monkeypatch):
+    def fail(specs, progress=None):
+        errors = {spec: RuntimeError("out of memory") for spec in specs}
+        raise CellsFailed({}, errors)
+
+    monkeypatch.setattr("speclib.papers.fill.run_all", fail)
+    result = fill(pearl.table("table-5"), SMALL, kinds=("virtual",))
+    assert len(result.errors) == 15
+    assert all(name.startswith("table-5, ") for name in result.errors)
+    failed_rows = rows_of_kind(result, "virtual")
+    assert {row.value for row in failed_rows} == {None}
+    assert "out of memory" in failed_rows[0].note
+    assert result.values["paper"] and "virtual" not in result.values
+
+
+# -- measured rows --------------------------------------------------------------------
+def measured_result(spec: Spec) -> CellResult:
+    """Two requests: 8 tokens after the first commit in 1.5 s, plain decoding in 4."""
+    counts = Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)
+    plain_counts = Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)
+    facts = {
+        "differs": [None, 3],
+        "gap": [None, 0.0039],
+        "load": 0.5,
+        "contention": {"draft": 1.2, "target": 1.1},
+        "draft": "torch",
+    }
+    return CellResult(
+        spec,
+        [counts] * 2,
+        [plain_counts] * 2,
+        3,
+        2.9,
+        "xeon-2c-ab12cd",
+        facts=facts,
+        created="today",
+    )
+
+
+def test_measured_rows_name_pair_machine_dtype_and_threads(pearl, monkeypatch):
+    run_all = instead_of_running(measured_result)
+    monkeypatch.setattr("speclib.papers.fill.run_all", run_all)
+    result = fill(pearl.table("table-1"), SMALL, kinds=("measured",))
+
+    by_metric = {}
+    for row in rows_of_kind(result, "measured"):
+        if (row.row, row.column) == ("PEARL (ours)", "CodeLlama 7&34B"):
+            by_metric[row.metric] = row
+    row = by_metric["speedup"]
+    assert row.setup == "embedded/codellama-7b-34b@xeon-2c-ab12cd/float32/1"
+    assert row.value == pytest.approx((8 / 1.5) / (8 / 4.0)) and row.n == 2
+    assert "dilated" in row.note
+    assert (
+        "output of plain decoding: 1 of 2; first divergence after 3 tokens, "
+        "top-2 logit gap 0.0039;"
+    ) in row.note
+    with_prefill = by_metric["speedup_e2e"]
+    assert with_prefill.value == pytest.approx((9 / 2.0) / (9 / 4.5))
+
+    verdicts = {(row.claim, row.kind): row for row in result.claims}
+    below_c = verdicts["below-c", "measured"]
+    assert below_c.holds == "yes"  # against the c that was measured, 2.9
+    assert "error measured" in result.frame()["CodeLlama 7&34B"]

@@ -1,0 +1,79 @@
+"""Charts of tables: the form that the table's file names, with every number in it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from speclib import SpeclibError
+from speclib.experiment.spec import QUICK
+from speclib.papers.load import load_paper
+from speclib.papers.table_result import TableResult
+from speclib.views.charts.bars import bars_by_kind
+from speclib.views.charts.choose import CHARTS, chart
+
+OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
+PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
+
+
+def test_sweeps_mark_the_highest_of_each_line(results):
+    stars = set()
+    for line in chart(results["table-5"]).data:
+        if line.xaxis == "x":
+            highest = list(line.marker.symbol).index("star")
+            stars.add((line.name, line.x[highest]))
+    assert stars == {("paper", 3), ("virtual", 3)}
+
+
+def test_charts_are_of_the_filled_kinds_and_paint_no_background(results):
+    for item in ("figure-2b", "table-1", "table-5", "theorem-2"):
+        figure = chart(results[item])
+        assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
+        assert figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
+        assert not OUTSIDE.search(figure.to_json())
+    assert chart(results["table-15"]) is None
+
+
+@pytest.mark.parametrize("key", ["pearl", "dsi"])
+def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
+    for table in load_paper(key).tables.values():
+        printed = {}
+        for row, column, value in table.cells:
+            if table.settings_of(row, column)["unit"] == table.unit:
+                printed[row, column] = value
+        if table.chart != "bars_by_kind" or not printed:
+            continue
+
+        result = TableResult(table, QUICK)
+        result.values = {"paper": printed, "virtual": printed}
+        heights = []
+        for bar in bars_by_kind(result).data:
+            heights += [height for height in bar.y if height is not None]
+        assert sorted(heights) == sorted([*printed.values()] * 2), table.item
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_every_chart_that_a_tables_file_names_is_known(key):
+    names = {table.chart for table in load_paper(key).tables.values()}
+    assert names - {None} <= set(CHARTS)
+
+
+def test_a_chart_is_chosen_by_the_tables_file_and_not_by_its_item_or_rows(results):
+    table = results["table-5"].table
+    assert table.chart == "lines_over_windows"
+    for name, type_of_trace in (
+        ("bars_by_kind", "bar"),
+        ("lines_over_rows", "scatter"),
+    ):
+        renamed = table.model_copy(update={"item": "table-7", "chart": name})
+        result = TableResult(renamed, QUICK, values=results["table-5"].values)
+        assert {trace.type for trace in chart(result).data} == {type_of_trace}
+
+
+def test_an_unknown_chart_is_an_error_that_lists_the_known(results):
+    table = results["table-5"].table.model_copy(update={"chart": "bars_by_kinds"})
+    result = TableResult(table, QUICK, values=results["table-5"].values)
+    message = "table-5 has the unknown chart 'bars_by_kinds'; known: .*bars_by_kind, "
+    with pytest.raises(SpeclibError, match=message):
+        chart(result)

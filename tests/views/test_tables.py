@@ -1,0 +1,178 @@
+"""Tables as HTML and Markdown: every number with its kind, source and verdict."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from speclib.papers.ledger import LedgerRow
+from speclib.views.tables.cell_text import write_difference
+from speclib.views.tables.grid import Source, build_grid
+from speclib.views.tables.html import section_html, verdicts_html
+from speclib.views.tables.markdown import section_md
+
+PAPER = Source("paper")
+ELSEWHERE = LedgerRow(
+    paper="pearl",
+    item="table-5",
+    row="3",
+    column="CodeLlama 7&34",
+    metric="decode_speed",
+    unit="tok/s",
+    kind="measured",
+    setup="hub/x@epyc-64c/bfloat16/1",
+    value=51.5,
+    low=50.0,
+    high=53.0,
+    n=8,
+    source="measured 2026-01-01 9:00",
+    note="dilated; c 3.1",
+)
+
+
+# -- numbers ---------------------------------------------------------------------------
+def test_a_cell_shows_its_kinds_side_by_side_with_the_error_against_print(results):
+    cell = build_grid(results["table-5"]).cells["3", "CodeLlama 7&34"]
+
+    printed = cell[PAPER]
+    assert printed.text == "46.06"
+    assert printed.mark == "†"
+    assert "41.1" in printed.note
+
+    virtual = cell[Source("virtual")]
+    assert re.fullmatch(r"\d\d\.\d\d", virtual.text)
+    assert virtual.difference == write_difference(float(virtual.text) / 46.06 - 1)
+
+
+def test_the_unit_shown_is_the_printed_one(results):
+    grid = build_grid(results["table-15"])
+    assert grid.unit == "ms"
+    assert grid.entry("target", "llama 2 7&70B", PAPER).text == "108.0"
+
+
+def test_numbers_in_brackets_stand_with_their_cell(results):
+    result = results["table-4"]
+    row, column = "PEARL w/o pre-verify", "Llama 2 7B&70B"
+    entry = build_grid(result).entry(row, column, PAPER)
+    assert (entry.text, entry.bracket) == ("2.51", "(0.26)")
+    assert "0.36" in entry.note
+    assert "| 2.51† (0.26) |" in section_md(result)
+    assert "<small>(0.26)</small>" in section_html(result)
+
+
+@pytest.mark.parametrize(
+    "share, text",
+    [
+        (0, "0 %"),
+        (0.0004, "0 %"),
+        (-0.042, "−4.2 %"),
+        (0.193, "+19 %"),
+        (float("nan"), ""),
+    ],
+)
+def test_relative_differences_are_short_and_signed(share, text):
+    assert write_difference(share) == text
+
+
+def test_every_printed_cell_is_in_html_and_markdown(results):
+    for result in results.values():
+        grid = build_grid(result)
+        html = section_html(result)
+        text = section_md(result)
+        scale = 1000 if result.table.printed_unit == "ms" else 1
+        for row, column, value in result.table.cells:
+            entry = grid.entry(row, column, PAPER)
+            assert float(entry.text) == pytest.approx(value * scale)
+            assert f">{entry.text}<" in html
+            assert entry.text in text
+
+
+def test_every_claim_and_erratum_is_shown_with_its_verdict(results):
+    for result in results.values():
+        html = section_html(result)
+        text = section_md(result)
+        for claim in result.table.claims:
+            assert claim.id in html
+            assert claim.text in text
+        judged = [row for row in result.claims if row.holds in ("yes", "no")]
+        assert text.count("✓") + text.count("✗") == len(judged)
+        assert html.count("<b>") == len(result.table.errata)
+
+
+def test_every_section_says_where_its_numbers_come_from(results):
+    text = section_md(results["table-5"])
+    assert "paper: arXiv:2408.11850" in text
+    assert "virtual: data/latency/pearl/" in text
+
+
+def test_another_machines_numbers_are_a_column_of_their_own(results):
+    result = results["table-5"]
+    of_another_item = ELSEWHERE._replace(item="table-6", value=77.7)
+
+    text = section_md(result, [ELSEWHERE, of_another_item])
+    assert "measured @ epyc-64c" in text
+    assert "51.50" in text
+    assert "77.7" not in text
+    source = "epyc-64c/bfloat16/1, n = 8, measured 2026-01-01: hub/x (dilated)"
+    assert f"measured: {source}" in text
+
+    html = section_html(result, [ELSEWHERE])
+    assert "measured @ epyc-64c" in html
+    assert 'title="95 %: 50.00 .. 53.00 (n 8); dilated; c 3.1"' in html
+
+
+def test_a_cell_that_failed_is_shown_as_failed(results):
+    result = results["table-5"]
+    rows = list(result.rows)
+    first_virtual = next(i for i, row in enumerate(rows) if row.kind == "virtual")
+    failed_row = rows[first_virtual]._replace(value=None, note="failed: no <file>")
+    rows[first_virtual] = failed_row
+    errors = {"table-5, 2: pearl": "no <file>"}
+
+    html = section_html(replace(result, rows=rows, claims=[], errors=errors))
+    assert ">failed</td>" in html
+    assert "no &lt;file&gt;" in html
+    assert "no <file>" not in html
+
+
+def test_wide_tables_scroll_in_their_own_box(results):
+    for result in results.values():
+        html = section_html(result)
+        in_a_box = html.count('<div class="scroll" tabindex=0><table')
+        assert html.count("<table") == in_a_box
+
+
+def test_markdown_tables_have_equal_columns(results):
+    for result in results.values():
+        for table in re.findall(r"(?:^\|.*\|\n?)+", section_md(result), re.M):
+            pipes_per_line = set()
+            for line in table.strip().splitlines():
+                pipes_per_line.add(len(re.findall(r"(?<!\\)\|", line)))
+            assert len(pipes_per_line) == 1, table
+
+
+# -- verdicts --------------------------------------------------------------------------
+def test_folded_verdicts_say_each_source_and_count_our_own_checks_apart(results):
+    html = verdicts_html(results, "no", ("paper",))
+
+    sources = []
+    for result in results.values():
+        broken = {
+            row.claim
+            for row in result.claims
+            if row.kind == "paper" and row.holds == "no"
+        }
+        sources += [c.source for c in result.table.claims if c.id in broken]
+    assert sources
+    for source in sources:
+        assert f"<span class=small>{source}</span>" in unescape(html)
+
+    own = sum(source.startswith(("audit", "ours")) for source in sources)
+    assert 0 < own < len(sources)
+    assert (
+        f"<summary>{len(sources)} verdicts on claims that do not hold: "
+        f"{len(sources) - own} on the paper's own, {own} on our checks</summary>"
+    ) in html
