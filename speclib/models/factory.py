@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from speclib.data.pairs import ModelSpec, Pair, Role
+from speclib.core.settings import Role
+from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, training_text
 

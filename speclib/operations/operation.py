@@ -198,7 +198,7 @@ class Operation(ABC):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked of it: then nothing coming out is its result."""
+        """Whether nothing is asked of it: an empty result then means the end."""
         return False
 
     def within(self, room: int) -> Self:

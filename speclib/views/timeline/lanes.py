@@ -40,7 +40,7 @@ class RunWords:
 
 def rows_of(events: Iterable[Event]) -> int:
     """The most rows of cells that an operation needs at once."""
-    return max((event.payload.rows(event.tokens) for event in events), default=1)
+    return max((event.payload.row_count(event.tokens) for event in events), default=1)
 
 
 def lane(
