@@ -46,9 +46,9 @@ sys.meta_path.insert(0, Watcher)
 """
 
 
-# A shell says 130 for both statuses of an interrupted run. Python ends by the signal, in
-# place of our status, when the interrupt finds it inside an exec of text, as imports do
-# it, or ending already.
+# A shell says 130 for both statuses of an interrupted run. Python ends by the signal,
+# in place of our status, when the interrupt finds it inside an exec of text, as there
+# is in imports, or ending already.
 STATUS_WHEN_STOPPED = {
     signal.SIGINT: (130, -signal.SIGINT),
     signal.SIGKILL: (-signal.SIGKILL,),
