@@ -32,7 +32,7 @@ def virtual(alpha: float, latency: Latency) -> speclib.Virtual:
     return world
 
 
-# -- rows -----------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "value, aim, most, holds",
     [
@@ -62,7 +62,7 @@ def test_a_row_names_machine_and_load():
     )
 
 
-# -- races ----------------------------------------------------------------------------------------
+# -- races -----------------------------------------------------------------------------
 def answer(tokens: int, seconds: float) -> SimpleNamespace:
     """``tokens`` after a first one that took a second."""
     return SimpleNamespace(
@@ -135,7 +135,7 @@ def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
         )
 
 
-# -- contention -----------------------------------------------------------------------------------
+# -- contention ------------------------------------------------------------------------
 def test_durations_are_taken_at_the_tokens_they_are_given_for():
     latency = Latency(
         Curve(((1, 0.25), (16, 0.75)), 9.0), Curve(((1, 1.0), (16, 2.0)), 9.0)
@@ -171,7 +171,7 @@ def test_the_target_is_spread_over_all_cores_of_its_pair():
     assert (set(place.target), place.threads) == ({"core:0", "core:1"}, 2)
 
 
-# -- the whole ------------------------------------------------------------------------------------
+# -- the whole -------------------------------------------------------------------------
 def toy_speedups(size):
     """The rows of a stand-in, of toys in real processes."""
     yield from speedups.race_on_pair("toy", size)

@@ -193,7 +193,7 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
     assert not {"speclib.experiment", "speclib.methods.speculative"} & set(names)
 
 
-# -- in tables -----------------------------------------------------------------------------------
+# -- in tables -------------------------------------------------------------------------
 @pytest.fixture
 def filled(monkeypatch):
     """Table 1, emulated: plain decoding in 4 s, all else in 2; DeepSeek's with overruns."""

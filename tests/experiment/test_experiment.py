@@ -89,7 +89,7 @@ def measured(method="pearl", gamma=2, **changes) -> Spec:
     )
 
 
-# -- specs ---------------------------------------------------------------------------------------
+# -- specs -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "wrong, says",
     [
@@ -113,7 +113,7 @@ def test_a_spec_names_itself_for_people():
     )
 
 
-# -- cache ---------------------------------------------------------------------------------------
+# -- cache -----------------------------------------------------------------------------
 def test_a_second_run_computes_nothing(computed):
     specs = [virtual(), virtual("speculative", 5), virtual("autoregressive", None)]
     first = run_all(specs)
@@ -275,7 +275,7 @@ def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
     assert virtual_cell.key_of(spec) != virtual_cell.key_of(other)
 
 
-# -- files ---------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "damage",
     [
@@ -315,7 +315,7 @@ def test_a_write_is_whole_or_not_there(tmp_path):
     ]
 
 
-# -- interruptions and failures ------------------------------------------------------------------
+# -- interruptions and failures --------------------------------------------------------
 def test_an_interrupted_run_keeps_finished_cells_and_resumes(computed, monkeypatch):
     specs = [virtual(gamma=g) for g in (2, 3, 4, 5)]
     real = virtual_cells.run_requests
@@ -363,7 +363,7 @@ def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, own_cache)
     }
 
 
-# -- measured, on toys ---------------------------------------------------------------------------
+# -- measured, on toys -----------------------------------------------------------------
 def test_measured_cells_share_prompts_workers_and_baseline(own_cache, monkeypatch):
     plain, pearl, sd = (
         measured("autoregressive", None),
@@ -578,7 +578,7 @@ def test_bfloat16_wants_instructions_of_every_place(monkeypatch, flags, places, 
     assert machine.computes("auto", places)
 
 
-# -- what is shown -------------------------------------------------------------------------------
+# -- what is shown ---------------------------------------------------------------------
 def test_progress_is_silent_for_two_seconds_then_plain_lines(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr("speclib.progress.time.monotonic", lambda: now[0])

@@ -94,7 +94,7 @@ def test_what_a_killed_writer_left_is_swept_and_what_others_write_is_not(tmp_pat
     assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
-# -- reproduce ------------------------------------------------------------------------
+# -- reproduce -------------------------------------------------------------------------
 SAYS_WHEN_IT_IS_STARTED = """
 import sys
 from pathlib import Path
@@ -197,7 +197,7 @@ def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(
     goes_on(home, whole[0])
 
 
-# -- one of the processes that compute cells is killed ---------------------------------------------
+# -- one of the processes that compute cells is killed ---------------------------------
 def computing(process: subprocess.Popen) -> list[int]:
     """The processes of a run that the fork server forked."""
     return [

@@ -43,7 +43,7 @@ def by_hand(decode, limit: int, **settings):
     return trace
 
 
-# -- the two branches -----------------------------------------------------------------------------
+# -- the two branches ------------------------------------------------------------------
 def test_the_window_grows_to_its_levels_then_moves_a_place_a_pass(decode):
     """W = 2, N = 3. It begins as the prompt, 7 5; 8 and 6 follow these. Then 5 | 8 6: 8 follows the
     text (.. 6), 6 follows 5; they are followed by 9 and 7. Then 6 | 9 7, then 7 | 0 8: a level is
@@ -113,7 +113,7 @@ def test_the_window_ends_where_the_context_does(decode):
     )
 
 
-# -- what comes out -------------------------------------------------------------------------------
+# -- what comes out --------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
 def test_whatever_the_settings_the_tokens_are_plain_decodings_own(decode, sampler):
     for seed, settings in enumerate(SETTINGS):
@@ -162,7 +162,7 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
         )
 
 
-# -- the embedded pair ----------------------------------------------------------------------------
+# -- the embedded pair -----------------------------------------------------------------
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
     temperature,

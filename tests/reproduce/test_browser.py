@@ -18,8 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
-import nbformat
 import pytest
+from helpers import late
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,12 +122,12 @@ def opened(browser, lab):
 
     @cache
     def run(name):
-        book = nbformat.read(
+        book = late.nbformat.read(
             ROOT / "notebooks" / "learn" / f"{name}.ipynb", as_version=4
         )
         for cell in (c for c in book.cells if c.cell_type == "code"):
             cell.update(outputs=[], execution_count=None)
-        nbformat.write(book, books / f"{name}.ipynb")
+        late.nbformat.write(book, books / f"{name}.ipynb")
         page, errors = new_page(browser)
         page.goto(address.format(name))  # before it is idle, Run is ignored
         page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
@@ -191,7 +191,7 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
     cells = [
         c
-        for c in nbformat.read(lecture.book, as_version=4).cells
+        for c in late.nbformat.read(lecture.book, as_version=4).cells
         if c.cell_type == "code"
     ]
     assert not [o.evalue for c in cells for o in c.outputs if o.output_type == "error"]
@@ -326,14 +326,14 @@ def reports(tmp_path_factory):
     for name in ("paper", *SHOWN):
         file = f"data/papers/dsi/{name}.toml"
         (home / file).symlink_to(ROOT / file)
-    book = nbformat.read(ROOT / "notebooks/reproduce/dsi.ipynb", as_version=4)
+    book = late.nbformat.read(ROOT / "notebooks/reproduce/dsi.ipynb", as_version=4)
     book.cells = [
         c
         for c in book.cells
         if not c.source.startswith(('dsi.show("', 'dsi.chart("'))
         or c.source.split('"')[1] in SHOWN
     ]
-    nbformat.write(book, home / "notebooks/reproduce/dsi.ipynb")
+    late.nbformat.write(book, home / "notebooks/reproduce/dsi.ipynb")
     subprocess.run(
         [sys.executable, *REPRODUCE],
         env=os.environ | {"SPECLIB_HOME": str(home)},
@@ -358,7 +358,7 @@ def offline(browser):
 def test_the_report_draws_every_chart_and_timeline_offline(
     reports, offline, paper, width, tmp_path
 ):
-    notebook = nbformat.read(reports / f"{paper}.ipynb", as_version=4)
+    notebook = late.nbformat.read(reports / f"{paper}.ipynb", as_version=4)
     source = "\n".join(c.source for c in notebook.cells if c.cell_type == "code")
     offline.set_viewport_size({"width": width, "height": 1000})
     offline.goto((reports / f"{paper}.html").as_uri())

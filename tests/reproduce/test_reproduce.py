@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import time
@@ -79,11 +80,17 @@ def test_without_real_models_numbers_are_virtual_and_emulated_and_both_are_cache
     assert (home / "reports" / "pearl.md").read_bytes() == first
 
 
+def processor_seconds_of_children() -> float:
+    """Of those that have ended: what they cost on a busy machine, too."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def test_a_second_run_does_nothing_and_says_so(home):
     before = {p: p.stat().st_mtime_ns for p in home.rglob("*") if p.is_file()}
-    started = time.monotonic()
+    spent = processor_seconds_of_children()
     assert "nothing changed" in run(home, *REPRODUCE)
-    assert time.monotonic() - started < 5
+    assert processor_seconds_of_children() - spent < 5
     assert {p: p.stat().st_mtime_ns for p in home.rglob("*") if p.is_file()} == before
 
 
