@@ -1,6 +1,7 @@
 """DuoDecoding: how many sequences, which one goes on, and what a round takes.
 
-Expected values come from arithmetic on hand-made chances, and from plain decoding's own output.
+Expected values come from arithmetic on hand-made chances, and from plain decoding's own
+output.
 """
 
 from __future__ import annotations
@@ -206,8 +207,8 @@ def test_a_round_takes_the_longer_of_draft_and_target(decode, gamma, c, seconds)
     assert [e.ts for e in trace.commits] == pytest.approx(
         [1, *(1 + seconds * (1 + i) for i in range(len(trace.commits) - 1))]
     )
-    # a perfect draft: one token, then one more (the first window was of one token, all chosen),
-    # then gamma a round
+    # a perfect draft: one token, then one more (the first window was of one token, all
+    # chosen), then gamma a round
     assert [len(e.tokens) for e in trace.commits][:4] == [1, 1, gamma, gamma]
 
 

@@ -1,7 +1,7 @@
 """EasySpec: tree SD's loop around passes that may be fuzzy; what calibration does; what it costs.
 
-The drafter itself is tested in test_layered.py. Expected values come from the printed tables, from
-arithmetic, and from the exact enumerator.
+The drafter itself is tested in test_layered.py. Expected values come from the printed
+tables, from arithmetic, and from the exact enumerator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every registered method, in every variant: losslessness, caches, rates, and the paper's examples.
 
-Expected values come from the script the target follows, from arithmetic, and from the printed page.
+Expected values come from the script the target follows, from arithmetic, and from the
+printed page.
 """
 
 from __future__ import annotations
@@ -295,8 +296,8 @@ def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
     decode, alpha, gamma
 ):
     """Pre-verify commits 1 and goes on to post-verify with probability alpha; post-verify commits
-    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four standard errors
-    or more of 6,000 tokens."""
+    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four
+    standard errors or more of 6,000 tokens."""
     s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
     post = alpha / (1 - alpha**gamma)  # steps in post-verify for each in pre-verify
     expected = (1 + post * (1 - alpha**gamma) / (1 - alpha)) / (1 + post)
@@ -400,7 +401,8 @@ class Step(NamedTuple):
 def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]:
     """Runs PEARL on a pair that says what the printed steps say (t_draft = 1, t_target = c).
 
-    Returns the steps, the table's data, and the accepted and the rejected tokens in order.
+    Returns the steps, the table's data, and the accepted and the rejected tokens in
+    order.
     """
     table = tomllib.loads((DATA / "papers" / "pearl" / f"{item}.toml").read_text())
     gamma, steps = table["settings"]["gamma"], table["steps"]
@@ -450,8 +452,9 @@ def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]
 
 def test_table_9_is_replayed_step_by_step():
     """Modes, drafts, judgements and output of steps 0 to 7. The print slips in places: step 1 cuts
-    the draft to 'm glad ' and omits the target's mark; steps 1 and 2 show four of five drafted
-    tokens; step 6 shows four of the five accepted and an output cut short; step 7's runs over."""
+    the draft to 'm glad ' and omits the target's mark; steps 1 and 2 show four of five
+    drafted tokens; step 6 shows four of the five accepted and an output cut short; step
+    7's runs over."""
     steps, table, accepted, rejected = replay("table-9", c=5)
     printed = table["steps"]
     assert (

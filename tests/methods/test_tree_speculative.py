@@ -1,6 +1,7 @@
 """Tree SD: what is drawn, what is tested, what it costs.
 
-Expected values come from arithmetic, from the exact enumerator, and from speculative decoding.
+Expected values come from arithmetic, from the exact enumerator, and from speculative
+decoding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`make reproduce`: deterministic, idle when nothing changed, whole files only, resumable.
 
-Each run is a process of its own over a copy of the data in a temporary home, with two of PEARL's
-tables to fill and no notebook.
+Each run is a process of its own over a copy of the data in a temporary home, with two
+of PEARL's tables to fill and no notebook.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Faults lose nothing: a clear error in time or a right result, and nothing left running or lying.
 
-Real processes, killed, stopped, interrupted, starved of memory. What a fault may cost is said in
+Real processes, killed, stopped, interrupted, starved of memory. What a fault may cost
+is said in
 ``recovers``: the request it hits, never the world, and never a wrong token.
 """
 
@@ -508,8 +509,8 @@ def script(folder: Path, name: str) -> subprocess.Popen:
 
 def end(process: subprocess.Popen, sig: signal.Signals) -> str:
     """Sends the signal, to all if a terminal would; no worker lives two seconds, and nothing else
-    that the script's own end does not hold up: an interrupt is heard after an import only, and
-    leaves torch to put in order. What it said to stderr."""
+    that the script's own end does not hold up: an interrupt is heard after an import
+    only, and leaves torch to put in order. What it said to stderr."""
     begun = time.monotonic()
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
     while living := living_in_session(process.pid):

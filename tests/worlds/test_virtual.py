@@ -586,8 +586,9 @@ def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
     latency_file,
 ):
     """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s. Then, three
-    layers at once, two levels of three nodes each (0.6 s); the next tree starts with the two tokens
-    that came, exactly (0.75), or of what is missing, fuzzily (one token: 0.3 s)."""
+    layers at once, two levels of three nodes each (0.6 s); the next tree starts with
+    the two tokens that came, exactly (0.75), or of what is missing, fuzzily (one token:
+    0.3 s)."""
     latency_file(FUZZY)
     for calibrate, first, then in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
         world = Virtual(
