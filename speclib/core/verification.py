@@ -147,7 +147,8 @@ def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     candidates, from the row itself.
 
     Lossless if each q is the distribution that its token was drawn from, given its
-    elder siblings; several independent draws from one q qualify, too. In the trace a place counts once, as in ``match_tree``.
+    elder siblings; several independent draws from one q qualify, too. In the trace a
+    place counts once, as in ``match_tree``.
 
     Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
     "Recursive Speculative Decoding".

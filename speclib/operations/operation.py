@@ -164,7 +164,8 @@ class MakeDrafts(Protocol):
 class Recording(Protocol):
     """What a recorded run's models said, for its replay."""
 
-    vocab: int
+    @property
+    def vocab(self) -> int: ...
 
     def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
         """What the target said after ``texts``, and of the last what was likeliest."""

@@ -92,7 +92,7 @@ class World:
         coins: CoinTosser,
         limit: int,
         eos: frozenset[int] = frozenset(),
-        on_commit: Callable[[Tokens], None] | None = None,
+        on_commit: Callable[[Tokens], object] | None = None,
     ) -> None:
         """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
 

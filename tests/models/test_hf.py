@@ -1,4 +1,4 @@
-"""Transformers models behind the seam: a cached, rolled-back pass equals a fresh one."""
+"""Transformers' models: a cached, rolled-back pass equals a fresh one."""
 
 import random
 from hashlib import sha256

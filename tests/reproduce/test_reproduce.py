@@ -1,7 +1,8 @@
-"""`make reproduce`: deterministic, idle when nothing changed, whole files only, resumable.
+"""`make reproduce`: deterministic, idle when nothing changed, whole files only,
+resumable.
 
-Each run is a process of its own over a copy of the data in a temporary home, with two of PEARL's
-tables to fill and no notebook.
+Each run is a process of its own over a copy of the data in a temporary home, with two
+of PEARL's tables to fill and no notebook.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
 
 @pytest.fixture
 def elsewhere(home):
-    """Another machine's ledger: one measured speed, beside rows that are ours already."""
+    """Another machine's ledger: one measured speed, beside rows that we have."""
     row = LedgerRow(
         "pearl",
         "table-5",

@@ -142,7 +142,10 @@ def levels(parents: list[int]) -> int:
 
 
 def covered_seconds(events: list[dict], begun: float, ended: float) -> float:
-    """Seconds of ``begun`` .. ``ended`` in which any device works, one stretch after another."""
+    """Seconds of ``begun`` ..
+
+    ``ended`` in which any device works, one stretch after another.
+    """
     edges = sorted(
         {
             begun,
@@ -166,7 +169,9 @@ def covered_seconds(events: list[dict], begun: float, ended: float) -> float:
     "end", [{"limit": 2}, {"limit": 9, "eos": frozenset({2})}], ids=str
 )
 def test_a_drafted_token_beyond_the_end_is_not_counted_as_accepted(decode, end):
-    """Only committed tokens exist for metrics: two are, so at most two drafts were accepted."""
+    """Only committed tokens exist for metrics: two are, so at most two drafts were
+    accepted.
+    """
     words = (1, 2, 3, 4, 5, 6, 7, 8)
     models = {"draft": Toy(1.0, words=words), "target": Toy(words=words)}
     output, trace = decode(METHODS["speculative"], models, gamma=5, **end)
@@ -188,7 +193,9 @@ class Noisy:
 
 
 def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):
-    """PEARL joins its devices once a round, SD puts them in a row: arithmetic on the durations."""
+    """PEARL joins its devices once a round, SD puts them in a row: arithmetic on the
+    durations.
+    """
     for name, longest in (("pearl", max), ("speculative", sum)):
         _, trace = decode(METHODS[name], toys(0.8), 30, latency=Noisy(7), gamma=4)
         rounds = {e.round for e in trace.operations}

@@ -1,4 +1,6 @@
-"""Cancelling: what is wanted no more ends soon, is counted, and leaves nothing wrong behind."""
+"""Cancelling: what is wanted no more ends soon, is counted, and leaves nothing wrong
+behind.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +96,9 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
 
 # -- what a trace shows ----------------------------------------------------------------
 def test_cancelled_drafting_shows_the_passes_that_were_over():
-    """A draft pass takes 1/4 of the target's: when that ends, four are over, of which the last
-    one's token was not fed."""
+    """A draft pass takes 1/4 of the target's: when that ends, four are over, of which
+    the last one's token was not fed.
+    """
     models = {"draft": Toy(0.9), "target": Toy()}
     world = begin(Virtual(models, Latency.ratio(4), cancel="immediate"))
     drafting = world.draft.propose(world.text, 8)

@@ -1,4 +1,6 @@
-"""The exact enumerator: every method equals the target in distribution, planted bugs are seen."""
+"""The exact enumerator: every method equals the target in distribution, planted bugs
+are seen.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ EXACT, FOUND = 1e-12, 1e-3
 
 
 def models(vocab: int, end: int | None, seed: int = 0) -> dict:
-    """Unrelated draft and target; texts of ``end`` tokens or more go on with token 0."""
+    """Unrelated draft and target; texts of ``end`` tokens or more go on with 0."""
     return {
         "draft": Random(vocab, 10 + seed, end),
         "target": Random(vocab, 20 + seed, end),
@@ -66,8 +68,9 @@ def test_the_truth_stops_at_eos_and_only_there():
 
 
 def test_the_enumerator_agrees_with_sampling():
-    """4,000 real runs: the largest frequency error, in standard errors, stays under 4.5 (a fresh
-    seed would fail about 1 in 10,000)."""
+    """4,000 real runs: the largest frequency error, in standard errors, stays under 4.5
+    (a fresh seed would fail about 1 in 10,000).
+    """
     pair = models(2, None)
     found, counts, runs = outcomes(speculative, pair, 3, gamma=2), {}, 4000
     world = exact.Virtual(pair, exact.Latency.ratio(2))
@@ -150,8 +153,10 @@ def test_float32_distributions_lose_nothing_but_rounding(case):
 
 # -- planted bugs ----------------------------------------------------------------------
 class Collide:
-    """Coins of which the accept coin of every even position repeats that of the position before:
-    the seed collision of PEARL's published code, where d2's repeats d1's."""
+    """Coins of which the accept coin of every even position repeats that of the
+    position before: the seed collision of PEARL's published code, where d2's repeats
+    d1's.
+    """
 
     def __init__(self, coins):
         self.coins = coins
@@ -188,8 +193,10 @@ def one_coin_for_two_roles(world, gamma):
 
 
 def untested_first_token(world, gamma):
-    """The published 'without pre-verify': the last row, which would test the first token of the
-    block drafted meanwhile, is dropped, and that token is committed with the next block."""
+    """The published 'without pre-verify': the last row, which would test the first
+    token of the block drafted meanwhile, is dropped, and that token is committed with
+    the next block.
+    """
     window = ()
     while world.going:
         window = window or world.wait(world.draft.propose(world.text, gamma))
@@ -266,7 +273,7 @@ def test_a_coin_for_two_roles_is_found():
 def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
     name, monkeypatch
 ):
-    """Positions 1 and 2, then 3 and 4, share a coin: a published collision cost 0.041."""
+    """Positions 1 and 2, 3 and 4, share a coin: a published collision cost 0.041."""
     settings = {"run": METHODS[name], "gamma": 3}
     assert error(reused_coin, 2, 4, **settings) > FOUND
     monkeypatch.setattr(exact, "Intervals", Afresh)

@@ -76,9 +76,9 @@ def lane(
         boxes += waiting(device, free_since, end, axis)
 
     if end < run.seconds:
-        tip = f"{device} was lost at {axis.time(end)}"
+        tip_of_loss = f"{device} was lost at {axis.time(end)}"
         width = axis.x(run.seconds - end)
-        boxes.append(Box("lost", axis.x(end), width, "lost", tip))
+        boxes.append(Box("lost", axis.x(end), width, "lost", tip_of_loss))
     return Lane(device, y, height, tuple(boxes))
 
 
