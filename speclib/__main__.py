@@ -4,14 +4,18 @@ import sys
 
 
 def main() -> None:
-    """Runs the command; a mistake the caller can mend is one line, not a traceback, and so is an
-    interrupt, from the first import on."""
+    """Runs the command.
+
+    A mistake that the caller can mend is one line, not a traceback. So is an interrupt,
+    from the first import on.
+    """
     try:
         from speclib.cli import app
         from speclib.errors import SpeclibError
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         sys.exit(130)
+
     try:
         app()
     except SpeclibError as error:

@@ -1,6 +1,7 @@
 """The commands of `python -m speclib`: `reproduce`, `merge`, `run-notebook`, `store`.
 
-Heavy libraries are imported by what needs them, so that a command with nothing to do is fast.
+Heavy libraries are imported by what needs them, so that a command with nothing to do is
+fast.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 app = typer.Typer(
     add_completion=False,
@@ -46,6 +47,7 @@ def reproduce(
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
+
     for key in outcome.current:
         print(f"{key}: nothing changed, reports are up to date")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
@@ -71,9 +73,8 @@ def merge(
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
     from speclib.reproduce.publish import merge_ledger
 
-    print(
-        f"{merge_ledger(ledger)} new rows in reports/ledger.csv; `make reproduce` shows them"
-    )
+    new_rows = merge_ledger(ledger)
+    print(f"{new_rows} new rows in reports/ledger.csv; `make reproduce` shows them")
 
 
 @app.command("run-notebook")
@@ -91,27 +92,33 @@ def run_notebook(
     ] = None,
 ) -> None:
     """Run a notebook with parameters, strictly: an unknown parameter is an error."""
-    from speclib.reproduce.notebooks import run
+    from speclib.reproduce import notebooks
 
-    print(run(path, out, dict(map(_parameter, parameter or ()))))
+    parameters = dict(_read_parameter(text) for text in parameter or ())
+    print(notebooks.run_notebook(path, out, parameters))
 
 
 @app.command()
 def store(
     paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")],
 ) -> None:
-    """Run lectures in place and store their outputs, without widgets: for committing."""
-    from speclib.reproduce.notebooks import store as keep
+    """
+    Run lectures in place and store their outputs, without widgets: for committing.
+    """
+    from speclib.reproduce.notebooks import store_lecture
 
     for path in paths:
-        print(keep(path))
+        print(store_lecture(path))
 
 
-def _parameter(text: str) -> tuple[str, object]:
-    """NAME=VALUE; the value is JSON where it can be read so (5, true, "a"), else text."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise SpeclibError(f"parameter {text!r}: give NAME=VALUE")
+def _read_parameter(text: str) -> tuple[str, object]:
+    """The name and the value of NAME=VALUE.
+
+    The value is JSON where it can be read so (5, true, "a"), else text.
+    """
+    name, equals_sign, value = text.partition("=")
+    if not equals_sign:
+        raise BadValue(f"parameter {text!r}: give NAME=VALUE")
     try:
         return name, json.loads(value)
     except ValueError:

@@ -1,27 +1,40 @@
 """One progress display for everything that takes over two seconds.
 
-A bar in a terminal or notebook, plain lines elsewhere (a log, a pipe, papermill's output).
+It is a bar in a terminal or notebook, and plain lines elsewhere: in a log, in a pipe,
+in papermill's output.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from types import TracebackType
 
 QUIET = 2.0  # seconds before anything is shown
-EVERY = 10.0  # seconds between plain lines
+BETWEEN_LINES = 10.0  # seconds
 
 
 class Progress:
-    """``with Progress("virtual cells", total=40) as bar: bar.step("table-5")``; total may grow."""
+    """How many steps of a task are finished, shown while it runs.
+
+        with Progress("virtual cells", total=40) as bar:
+            bar.step("table-5")
+
+    ``total`` is the number of steps known at first; ``grow`` adds to it. With
+    ``show=False`` nothing is shown.
+    """
 
     def __init__(self, title: str, total: int = 0, *, show: bool = True):
-        self.title, self.total, self.done, self.show = title, total, 0, show
-        self._start = self._said = time.monotonic()
+        self.title = title
+        self.total = total
+        self.done = 0
+        self.show = show
+        self._started = time.monotonic()
+        self._last_line: float | None = None  # when a plain line was printed
         self._bar = None
 
     def __enter__(self) -> Progress:
-        if self.show and _draws():
+        if self.show and _can_redraw():
             from tqdm.auto import tqdm
 
             self._bar = tqdm(
@@ -29,15 +42,21 @@ class Progress:
             )
         return self
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif self._said > self._start:
-            self._say("done" if exc[0] is None else f"stopped: {exc[0].__name__}")
+        elif self._last_line is not None:
+            end = "done" if error_type is None else f"stopped: {error_type.__name__}"
+            self._print_line(end)
 
-    def grow(self, more: int) -> None:
-        """``more`` steps turned up."""
-        self.total += more
+    def grow(self, steps: int) -> None:
+        """So many more steps turned up."""
+        self.total += steps
         if self._bar is not None:
             self._bar.total = self.total
             self._bar.refresh()
@@ -48,26 +67,29 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(what, refresh=False)
             self._bar.update(steps)
-        elif self.show:
-            now = time.monotonic()
-            if now - self._start > QUIET and (
-                now - self._said > EVERY or self._said == self._start
-            ):
-                self._said = now
-                self._say(what)
+        elif self.show and self._is_line_due():
+            self._print_line(what)
+            self._last_line = time.monotonic()
 
-    def _say(self, what: str) -> None:
-        print(
-            f"{self.title}: {self.done} of {self.total}, "
-            f"{time.monotonic() - self._start:.0f} s  {what}".rstrip(),
-            flush=True,
-        )
+    def _is_line_due(self) -> bool:
+        """Whether it is time for the first plain line, or for the next."""
+        now = time.monotonic()
+        if self._last_line is None:
+            return now - self._started > QUIET
+        return now - self._last_line > BETWEEN_LINES
+
+    def _print_line(self, what: str) -> None:
+        seconds = time.monotonic() - self._started
+        line = f"{self.title}: {self.done} of {self.total}, {seconds:.0f} s  {what}"
+        print(line.rstrip(), flush=True)
 
 
-def _draws() -> bool:
-    """Whether a bar can redraw itself here: a terminal, or a notebook someone looks at."""
+def _can_redraw() -> bool:
+    """Whether a bar can redraw itself: in a terminal, or before a notebook's reader."""
     if sys.stderr.isatty():
         return True
-    shell = sys.modules.get("IPython")
-    kernel = shell.get_ipython() if shell else None
-    return kernel is not None and type(kernel).__name__ == "ZMQInteractiveShell"
+    ipython = sys.modules.get("IPython")
+    if ipython is None:
+        return False
+    kernel = ipython.get_ipython()
+    return type(kernel).__name__ == "ZMQInteractiveShell"

@@ -69,7 +69,7 @@ def environment() -> tuple[tuple[str, str], ...]:
     """The hardware and the versions a measurement depends on: part of its cache key."""
     versions = [("python", platform.python_version())]
     for package in VERSIONS:
-        versions.append((package, _version(package)))
+        versions.append((package, version_of(package)))
     return (*hardware(), *versions)
 
 
@@ -137,7 +137,8 @@ def _gpus() -> str:
     return ";".join(done.stdout.split("\n")).strip("; ")
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """The installed version of a package; empty where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -155,7 +155,7 @@ def vocab(pair: Pair) -> int:
 def context(pair: Pair) -> int:
     """The longest text, in tokens, that both models accept."""
     if pair.target.is_toy:
-        return pair.target.context
+        return min(pair.target.context, pair.draft.context)
     _, target_length = limits(pair.target.model)
     _, draft_length = limits(pair.draft.model)
     return min(target_length, draft_length)

@@ -1,1 +1,5 @@
-"""make reproduce: what is stale, notebooks, pages."""
+"""``make reproduce``: stale cells are run; tables, notebooks and pages are written.
+
+``regenerate`` decides what to do, ``book`` fills a paper's tables, ``notebooks`` runs
+its notebook, and ``publish`` writes the files under ``reports/``.
+"""

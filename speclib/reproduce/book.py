@@ -1,164 +1,213 @@
-"""A paper opened for reading: its tables filled once, each shown as table, chart or timeline.
+"""A paper opened for reading: its tables filled once, shown in the forms they have.
 
     pearl = Book("pearl", quick=True)
     pearl.show("table-5")           # claim, numbers by kind, verdicts, errata
     pearl.chart("table-5")
+    pearl.timeline("table-1", "Llama2 7&70B")
 
-What notebooks under ``notebooks/reproduce`` call. Everything comes from the cache of cells where
-that has it; what is missing is run.
+The notebooks under ``notebooks/reproduce`` call this. Everything comes from the cache
+of cells where that has it; what is missing is run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from speclib import paths
 from speclib.arguments import checked
 from speclib.errors import unknown_name
 from speclib.experiment import machine
-from speclib.experiment.spec import FULL, QUICK
+from speclib.experiment.spec import FULL, QUICK, CellResult
 from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow, read_ledger
 from speclib.papers.load import load_paper
+from speclib.papers.pearl_figures import ReplayedSteps
 from speclib.papers.table_result import TableResult
 from speclib.trace.events import Trace
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from speclib.views.timeline.widget import Timeline
+
+# Of which kind a table's runs are shown: the first of these that it has.
+PREFERRED_KINDS = ("measured", "virtual", "emulated")
 
 
 class Page:
     """Something to look at: HTML in notebooks, Markdown wherever only text is shown."""
 
     def __init__(self, html: str, markdown: str):
-        self.html, self.markdown = html, markdown
+        self.html = html
+        self.markdown = markdown
 
-    def _repr_mimebundle_(self, **_) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.markdown}
 
     def __repr__(self) -> str:
         return self.markdown
 
 
-def kinds(measured: bool = True) -> tuple[str, ...]:
-    """The kinds of number this installation can produce: without torch, none that is measured."""
-    return (
-        "virtual",
-        "emulated",
-        *(["measured"] if measured and find_spec("torch") else []),
-    )
+@dataclass(frozen=True)
+class ShownRun:
+    """A run as a timeline takes it: its trace, and the text of each token id."""
+
+    trace: Trace
+    pieces: dict[int, str]
 
 
 class Book:
-    """A paper and its filled tables. ``quick``: fewer requests and prompts; ``measured=False``:
-    no real models (also without torch). Raises SpeclibError for an unknown paper or item."""
+    """A paper and its filled tables.
+
+    ``quick`` runs fewer requests and prompts. With ``measured=False`` there are no real
+    models, as where torch is not installed. Raises SpeclibError for an unknown paper or
+    item.
+    """
 
     @checked
     def __init__(self, paper: str, *, quick: bool = False, measured: bool = True):
-        self.paper, self.profile = load_paper(paper), QUICK if quick else FULL
-        self.kinds = kinds(measured)
+        self.paper = load_paper(paper)
+        self.profile = QUICK if quick else FULL
+        self.kinds = kinds_to_run(measured)
 
     @cached_property
     def filled(self) -> dict[str, TableResult]:
-        """Item -> its table with everything known of it."""
+        """Every table with everything that is known of it, by item."""
         return fill_all(self.paper, self.profile, kinds=self.kinds)
 
     @cached_property
     def others(self) -> list[LedgerRow]:
         """What other machines measured, from the merged ledger."""
         path = paths.REPORTS / "ledger.csv"
-        rows = read_ledger(path) if path.exists() else []
-        return [r for r in rows if r.paper == self.paper.key and of_another_machine(r)]
+        if not path.exists():
+            return []
+        rows = []
+        for row in read_ledger(path):
+            if row.paper == self.paper.key and of_another_machine(row):
+                rows.append(row)
+        return rows
 
     @checked
     def item(self, name: str) -> TableResult:
-        """The item's table with everything known of it."""
+        """The item's table with everything that is known of it."""
         self.paper.table(name)  # an unknown item is named before any cell is run
         return self.filled[name]
 
     def show(self, name: str) -> Page:
-        """What the item claims, its numbers side by side, verdicts with reasons, errata."""
+        """What the item claims, its numbers by kind, verdicts with reasons, errata."""
         from speclib.views.tables.html import section_html
         from speclib.views.tables.markdown import section_md
 
-        filled = self.item(name)
-        return Page(section_html(filled, self.others), section_md(filled, self.others))
+        result = self.item(name)
+        return Page(section_html(result, self.others), section_md(result, self.others))
 
-    def chart(self, name: str):
-        """A plotly figure; None where the table says it all."""
+    def chart(self, name: str) -> go.Figure | None:
+        """The item's chart, a plotly figure; None where the table says it all."""
         from speclib.views.charts.choose import chart
 
         return chart(self.item(name))
 
-    def timeline(self, name: str, column: str | None = None, *, tokens: int = 24):
-        """The item's own timeline (printed steps replayed), or the runs behind ``column`` of a
-        table: one request by each method, measured if it was, on one axis; its first ``tokens``."""
+    def timeline(
+        self, name: str, column: str | None = None, *, tokens: int = 24
+    ) -> Timeline:
+        """The printed steps of an item, replayed; or the runs of one of its columns.
+
+        Of a ``column`` it shows one request by each method on one time axis, measured
+        if it was, until the slowest method has written ``tokens``.
+        """
         from speclib.views.timeline.widget import timeline
 
-        filled = self.item(name)
-        drawn = filled.figure
-        if column is None and hasattr(
-            drawn, "pieces"
-        ):  # printed tokens: words without spaces
-            words = {i: f" {word}" for i, word in drawn.pieces.items()}
-            return timeline(SimpleNamespace(trace=drawn.trace, pieces=words))
-        runs = _runs(filled, column)
-        return timeline(
-            *runs.values(), labels=list(runs), until=_until(runs.values(), tokens)
-        )
+        result = self.item(name)
+        if column is None and isinstance(result.figure, ReplayedSteps):
+            return timeline(_replayed_run(result.figure))
+
+        runs = _runs_by_label(result, column)
+        until = _when_all_have_written(tokens, runs.values())
+        return timeline(*runs.values(), labels=list(runs), until=until)
 
     def summary(self) -> Page:
-        """Per kind: cells filled, claims by verdict."""
+        """How many numbers of each kind there are, and how many claims hold."""
         from speclib.views.tables.html import summary_html
         from speclib.views.tables.markdown import summary_md
 
         return Page(summary_html(self.filled), summary_md(self.filled))
 
 
+def kinds_to_run(measured: bool = True) -> tuple[str, ...]:
+    """The kinds of number that this installation can produce.
+
+    Measured numbers are left out on demand, and without torch.
+    """
+    if measured and find_spec("torch"):
+        return ("virtual", "emulated", "measured")
+    return ("virtual", "emulated")
+
+
 def of_another_machine(row: LedgerRow) -> bool:
-    """Whether a ledger row was timed elsewhere: ``setup`` is <pair>@<machine>/..., or emulated
-    <latency>@<machine>."""
-    return (
-        "@" in row.setup and row.setup.partition("@")[2].split("/")[0] != machine.name()
-    )
+    """Whether a ledger row was timed on another machine.
+
+    The machine stands in ``setup``: <pair>@<machine>/..., or <latency>@<machine> where
+    the row is emulated.
+    """
+    _, at_sign, place = row.setup.partition("@")
+    return bool(at_sign) and place.split("/")[0] != machine.name()
 
 
-def _runs(filled: TableResult, column: str | None) -> dict[str, SimpleNamespace]:
-    """What a timeline shows of each run in ``column``, by label: its first request's trace and
-    the text of its tokens. The measured ones, where there are any; else virtual, else emulated."""
+# -- timelines -------------------------------------------------------------------------
+def _replayed_run(steps: ReplayedSteps) -> ShownRun:
+    """A replayed run; printed tokens are words without blanks, so each gets one."""
+    pieces = {token: f" {word}" for token, word in steps.pieces.items()}
+    return ShownRun(steps.trace, pieces)
+
+
+def _runs_by_label(result: TableResult, column: str | None) -> dict[str, ShownRun]:
+    """The first request of each run in a column, by row and window.
+
+    All are of one kind: measured, where any is; else virtual, else emulated.
+    """
+    cells = {}
+    for (row, column_of_cell, kind), cell_result in result.cell_results.items():
+        if column_of_cell == column:
+            cells[row, kind] = cell_result
+    if not cells:
+        problem = f"{result.table.item} has no runs in column {column!r}"
+        columns = dict.fromkeys(column for _, column, _ in result.cell_results)
+        raise unknown_name(problem, column, columns)
+
+    kinds = {kind for _, kind in cells}
+    shown_kind = next(kind for kind in PREFERRED_KINDS if kind in kinds)
+    runs = {}
+    for (row, kind), cell_result in cells.items():
+        if kind == shown_kind:
+            gamma = cell_result.gamma
+            label = row if gamma is None else f"{row}, γ = {gamma}"
+            runs[label] = ShownRun(_trace_of(cell_result), cell_result.pieces)
+    return runs
+
+
+def _trace_of(cell_result: CellResult) -> Trace:
+    """The trace of a cell's first request: the stored one, or one made again."""
     from speclib.experiment.engines.virtual import example_trace
 
-    found = {
-        (row, kind): run
-        for (row, at, kind), run in filled.cell_results.items()
-        if at == column
-    }
-    if not found:
-        problem = f"{filled.table.item} has no runs in column {column!r}"
-        columns = dict.fromkeys(column for _, column, _ in filled.cell_results)
-        raise unknown_name(problem, column, columns)
-    best = next(
-        k for k in ("measured", "virtual", "emulated") if k in {k for _, k in found}
-    )
-    shown = {}
-    for (row, kind), run in found.items():
-        if kind == best:
-            trace = Trace.from_json(run.trace) if run.trace else example_trace(run.spec)
-            label = row if run.gamma is None else f"{row}, γ = {run.gamma}"
-            shown[label] = SimpleNamespace(trace=trace, pieces=run.pieces)
-    return shown
+    if cell_result.trace:
+        return Trace.from_json(cell_result.trace)
+    return example_trace(cell_result.spec)
 
 
-def _until(runs: Iterable, tokens: int) -> float:
-    """When the slowest run has written ``tokens``."""
-    ends = []
-    for run in runs:
-        written = 0
-        for event in run.trace.commits:
-            written += len(event.tokens)
-            if written >= tokens:
-                ends.append(event.end)
-                break
-        else:
-            ends.append(run.trace.makespan)
-    return max(ends)
+def _when_all_have_written(tokens: int, runs: Iterable[ShownRun]) -> float:
+    """When the slowest run has written so many tokens, in seconds."""
+    return max(_when_written(tokens, run.trace) for run in runs)
+
+
+def _when_written(tokens: int, trace: Trace) -> float:
+    """When a run has written so many tokens, or all that it wrote; in seconds."""
+    written = 0
+    for event in trace.commits:
+        written += len(event.tokens)
+        if written >= tokens:
+            return event.end
+    return trace.makespan

@@ -1,4 +1,4 @@
-"""Running notebooks strictly: unknown parameters fail, and no half-written result stays behind.
+"""Notebooks run strictly: unknown parameters fail, and no half-written result stays.
 
 Papermill's own command only warns about a parameter that the notebook does not have.
 """
@@ -8,71 +8,131 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from speclib.errors import SpeclibError, unknown_name
+from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.experiment.atomic_files import write_atomically
+from speclib.views.pages.media_types import WIDGET
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 KERNEL = "python3"
 
 
-def parameters(path: Path) -> list[str]:
-    """Names of the notebook's parameters. Raises SpeclibError if no cell has the tag."""
-    import nbformat
+def run_notebook(
+    path: Path, out: Path, parameters: Mapping[str, object] | None = None
+) -> Path:
+    """Runs the notebook ``path`` and writes the executed one to ``out``.
 
-    cells = [
-        cell
-        for cell in nbformat.read(path, as_version=4).cells
-        if "parameters" in cell.metadata.get("tags", [])
-    ]
-    if len(cells) != 1:
-        raise SpeclibError(
-            f"{path} has {len(cells)} parameters cells: tag the one cell that sets "
-            "them `parameters`"
-        )
-    names = []
-    for line in ast.parse(cells[0].source).body:
-        targets = (
-            line.targets
-            if isinstance(line, ast.Assign)
-            else [getattr(line, "target", None)]
-        )
-        names += [t.id for t in targets if isinstance(t, ast.Name)]
-    return names
-
-
-def run(path: Path, out: Path, given: dict[str, object] | None = None) -> Path:
-    """Runs ``path`` with ``given`` parameters and writes the executed notebook to ``out``.
-
-    On an error ``out`` is left as it was; the notebook up to the failing cell is in ``out``.part.
+    Raises SpeclibError for a parameter that the notebook does not have, and for a cell
+    that fails. On an error ``out`` is left as it was; the notebook up to the failing
+    cell is then in ``out``.part.
     """
+    parameters = dict(parameters or {})
     if not path.is_file():
-        raise SpeclibError(f"no notebook {path}: give the path of an .ipynb file")
-    known = parameters(path)
-    for name in given or {}:
-        if name not in known:
-            raise unknown_name(f"{path} has no parameter {name!r}", name, known)
-    os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # charts as data: pages draw them
+        raise BadValue(f"no notebook {path}: give the path of an .ipynb file")
+    _check_parameters(path, parameters)
+
+    # Charts are kept as data: pages render them.
+    os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
     part = out.with_name(f"{out.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
-    _execute(path, part, given or {})
+    _execute(path, part, parameters)
     write_atomically(out, part.read_text("utf-8"))
     part.unlink()
     return out
 
 
-def _execute(path: Path, part: Path, given: dict) -> None:
-    import warnings
+def store_lecture(path: Path) -> Path:
+    """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
+    Outputs that a page can show are kept: text, tables, pictures. Widgets, whose state
+    would be missing, and the times of execution are not.
+    """
+    import nbformat
+
+    notebook = nbformat.read(run_notebook(path, path), as_version=4)
+    _keep_what_pages_show(notebook, path.stem)
+    write_atomically(path, nbformat.writes(notebook) + "\n")
+    return path
+
+
+def _keep_what_pages_show(notebook: NotebookNode, name: str) -> None:
+    """Removes all that changes from run to run, or needs a kernel to be shown."""
+    metadata = {"language_info": {"name": "python"}}
+    if "kernelspec" in notebook.metadata:
+        metadata["kernelspec"] = notebook.metadata["kernelspec"]
+    notebook.metadata = metadata
+
+    for number, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags")
+        cell.metadata = {"tags": tags} if tags else {}
+        cell.id = f"{name}-{number:02d}"
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
+
+
+# -- parameters ------------------------------------------------------------------------
+def list_parameters(path: Path) -> list[str]:
+    """The names of a notebook's parameters.
+
+    They are what the one cell assigns that has the tag ``parameters``. Raises
+    SpeclibError if not exactly one cell has it.
+    """
+    import nbformat
+
+    cells = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "parameters" in cell.metadata.get("tags", []):
+            cells.append(cell)
+    if len(cells) != 1:
+        raise BadValue(
+            f"{path} has {len(cells)} parameters cells: tag the one cell that sets "
+            "them `parameters`"
+        )
+
+    names = []
+    for statement in ast.parse(cells[0].source).body:
+        for target in _targets(statement):
+            if isinstance(target, ast.Name):
+                names.append(target.id)
+    return names
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """What a statement assigns to."""
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.target]
+    return []
+
+
+def _check_parameters(path: Path, parameters: Mapping[str, object]) -> None:
+    """Raises an error for a parameter that the notebook does not have."""
+    known = list_parameters(path)
+    for name in parameters:
+        if name not in known:
+            raise unknown_name(f"{path} has no parameter {name!r}", name, known)
+
+
+# -- execution -------------------------------------------------------------------------
+def _execute(path: Path, part: Path, parameters: dict[str, object]) -> None:
+    """Runs a notebook by papermill, which writes ``part`` after every cell."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
-    warnings.filterwarnings("ignore", message=".*does not end in one of")  # our .part
+    # papermill warns about the ending .part
+    warnings.filterwarnings("ignore", message=".*does not end in one of")
     try:
         papermill.execute_notebook(
             str(path),
             str(part),
-            given,
+            parameters,
             kernel_name=KERNEL,
             language="python",
             cwd=str(path.parent),
@@ -84,27 +144,3 @@ def _execute(path: Path, part: Path, given: dict) -> None:
             f"{path.name} failed in cell {error.cell_index}: {error.ename}: "
             f"{error.evalue}; see {part}"
         ) from error
-
-
-WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-def store(path: Path) -> Path:
-    """Runs a lecture in place, with its default parameters, and keeps what its pages can show:
-    text, tables, pictures; no widget, whose state would be missing, and no times of execution."""
-    import nbformat
-
-    notebook = nbformat.read(run(path, path), as_version=4)
-    notebook.metadata = {
-        k: notebook.metadata[k]
-        for k in ("kernelspec", "language_info")
-        if k in notebook.metadata
-    }
-    notebook.metadata["language_info"] = {"name": "python"}
-    for number, cell in enumerate(notebook.cells):
-        cell.metadata = {k: v for k, v in cell.metadata.items() if k == "tags" and v}
-        cell.id = f"{path.stem}-{number:02d}"
-        for output in cell.get("outputs", ()):
-            output.get("data", {}).pop(WIDGET, None)
-    write_atomically(path, nbformat.writes(notebook) + "\n")
-    return path

@@ -1,20 +1,23 @@
-"""Files under ``reports/``: ledger, claims, Markdown, pages, index; each whole or untouched.
+"""The files under ``reports/``: ledger, claims, Markdown, pages, index.
 
-Rows of other papers and other machines are kept. What the files look like is ``views``' business.
+Each is written whole or left untouched. Rows of other papers and of other machines are
+kept. What the files look like is the business of ``views``.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
 from speclib import paths
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.experiment import machine
 from speclib.experiment.atomic_files import write_atomically
 from speclib.papers.ledger import (
+    ClaimRow,
     LedgerRow,
     merge,
     read_claims,
@@ -26,67 +29,94 @@ from speclib.papers.ledger import (
 from .book import Book, of_another_machine
 
 
-def tables(book: Book) -> None:
+# -- tables ----------------------------------------------------------------------------
+def write_tables(book: Book) -> None:
     """Writes ledger.csv, claims.csv and <paper>.md."""
     from speclib.views.tables.markdown import paper_md
 
-    key, ledger = book.paper.key, paths.REPORTS / "ledger.csv"
-    held = read_ledger(ledger) if ledger.exists() else []
-    ours = [row for filled in book.filled.values() for row in filled.rows]
-    write_ledger(
-        ledger,
-        sorted(
-            merge(ours, [r for r in held if _keeps(r, book)]), key=lambda r: r.paper
-        ),
-    )
-    claims = [row for filled in book.filled.values() for row in filled.claims]
-    others = [
-        row for row in read_claims(paths.REPORTS / "claims.csv") if row.paper != key
-    ]
-    write_claims(
-        paths.REPORTS / "claims.csv", sorted(others + claims, key=lambda r: r.paper)
-    )
-    write_atomically(
-        paths.REPORTS / f"{key}.md", paper_md(book.paper, book.filled, book.others)
-    )
+    _update_ledger(book)
+    _update_claims(book)
+    text = paper_md(book.paper, book.filled, book.others)
+    write_atomically(paths.REPORTS / f"{book.paper.key}.md", text)
 
 
-def _keeps(row: LedgerRow, book: Book) -> bool:
-    """Whether a row of the ledger stays: another paper's, another machine's, or a number of a kind
-    that this call did not look at."""
-    return (
-        row.paper != book.paper.key
-        or of_another_machine(row)
-        or (row.kind not in ("paper", *book.kinds) and row.value is not None)
-    )
+def _update_ledger(book: Book) -> None:
+    """Puts the paper's rows into the ledger, in place of those they make stale."""
+    rows: list[LedgerRow] = []
+    for result in book.filled.values():
+        rows += result.rows
+    kept = [row for row in _read_own_ledger() if _is_kept(row, book)]
+    _write_own_ledger(merge(rows, kept))
+
+
+def _is_kept(row: LedgerRow, book: Book) -> bool:
+    """Whether a row of the ledger stays when a paper's rows are written anew.
+
+    Those of other papers and of other machines do, and numbers of a kind that this call
+    did not look at.
+    """
+    if row.paper != book.paper.key or of_another_machine(row):
+        return True
+    is_of_another_kind = row.kind not in ("paper", *book.kinds)
+    return is_of_another_kind and row.value is not None
+
+
+def _update_claims(book: Book) -> None:
+    """Puts the verdicts on the paper's claims in place of those that were there."""
+    path = paths.REPORTS / "claims.csv"
+    rows: list[ClaimRow] = []
+    for row in read_claims(path):
+        if row.paper != book.paper.key:
+            rows.append(row)
+    for result in book.filled.values():
+        rows += result.claims
+    write_claims(path, sorted(rows, key=lambda row: row.paper))
 
 
 def merge_ledger(path: Path) -> int:
-    """Adds the rows of another ledger to ours; where a key is in both, ours stays. Returns how
-    many rows are new. Raises SpeclibError if it is no ledger."""
+    """Adds the rows of another machine's ledger to ours.
+
+    Where a key is in both, our row stays. Returns how many rows are new. Raises
+    SpeclibError if ``path`` is no ledger.
+    """
     if not path.is_file():
-        raise SpeclibError(
+        raise BadValue(
             f"no ledger {path}: give the path of another machine's ledger.csv"
         )
-    ours = paths.REPORTS / "ledger.csv"
-    held = read_ledger(ours) if ours.exists() else []
-    both = merge(held, [row for row in read_ledger(path) if of_another_machine(row)])
-    write_ledger(ours, sorted(both, key=lambda r: r.paper))
-    return len(both) - len(held)
+    ours = _read_own_ledger()
+    theirs = [row for row in read_ledger(path) if of_another_machine(row)]
+    merged = merge(ours, theirs)
+    _write_own_ledger(merged)
+    return len(merged) - len(ours)
 
 
-def front(book: Book) -> None:
-    """Writes timeline.png, the project's front-page figure, if this paper has it measured."""
-    shown = book.paper.facts.get("front")
-    if shown and "measured" in book.kinds:
-        drawn = book.timeline(shown["item"], shown["column"], tokens=shown["tokens"])
-        part = drawn.save(paths.REPORTS / ".timeline.png")
-        part.replace(paths.REPORTS / "timeline.png")
+def _read_own_ledger() -> list[LedgerRow]:
+    path = paths.REPORTS / "ledger.csv"
+    return read_ledger(path) if path.exists() else []
 
 
-# -- pages ---------------------------------------------------------------------------------------
-def page(book: Book, executed: Path) -> None:
-    """Writes <paper>.html from the executed notebook, and the chart library beside it."""
+def _write_own_ledger(rows: Iterable[LedgerRow]) -> None:
+    """Writes ledger.csv with the papers in alphabetical order."""
+    in_order = sorted(rows, key=lambda row: row.paper)
+    write_ledger(paths.REPORTS / "ledger.csv", in_order)
+
+
+# -- pages -----------------------------------------------------------------------------
+def write_front_figure(book: Book) -> None:
+    """Writes timeline.png, the project's front-page figure.
+
+    Does nothing for a paper that does not have it, or has it not measured.
+    """
+    front = book.paper.facts.get("front")
+    if not front or "measured" not in book.kinds:
+        return
+    timeline = book.timeline(front["item"], front["column"], tokens=front["tokens"])
+    part = timeline.save(paths.REPORTS / ".timeline.png")
+    part.replace(paths.REPORTS / "timeline.png")
+
+
+def write_page(book: Book, executed: Path) -> None:
+    """Writes <paper>.html from the executed notebook, and plotly beside it."""
     from plotly.offline import get_plotlyjs
 
     from speclib.views.pages.notebook import notebook_page
@@ -96,45 +126,56 @@ def page(book: Book, executed: Path) -> None:
     write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
 
-def index(book: Book) -> None:
-    """Writes index.html: the summary of this paper beside those of papers made before."""
+def write_index(book: Book) -> None:
+    """Writes index.html: what is said of this paper, beside papers made before."""
     from speclib.views.pages.index import index_page, summary
 
     folder = paths.CACHE / "reports"
-    entry = summary(book.paper, book.filled, book.profile.name) | {"made": made()}
+    entry = summary(book.paper, book.filled, book.profile.name)
+    entry["made"] = describe_origin()
     write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))
-    entries = [
-        json.loads(p.read_text("utf-8")) for p in sorted(folder.glob("*.summary.json"))
-    ]
-    write_atomically(paths.REPORTS / "index.html", index_page(entries, facts()))
+
+    entries = []
+    for path in sorted(folder.glob("*.summary.json")):
+        entries.append(json.loads(path.read_text("utf-8")))
+    html = index_page(entries, describe_machine())
+    write_atomically(paths.REPORTS / "index.html", html)
 
 
-def made() -> str:
-    """When and from which state of the repository."""
-    return f"{datetime.now():%Y-%m-%d %H:%M}, commit {commit()}"
+def describe_origin() -> str:
+    """When reports were made, and from which state of the repository."""
+    return f"{datetime.now():%Y-%m-%d %H:%M}, commit {describe_commit()}"
 
 
-def commit() -> str:
-    """Short hash of the working tree's commit, marked where files differ; empty without git."""
+def describe_commit() -> str:
+    """Short hash of the working tree's commit, marked where files differ from it.
 
-    def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(paths.ROOT), *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=20,
-        ).stdout.strip()
-
+    "unknown" without git.
+    """
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "--short", "HEAD") + (
-            " with changes" if changed else ""
-        )
+        changed_files = _git("status", "--porcelain", "--untracked-files=no")
+        commit = _git("rev-parse", "--short", "HEAD")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
+    return f"{commit} with changes" if changed_files else commit
 
 
-def facts() -> dict[str, str]:
-    """What a reader must know of this machine."""
-    return {"machine": machine.name(), **{k: v for k, v in machine.environment() if v}}
+def _git(*words: str) -> str:
+    """What a git command prints."""
+    finished = subprocess.run(
+        ["git", "-C", str(paths.ROOT), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return finished.stdout.strip()
+
+
+def describe_machine() -> dict[str, str]:
+    """What a reader must know of this machine, by name."""
+    facts = {"machine": machine.name()}
+    for name, fact in machine.environment():
+        if fact:
+            facts[name] = fact
+    return facts

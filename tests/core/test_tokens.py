@@ -1,4 +1,4 @@
-"""Samplers, coins and verification, against transformers, scipy and arithmetic by hand."""
+"""Samplers, coins and verification, against transformers, scipy and sums by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from speclib.errors import SpeclibError
 ONE = 1 - 2.0**-53  # the largest u there is
 
 
-# -- samplers -------------------------------------------------------------------------------------
+# -- samplers --------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(dtype):
     torch = pytest.importorskip("torch")
@@ -96,7 +96,7 @@ def test_a_wrong_setting_is_refused_by_name_value_and_next_step(settings, value)
         Sampler(**settings)
 
 
-# -- coins ----------------------------------------------------------------------------------------
+# -- coins -----------------------------------------------------------------------------
 FINE = np.full(4096, 1 / 4096)  # choosing from this reads a coin to 12 bits
 
 
@@ -105,7 +105,10 @@ def read(coins: Coins, position: int, role: str, index: int = 0) -> float:
 
 
 def test_coins_are_uniform():
-    """Kolmogorov-Smirnov on 20,000 coins of a fixed seed; a fresh seed would fail 1 in 1,000."""
+    """Kolmogorov-Smirnov on 20,000 coins of a fixed seed.
+
+    A fresh seed would fail 1 time in 1,000.
+    """
     coins = [read(Coins(1), i, "draft") for i in range(20_000)]
     assert kstest(coins, "uniform").pvalue > 1e-3
 
@@ -124,7 +127,10 @@ def test_coins_are_uniform():
     ids=lambda key: f"{key}",
 )
 def test_coins_that_differ_in_one_part_of_the_key_are_independent(other):
-    """Chi-square of 8 x 8 bins, 5,000 pairs, fixed seed; a fresh seed would fail 1 in 1,000."""
+    """Chi-square of 8 x 8 bins, 5,000 pairs of a fixed seed.
+
+    A fresh seed would fail 1 time in 1,000.
+    """
     coins, shift, role, index = other
     table = np.zeros((8, 8))
     for position in range(5_000):
@@ -154,7 +160,7 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
         assert int(ran.stdout) == mine
 
 
-# -- choosing -------------------------------------------------------------------------------------
+# -- choosing --------------------------------------------------------------------------
 @given(
     st.lists(
         st.sampled_from([0.0, 1e-300, 1e-17, 1e-8, 0.1, 0.3, 1.0]),
@@ -192,9 +198,12 @@ def test_a_residual_that_underflows_is_p():
     assert residual(p, np.array([0.5, 0.75])).tolist() == p.tolist()
 
 
-# -- verification ---------------------------------------------------------------------------------
+# -- verification ----------------------------------------------------------------------
 class Fixed:
-    """A world whose coins are given: role -> u. Records every coin read and every mark."""
+    """A world whose coins are given: role -> u.
+
+    Records every coin read and every mark.
+    """
 
     def __init__(self, text=(0,), **u: float):
         self.text, self.u, self.coins, self.read, self.marks = text, u, self, [], []

@@ -1,4 +1,7 @@
-"""Trees of candidates: built, scored in one pass, followed; against texts scored one by one."""
+"""Trees of candidates: built, scored in one pass, followed.
+
+They are compared with texts that are scored one by one.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def grown(dice: random.Random, nodes: int) -> tuple[int, ...]:
     return tuple(dice.randrange(-1, node) for node in range(nodes))
 
 
-# -- shapes ---------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------
 def test_what_paths_have_in_common_is_one_node():
     assert merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)]) == (
         (5, 6, 7, 8, 9),
@@ -61,7 +64,7 @@ def test_a_stem_is_as_long_as_each_node_follows_the_one_before():
     ]
 
 
-# -- offering and following -----------------------------------------------------------------------
+# -- offering and following ------------------------------------------------------------
 def opened(limit=9, eos=frozenset(), vocab=10, target=None, **request) -> Virtual:
     world = Virtual(
         {"draft": Random(vocab), "target": target or Random(vocab, 1)}, Latency.ratio(2)
@@ -140,7 +143,7 @@ def test_a_place_counts_once_whatever_the_number_of_candidates():
     assert (s.drafted, s.accepted, s.rejected) == (3, 0, 1)
 
 
-# -- losslessness ---------------------------------------------------------------------------------
+# -- losslessness ----------------------------------------------------------------------
 def branching(world, drawn):
     """Offers two candidates of two tokens each time; ``drawn(world, ...)`` decides."""
     while world.going:
@@ -154,8 +157,11 @@ def matched(world, draft, parents, rows):
 
 
 def afresh_for_every_branch(world, draft, parents, rows):
-    """REST's published code: each branch draws a token of its own at every node it leads through;
-    the longest that its draws agree with counts."""
+    """REST's published code, in which each path is drawn for on its own.
+
+    It draws a token at every node that it leads through; the longest path that its
+    draws agree with counts.
+    """
     leaves = [n for n in range(len(draft)) if n not in parents] or [-1]
     best, text = (-1, ()), len(world.text)
     for index, leaf in enumerate(leaves):
@@ -189,7 +195,7 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not
     )
 
 
-# -- the operation --------------------------------------------------------------------------------
+# -- the operation ---------------------------------------------------------------------
 @pytest.mark.parametrize(
     "model", [Toy(None, 16, 2), Random(6, 3), Scripted({(1, 2): 3}, 9)]
 )
@@ -224,8 +230,11 @@ def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
 
 
 def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
-    """2 tokens of text and 3 nodes, linear between (1, 1 s) and (9, 9 s): 5 s. The cache keeps the
-    text and the first line, 3 4; the 5 stood beside the 4, not after it, and is fed again."""
+    """2 tokens of text and 3 nodes, linear between (1, 1 s) and (9, 9 s): 5 s.
+
+    The cache keeps the text and the first line, 3 4; the 5 stood beside the 4, not
+    after it, and is fed again.
+    """
     world = Virtual(
         {"draft": Random(9), "target": Random(9, 1)},
         Latency(Curve(((1, 1.0),)), Curve(((1, 1.0), (9, 9.0)))),
@@ -250,14 +259,14 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
     )
 
 
-def test_what_the_target_finds_likeliest_after_the_nodes_only_looked_at_is_in_the_trace():
+def test_what_the_target_finds_likeliest_after_nodes_only_looked_at_is_in_the_trace():
     world = opened(target=Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10))
     world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
     world.wait(world.target.score_tree(world.text, (4,), (-1,)))
     assert [e.payload.likeliest for e in world.end().operations] == [(7, 0), ()]
 
 
-# -- transformers ---------------------------------------------------------------------------------
+# -- transformers ----------------------------------------------------------------------
 def networks(dtype: str):
     torch = pytest.importorskip("torch")
     from transformers import (
@@ -291,8 +300,10 @@ def networks(dtype: str):
 def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_one(
     dtype, close
 ):
-    """From an empty cache and from those that other trees and texts left behind; and what is cached
-    afterwards serves the next text as well as fresh."""
+    """From an empty cache, and from those that other trees and texts left behind.
+
+    What is cached afterwards serves the next text as well as a fresh cache.
+    """
     pytest.importorskip("torch")
     from speclib.models.hf import HFModel
 

@@ -1,4 +1,4 @@
-"""Assisted generation and prompt lookup, against hand counts and transformers' own lookup."""
+"""Assisted generation and prompt lookup, against counts by hand and transformers."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def sizes(trace) -> list[int]:
     return [len(tokens) for tokens in drafts(trace)]
 
 
-# -- assisted generation --------------------------------------------------------------------------
+# -- assisted generation ---------------------------------------------------------------
 def test_a_constant_schedule_drafts_as_many_each_time_and_never_the_last_token(decode):
-    """10 tokens, 3 at once and a bonus: 4, 4, and of the 2 that are left one is drafted."""
+    """10 tokens, 3 at once and a bonus: 4, 4, then one draft of the 2 that are left."""
     output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
     assert output == WORDS[:10] and sizes(trace) == [3, 3, 1]
     output, trace = decode(METHODS["assisted"], toys(), 9, num_assistant_tokens=3)
@@ -48,7 +48,10 @@ def test_a_constant_schedule_drafts_as_many_each_time_and_never_the_last_token(d
 def test_the_heuristic_adds_two_when_all_pass_and_takes_one_when_not_down_to_one(
     decode,
 ):
-    """A perfect draft: 2, 4, 6, 8 commit 24 with their bonuses. A useless one: 3, 2, 1, 1."""
+    """A perfect draft: 2, 4, 6, 8 commit 24 with their bonuses.
+
+    A useless one: 3, 2, 1, 1.
+    """
     settings = {"schedule": "heuristic"}
     _, trace = decode(
         METHODS["assisted"], toys(), 24, num_assistant_tokens=2, **settings
@@ -72,7 +75,10 @@ def test_drafting_ends_after_an_end_token(decode):
 def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(
     threshold, sampler
 ):
-    """A draft's probability at temperature 1 is the toy's own row; greedy shows a one-hot q."""
+    """A draft's probability at temperature 1 is the toy's own row.
+
+    Greedy decoding shows a one-hot q.
+    """
     draft, ends = Random(4, 1), []
     world = Virtual({"draft": draft, "target": Random(4, 2)}, Latency.ratio(3))
     world.begin((0,), sampler=sampler, coins=Coins(3), limit=40)
@@ -95,7 +101,7 @@ def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(
 
 
 def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
-    """5 asked, 2 drafted after a prompt of 4: a prefill of 9 s, then one pass of 1 s."""
+    """5 asked, 2 drafted after a prompt of 4: a prefill of 9 s, then a pass of 1 s."""
 
     class Unsure(Toy):
         def chances(self):
@@ -110,7 +116,7 @@ def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
     assert (event.dur, event.kept, event.fed) == (10.0, 0, 5)
 
 
-# -- prompt lookup --------------------------------------------------------------------------------
+# -- prompt lookup ---------------------------------------------------------------------
 @given(
     text=st.lists(st.integers(0, 3), min_size=1, max_size=14),
     length=st.integers(1, 6),
@@ -144,7 +150,10 @@ def test_what_is_drafted_is_what_transformers_looks_up(text, length, longest, eo
 
 
 def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
-    """5 6 7 5: after the second 5, the text offers 6 7 5; the target says 6 8, then 9, 9."""
+    """5 6 7 5: after the second 5, the text offers 6 7 5.
+
+    The target says 6 8, then 9, 9.
+    """
     prompt, said = (5, 6, 7, 5), (6, 8, 9, 9)
     target = Scripted({prompt + said[:i]: t for i, t in enumerate(said)}, 10)
     output, trace = decode(
@@ -168,8 +177,9 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
 def test_on_a_text_that_repeats_itself_every_pass_commits_all_that_was_looked_up(
     decode,
 ):
-    """Period 3. The prompt's token 0 has no earlier place, nor have 1 and 2: then 1, whose first
-    place offers one period more each pass, up to 4."""
+    """Period 3. The prompt's token 0 has no earlier place, nor have 1 and 2: then 1,
+    whose first place offers one period more each pass, up to 4.
+    """
     models = toys(words=(1, 2, 3))
     output, trace = decode(METHODS["prompt_lookup"], models, 20, num_tokens=4)
     assert output == ((1, 2, 3) * 7)[:20]
@@ -185,7 +195,7 @@ def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
     assert world.guess((60,)) == world.guess(()) == ()
 
 
-# -- both -----------------------------------------------------------------------------------------
+# -- both ------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["assisted", "prompt_lookup"])
 def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     models = toys(words=(1, 2, 3), context=16)

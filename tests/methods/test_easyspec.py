@@ -1,7 +1,7 @@
-"""EasySpec: tree SD's loop around passes that may be fuzzy; what calibration does; what it costs.
+"""EasySpec: tree SD's loop around passes that may be fuzzy; calibration; costs.
 
-The drafter itself is tested in test_layered.py. Expected values come from the printed tables, from
-arithmetic, and from the exact enumerator.
+The drafter itself is tested in test_layered.py. Expected values come from the printed
+tables, from arithmetic, and from the exact enumerator.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Watched(Random):
         return super().level(*args)
 
 
-# -- the loop -------------------------------------------------------------------------------------
+# -- the loop --------------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
 @pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
@@ -104,10 +104,13 @@ def test_an_lp_below_1_is_refused(decode):
         decode(EASY, models(), 4, gamma=2, lp=0)
 
 
-# -- calibration ----------------------------------------------------------------------------------
+# -- calibration -----------------------------------------------------------------------
 def test_calibrated_the_first_pass_takes_everything_since_the_last_exact_one(decode):
-    """It keeps what the last first pass held, and feeds all that was committed since: the accepted
-    tokens, and the bonus. Not calibrated, an accepted first candidate stays cached."""
+    """It keeps what the last first pass held, and feeds all that was committed since:
+    the accepted tokens, and the bonus.
+
+    Not calibrated, an accepted first candidate stays cached.
+    """
     how = dict(gamma=3, width=2, sampler=HOT, prompt=(0, 1))
     for calibrate in (True, False):
         saved = 0
@@ -144,10 +147,13 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
     ).all()  # exact when it is over
 
 
-# -- a toy whose fuzziness shows ------------------------------------------------------------------
+# -- a toy whose fuzziness shows -------------------------------------------------------
 def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
-    """Rounds of two levels: the first is exact, the second right with 0.8 * 0.9^(lp - 1); 500 or
-    more, 4 standard errors (a fresh seed would fail about 1 time in 2,500)."""
+    """Rounds of two levels: the first is exact, the second is not.
+
+    The second is right with chance 0.8 * 0.9^(lp - 1). There are 500 rounds or more;
+    the tolerance is 4 standard errors (a fresh seed would fail about 1 time in 2,500).
+    """
     for lp in (1, 2, 5):
         world = Virtual(
             {"draft": Toy(0.8, seed=lp, fuzzy=0.9), "target": Toy(seed=lp)},
@@ -193,7 +199,7 @@ def test_a_share_outside_0_to_1_is_refused(fuzzy):
         Toy(0.5, fuzzy=fuzzy)
 
 
-# -- losslessness ---------------------------------------------------------------------------------
+# -- losslessness ----------------------------------------------------------------------
 def error(method, tokens: int, vocab: int = 2, sampler=HOT, **settings) -> float:
     pair = {
         "draft": Random(vocab, 10, 1 + tokens),
@@ -225,7 +231,7 @@ def test_a_fuzzy_drafter_loses_nothing(lp, calibrate):
 
 
 def planted(world, gamma, q):
-    """EasySpec of lines, each candidate tested with ``q(text before it, its own q)``."""
+    """EasySpec of lines, each draft tested with ``q(text before it, its own q)``."""
     while world.going:
         draft, parents = world.wait(
             world.draft.draft_tree(world.text, gamma, 1, None, 4)
@@ -249,8 +255,10 @@ def test_fuzzy_drafts_that_are_tested_with_the_exact_q_are_found():
 
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_a_layer_parallel_network_loses_nothing(calibrate):
-    """Every outcome of three tokens of two kinds, drafted by fuzzy passes over a real cache; rows
-    are float32."""
+    """Every outcome of three tokens of two kinds, drafted over a real cache.
+
+    Rows are float32.
+    """
     pytest.importorskip("torch")
     from helpers.checkpoints import network
 
@@ -315,14 +323,14 @@ def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
             assert (easy.stats.acceptance_rate == 1) == passes
 
 
-# -- the clock ------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------
 CLOCKS = {"Llama-3": "easyspec/llama3-8-70-tp8", "Qwen2": "easyspec/qwen2-7-72-tp8"}
 
 
 def drafting(
     clock: Latency, n: int, lp: int | None, calibrate: bool = True, kept: int = 9
 ) -> float:
-    """Seconds of drafting a line of n tokens after a text of ten, of which ``kept`` are cached."""
+    """Seconds of drafting n tokens in a line after ten, ``kept`` of them cached."""
     return clock.seconds(
         "draft",
         DraftTree((0,) * 10, n, 1, None, lp, calibrate),
@@ -332,8 +340,11 @@ def drafting(
 
 
 def test_a_fuzzy_pass_of_llama_takes_less_the_more_layers_share_an_input():
-    """One printed cell gives lp = 4's 14.87 ms; 27.2 is Table 1's; the others by their groups of 32
-    layers (17, 12, 10, 9): 27.2 - (32 - groups) * 12.33 / 22 milliseconds."""
+    """The 14.87 ms of lp = 4 come from one printed cell, 27.2 ms from Table 1.
+
+    The others follow from their number of groups of 32 layers (17, 12, 10, 9):
+    27.2 - (32 - groups) * 12.33 / 22 milliseconds.
+    """
     clock = load_latency(CLOCKS["Llama-3"])
     passes = [
         1000 * (drafting(clock, 6, lp) - drafting(clock, 5, lp)) for lp in range(1, 6)
@@ -357,8 +368,11 @@ def test_calibration_costs_what_an_exact_pass_takes_longer_than_a_fuzzy_one():
 
 @pytest.mark.parametrize("family", CLOCKS)
 def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family):
-    """100 tokens are 100 / (1 + 5 alpha) iterations, alpha as printed: drafting within 3 %, in all
-    3 to 8 % quicker, since verifying is printed slower than Table 1's pass."""
+    """100 tokens are 100 / (1 + 5 alpha) iterations, alpha as printed.
+
+    Drafting agrees within 3 %. The whole is 3 to 8 % quicker than printed, since
+    verifying is printed slower than Table 1's pass.
+    """
     with open(DATA / "papers" / "easyspec" / "table-2.toml", "rb") as file:
         cells = {
             (row, column): value for row, column, value in tomllib.load(file)["cells"]
@@ -383,8 +397,7 @@ def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family
 
 
 def test_a_what_if_shows_what_calibration_buys_and_costs():
-    """Fuzzier first levels against shorter passes: of 400 tokens the share accepted falls without
-    calibration, and so does the time of an iteration."""
+    """Without calibration fewer drafts pass, and iterations are shorter."""
     calibrated, loose = (
         speclib.simulate(
             "easyspec",

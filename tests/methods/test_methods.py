@@ -1,6 +1,7 @@
-"""Every registered method, in every variant: losslessness, caches, rates, and the paper's examples.
+"""Every method, in every variant: losslessness, caches, rates, the paper's examples.
 
-Expected values come from the script the target follows, from arithmetic, and from the printed page.
+Expected values come from the script the target follows, from arithmetic, and from the
+printed page.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ WORDS = tuple(range(1, 50))  # all different: an end token has one place
 GAMMAS = range(1, 9)
 some_or_all = pytest.mark.parametrize(
     "gammas",
-    [(1, 2, 3, 5), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)],
+    [(1, 2, 4), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)],
     ids=["some", "all"],
 )
 
 
 def toys(alpha: float, seed: int = 0) -> dict:
-    """A target that says WORDS and a draft that agrees at each position with probability alpha."""
+    """A target that says WORDS, and a draft that agrees with it alpha of the time."""
     return {
         "draft": Toy(alpha, 50, seed, WORDS, 128),
         "target": Toy(None, 50, seed, WORDS, 128),
     }
 
 
-# -- greedy ---------------------------------------------------------------------------------------
+# -- greedy ----------------------------------------------------------------------------
 @some_or_all
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
@@ -83,7 +84,7 @@ def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
 
 
 def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, decode):
-    for seed in range(20):
+    for seed in range(10):
         target, text = Random(3, 100 + seed), (1, 2)
         for _ in range(16):
             text += (int(target.rows(text, 0, Sampler(1.0))[0].argmax()),)
@@ -125,9 +126,9 @@ def test_the_toys_overlap_is_alpha_whatever_their_contexts():
     assert np.minimum(p, q).sum(1) == pytest.approx([0.7] * 3)
 
 
-# -- sampling -------------------------------------------------------------------------------------
+# -- sampling --------------------------------------------------------------------------
 class Markov:
-    """The next token depends on the last one only, so that transitions can be counted."""
+    """The next token depends on the last one only: transitions can be counted."""
 
     def __init__(self, table: np.ndarray):
         with np.errstate(divide="ignore"):
@@ -154,15 +155,17 @@ class Markov:
         return self.shaped[sampler][list(text[len(text) - last - 1 :])]
 
 
-TABLES = np.random.default_rng(5).dirichlet(np.ones(8) * 2, (2, 8))
-LENGTH = 200  # tokens of a request; 8 kinds of them: 56 degrees of freedom
-FAST, REQUESTS = 60, 300  # which find a total variation of 4.5 and of 2 percent
-LIMIT = chi2.isf(1e-3, 56)  # a fresh seed would be a false alarm 1 time in 1,000
+KINDS = 5  # of tokens; fewer of them need fewer requests to show the same variation
+FREEDOM = KINDS * (KINDS - 1)  # of the transitions between them
+TABLES = np.random.default_rng(5).dirichlet(np.ones(KINDS) * 2, (2, KINDS))
+LENGTH = 200  # tokens of a request
+FAST, REQUESTS = 40, 300  # which find a total variation of 4.5 and of 2 percent
+LIMIT = chi2.isf(1e-3, FREEDOM)  # a fresh seed would be a false alarm 1 time in 1,000
 
 
 def chi_square(decode, method, settings, requests) -> float:
     models = {"draft": Markov(TABLES[0]), "target": Markov(TABLES[1])}
-    counts = np.zeros((8, 8))
+    counts = np.zeros((KINDS, KINDS))
     for request in range(requests):
         output, _ = decode(
             method,
@@ -179,10 +182,14 @@ def chi_square(decode, method, settings, requests) -> float:
 
 @pytest.mark.parametrize("requests, variation", [(FAST, 0.045), (REQUESTS, 0.02)])
 def test_the_chi_square_test_finds_a_total_variation_of(requests, variation):
-    """Moved between tokens of probability 1/8, as much up as down: power by the noncentral
-    chi-square."""
-    shift = requests * LENGTH * 8 * (2 * variation / 8) ** 2 / (1 / 8)
-    assert ncx2.sf(LIMIT, 56, shift) > 0.99
+    """Moved between tokens that are all as likely, as much up as down.
+
+    The power is that of the noncentral chi-square.
+    """
+    expected = 1 / KINDS
+    moved = 2 * variation / KINDS
+    shift = requests * LENGTH * KINDS * moved**2 / expected
+    assert ncx2.sf(LIMIT, FREEDOM, shift) > 0.99
 
 
 @pytest.mark.parametrize(
@@ -209,7 +216,7 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
     assert chi_square(decode, careless, {"gamma": 3}, FAST) > 2 * LIMIT
 
 
-# -- caches ---------------------------------------------------------------------------------------
+# -- caches ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
@@ -230,9 +237,12 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
             assert all(len(e.tokens) == e.fed for e in trace.operations if e.is_scoring)
 
 
-# -- rates ----------------------------------------------------------------------------------------
+# -- rates -----------------------------------------------------------------------------
 def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
-    """A toy run's trace; a target pass takes as long as gamma drafts, the first as long as any."""
+    """A toy run's trace.
+
+    A target pass takes as long as gamma drafts, and the first pass as long as any.
+    """
     models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
     flat = Latency(Curve(((1, 1.0),)), Curve(((1, float(gamma)),)))
     return decode(
@@ -260,8 +270,11 @@ def counted(decode, name, alpha, gamma, sampler=None, requests=10):
 @pytest.mark.parametrize("alpha", [0.3, 0.7, 0.95])
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
 def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
-    """Every test is a coin of probability alpha: within 4 standard errors (a fresh seed would
-    fail 1 in 16,000). Accepted per rejected is then alpha / (1 - alpha), not Theorem 2's more."""
+    """Every test is a coin of probability alpha: within 4 standard errors (a fresh seed
+    would fail 1 in 16,000).
+
+    Accepted per rejected is then alpha / (1 - alpha), not Theorem 2's more.
+    """
     s = counted(decode, name, alpha, 4, sampler)
     tested = s.accepted + s.rejected
     assert abs(s.acceptance_rate - alpha) < 4 * (alpha * (1 - alpha) / tested) ** 0.5
@@ -272,7 +285,10 @@ def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
 def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(
     decode, alpha, gamma
 ):
-    """alpha (1 - alpha^gamma) / (1 - alpha), within 4 standard errors; the bonus is one more."""
+    """alpha (1 - alpha^gamma) / (1 - alpha), within 4 standard errors.
+
+    The bonus is one more.
+    """
     s = counted(decode, "speculative", alpha, gamma, Sampler(1.0))
     chances = np.array([alpha**n * (1 - alpha) for n in range(gamma)] + [alpha**gamma])
     lengths = np.arange(gamma + 1)
@@ -288,9 +304,11 @@ def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(
 def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
     decode, alpha, gamma
 ):
-    """Pre-verify commits 1 and goes on to post-verify with probability alpha; post-verify commits
-    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four standard errors
-    or more of 6,000 tokens."""
+    """Pre-verify commits 1 and goes on to post-verify with probability alpha;
+    post-verify commits (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma.
+
+    Tolerance 8 %: four standard errors or more of 6,000 tokens.
+    """
     s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
     post = alpha / (1 - alpha**gamma)  # steps in post-verify for each in pre-verify
     expected = (1 + post * (1 - alpha**gamma) / (1 - alpha)) / (1 + post)
@@ -307,8 +325,11 @@ def test_with_a_perfect_draft_pearl_commits_gamma_tokens_a_step(decode, gamma):
 
 @pytest.mark.parametrize("gamma", [1, 3, 7])
 def test_with_a_perfect_draft_the_others_commit_what_their_rows_allow(decode, gamma):
-    """SD: gamma and a bonus. Without pre-verify: a step that commits nothing, then gamma each.
-    Without post-verify: one early, then gamma - 1 and a bonus."""
+    """SD: gamma and a bonus.
+
+    Without pre-verify: a step that commits nothing, then gamma each. Without
+    post-verify: one early, then gamma - 1 and a bonus.
+    """
 
     def sizes(name, **settings):
         trace = decoded(decode, name, 1.0, gamma, 10 * gamma, **settings)
@@ -339,7 +360,9 @@ def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
 
 
 def test_an_ablation_that_does_not_exist_is_refused(decode):
-    with pytest.raises(SpeclibError, match="without is 'preverify': give 'pre-verify'"):
+    with pytest.raises(
+        SpeclibError, match="without is 'preverify': give .*'pre-verify'"
+    ):
         decode(METHODS["pearl"], toys(0.5), 4, gamma=2, without="preverify")
 
 
@@ -379,7 +402,7 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 
 
-# -- the printed examples -------------------------------------------------------------------------
+# -- the printed examples --------------------------------------------------------------
 class Step(NamedTuple):
     """What one step of a run shows."""
 
@@ -390,9 +413,11 @@ class Step(NamedTuple):
 
 
 def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]:
-    """Runs PEARL on a pair that says what the printed steps say (t_draft = 1, t_target = c).
+    """Runs PEARL on a pair that says what the printed steps say (t_draft = 1, t_target
+    = c).
 
-    Returns the steps, the table's data, and the accepted and the rejected tokens in order.
+    Returns the steps, the table's data, and the accepted and the rejected tokens in
+    order.
     """
     table = tomllib.loads((DATA / "papers" / "pearl" / f"{item}.toml").read_text())
     gamma, steps = table["settings"]["gamma"], table["steps"]
@@ -441,9 +466,12 @@ def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]
 
 
 def test_table_9_is_replayed_step_by_step():
-    """Modes, drafts, judgements and output of steps 0 to 7. The print slips in places: step 1 cuts
-    the draft to 'm glad ' and omits the target's mark; steps 1 and 2 show four of five drafted
-    tokens; step 6 shows four of the five accepted and an output cut short; step 7's runs over."""
+    """Modes, drafts, judgements and output of steps 0 to 7.
+
+    The print slips in places: step 1 cuts the draft to 'm glad ' and omits the target's
+    mark; steps 1 and 2 show four of five drafted tokens; step 6 shows four of the five
+    accepted and an output cut short; step 7's runs over.
+    """
     steps, table, accepted, rejected = replay("table-9", c=5)
     printed = table["steps"]
     assert (
@@ -464,14 +492,15 @@ def test_table_9_is_replayed_step_by_step():
     assert [list(s.committed) for s in steps] == [p["committed"] for p in printed]
     assert [len(s.committed) for s in steps] == [1, 1, 2, 1, 4, 1, 5, 3]
     assert [w for s in steps for w in s.committed] == (
-        "I ' m happy to help you with your question ! However , I notice that the equations"
+        "I ' m happy to help you with your question ! However , "
+        "I notice that the equations"
     ).split()
     assert rejected == "Great glad this equation".split()
     assert accepted == [w for p in printed for w in p["accepted"]]
 
 
 def test_figure_3_is_replayed_at_its_times():
-    """c = 3: pre-verify at 0 and 3t, post-verify at 6t and 9t; x10 .. x12 are dropped."""
+    """c = 3: pre-verify at 0 and 3t, post-verify at 6t and 9t; x10 .. x12 dropped."""
     steps, _, accepted, rejected = replay("figure-3", c=3)
     assert [(s.start, s.mode) for s in steps] == [
         (0, "pre-verify"),

@@ -1,4 +1,4 @@
-"""REST and its datastore, against a search by hand; what comes out is plain decoding's."""
+"""REST and its datastore, against a search by hand; its output is plain decoding's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lookups(trace) -> list[tuple[int, ...]]:
     return [e.tokens for e in trace.events if e.op == "lookup"]
 
 
-# -- the datastore --------------------------------------------------------------------------------
+# -- the datastore ---------------------------------------------------------------------
 documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
 
 
@@ -103,9 +103,9 @@ def test_documents_are_read_when_something_is_looked_up():
     assert store.after((7,), 4, 3) == [] and read == [2, 3]
 
 
-# -- the method -----------------------------------------------------------------------------------
+# -- the method ------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [1, 4, 10])
-def test_a_datastore_that_has_the_targets_own_words_gives_them_all_and_one_more_each_pass(
+def test_a_datastore_of_the_targets_own_words_gives_them_all_and_one_more_each_pass(
     length,
 ):
     """The first lookup is of the prompt's one token."""
@@ -123,8 +123,11 @@ def test_a_datastore_that_has_the_targets_own_words_gives_them_all_and_one_more_
 
 
 def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
-    """After 0: 1 2 (3 times), 1 3 (2 times), 4 5 (2 times), 6 once. The prefixes by weight: 1 (5),
-    12 (3), then 4, 13, 45 (2 each; shorter ones first), then 6."""
+    """After 0: 1 2 (3 times), 1 3 (2 times), 4 5 (2 times), 6 once.
+
+    The prefixes by weight: 1 (5), 12 (3), then 4, 13, 45 (2 each; shorter ones first),
+    then 6.
+    """
     texts = [(0, 1, 2)] * 3 + [(0, 1, 3)] * 2 + [(0, 4, 5)] * 2 + [(0, 6)]
     target = Toy(None, 60, 0, WORDS, 128)
     for nodes, tree in (
@@ -156,7 +159,9 @@ def test_where_nothing_is_found_it_is_plain_decoding():
 
 
 def test_without_a_datastore_the_text_itself_is_looked_up(decode):
-    """Period 3 after the prompt's 0: 1 2 3 cannot be known; from the second 1 on, all can."""
+    """Period 3 after the prompt's 0: 1 2 3 cannot be known; from the second 1 on, all
+    can.
+    """
     models = {
         "draft": Toy(0.5, 50, 0, (1, 2, 3)),
         "target": Toy(None, 50, 0, (1, 2, 3)),
@@ -213,7 +218,7 @@ def test_a_setting_that_cannot_be_is_refused(name):
         ran([], Random(3), 4, **{name: 0})
 
 
-# -- our training text ----------------------------------------------------------------------------
+# -- our training text -----------------------------------------------------------------
 def embedded():
     pytest.importorskip("torch")
     from speclib.models import zoo

@@ -1,6 +1,7 @@
 """Tree SD: what is drawn, what is tested, what it costs.
 
-Expected values come from arithmetic, from the exact enumerator, and from speculative decoding.
+Expected values come from arithmetic, from the exact enumerator, and from speculative
+decoding.
 """
 
 from __future__ import annotations
@@ -64,10 +65,13 @@ def grown(model, n, width, sampler=None, seed=0, **how):
     return tokens, parents, rows, done
 
 
-# -- what is drawn --------------------------------------------------------------------------------
+# -- what is drawn ---------------------------------------------------------------------
 def test_greedy_candidates_are_the_likeliest_ways_each_certain():
-    """0.5, 0.3, 0.2 at each place. Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, of
-    which the elder's second child comes first. Depth first, elder lines first."""
+    """0.5, 0.3, 0.2 at each place.
+
+    Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, of which the elder's
+    second child comes first. Depth first, elder lines first.
+    """
     tokens, parents, rows, _ = grown(Table([0.3, 0.5, 0.2]), 2, 3)
     assert tokens == (1, 1, 0, 0, 1, 2) and parents == (-1, 0, 0, -1, 3, -1)
     assert (rows == np.eye(3)[list(tokens)]).all()
@@ -127,7 +131,7 @@ def test_a_model_without_levels_grows_the_same_tree_path_by_path():
         assert one[:2] == two[:2] and (one[2] == two[2]).all()
 
 
-# -- what is tested -------------------------------------------------------------------------------
+# -- what is tested --------------------------------------------------------------------
 class Shifted:
     """Coins of which every index is moved: another set for every path."""
 
@@ -139,7 +143,9 @@ class Shifted:
 
 
 def longest_of_independent_paths(world, gamma, width):
-    """Each path is drawn and tested for itself, soundly; the one of which most passes counts."""
+    """Each path is drawn and tested for itself, soundly; the one of which most passes
+    counts.
+    """
     while world.going:
         verdicts = []
         for index in range(width):
@@ -174,8 +180,9 @@ def each_with_the_first_q(world, draft, parents, rows):
 
 
 def nothing_removed(world, draft, parents, rows):
-    """Every candidate is tested against p itself, as independent paths are; the last one's
-    rejection is replaced from its residual."""
+    """Every candidate is tested against p itself, as independent paths are; the last
+    one's rejection is replaced from its residual.
+    """
     node, accepted = -1, ()
     while True:
         p, position = rows[node + 1], len(world.text) + len(accepted)
@@ -235,8 +242,9 @@ def test_a_planted_bug_in_a_trees_verification_is_found(bug):
 
 
 class Independent(DraftTree):
-    """Draws each candidate from the row itself, and gives it the q' of draws without replacement
-    (nowhere 0, or a second draw of one token could not be tested at all)."""
+    """Draws each candidate from the row itself, and gives it the q' of draws without
+    replacement (nowhere 0, or a second draw of one token could not be tested at all).
+    """
 
     def draw_children(self, row, count, level, request):
         left = row
@@ -278,8 +286,11 @@ def best_of_two(world, draft, parents, rows):
 
 
 def test_wider_levels_pass_more_often():
-    """At a place the chance that none of w candidates passes falls with w; three kinds of token, 3
-    wide: every token is a candidate, so one passes. Within 200 places and more, seeds fixed."""
+    """At a place the chance that none of w candidates passes falls with w; three kinds
+    of token, 3 wide: every token is a candidate, so one passes.
+
+    Within 200 places and more, seeds fixed.
+    """
     rates = []
     for width in (1, 2, 3):
         models = {"draft": Random(3, 5), "target": Random(3, 6)}
@@ -293,7 +304,7 @@ def test_wider_levels_pass_more_often():
     assert rates[0] < rates[1] < rates[2] == 1
 
 
-# -- degenerate cases -----------------------------------------------------------------------------
+# -- degenerate cases ------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.6, 3)], ids=str)
 def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampler):
     for seed in range(5):
@@ -337,9 +348,11 @@ def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
         )
 
 
-# -- what it costs --------------------------------------------------------------------------------
+# -- what it costs ---------------------------------------------------------------------
 def test_a_level_takes_one_pass_whatever_its_width(decode):
-    """Constant clocks: an iteration takes gamma drafts and a target, whatever the width."""
+    """Constant clocks: an iteration takes gamma drafts and a target, whatever the
+    width.
+    """
     for width in (1, 2, 4):
         _, trace = decode(
             TREE,
@@ -356,8 +369,9 @@ def test_a_level_takes_one_pass_whatever_its_width(decode):
 
 
 def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
-    """A draft of 1 s for one token, 2 s for three: after a text of two tokens (1.5 s), two levels
-    of three nodes each are fed (the third is not): 1.5 + 2 + 2."""
+    """A draft of 1 s for one token, 2 s for three: after a text of two tokens (1.5 s),
+    two levels of three nodes each are fed (the third is not): 1.5 + 2 + 2.
+    """
     clock = Latency(Curve(((1, 1.0), (3, 2.0))), Curve(((1, 1.0),)))
     world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, clock)
     world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
@@ -374,8 +388,9 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
 
 
 def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
-    """A draft that is always right: its first candidates pass, so the target is fed the bonus and
-    the next tree, the draft the last level and the bonus."""
+    """A draft that is always right: its first candidates pass, so the target is fed the
+    bonus and the next tree, the draft the last level and the bonus.
+    """
     words = tuple(range(1, 60))
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
     _, trace = decode(TREE, models, 20, gamma=4, width=3)
@@ -384,7 +399,7 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
     assert {e.fed - e.drafts_fed for e in later if e.is_drafting} == {2}
 
 
-# -- transformers ---------------------------------------------------------------------------------
+# -- transformers ----------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
 )

@@ -1,4 +1,5 @@
-"""What a reader's browser shows: lectures run in JupyterLab, the reports opened from disk offline.
+"""What a reader's browser shows: lectures run in JupyterLab, the reports opened from
+disk offline.
 
 Server, kernel, models, Chromium and mouse are real. It knows none of their numbers.
 """
@@ -18,14 +19,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
-import nbformat
 import pytest
+from helpers import late
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update"
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-sync --disable-background-networking --disable-component-update"
 ).split()
 SERVER = (
     "-m jupyterlab --no-browser --allow-root --ServerApp.port_retries=0 "
@@ -33,8 +34,10 @@ SERVER = (
 ).split()
 REPRODUCE = "-m speclib reproduce --quick --virtual --paper pearl --paper dsi".split()
 SHOWN = ("theorem-1", "figure-6", "section-5")  # of DSI: lines, heatmaps, print alone
-ENDED = """() => document.querySelector('[data-mime-type="application/vnd.jupyter.error"]') ||
-  [...document.querySelectorAll(".jp-InputPrompt")].every(p => !/[ *]\\]/.test(p.textContent))"""
+ENDED = """() =>
+  document.querySelector('[data-mime-type="application/vnd.jupyter.error"]') ||
+  [...document.querySelectorAll(".jp-InputPrompt")].every(
+    prompt => !/[ *]\\]/.test(prompt.textContent))"""
 BARS = "all => all.map(r => [r.getAttribute('class'), Number(r.getAttribute('width'))])"
 
 
@@ -54,7 +57,9 @@ def browser():
 
 
 def new_page(browser, **options) -> tuple:
-    """A page, and the list that gathers the errors of its scripts and console, none left out."""
+    """A page, and the list that gathers the errors of its scripts and console, none
+    left out.
+    """
     page, errors = (
         browser.new_page(viewport={"width": 1400, "height": 1000}, **options),
         [],
@@ -67,7 +72,9 @@ def new_page(browser, **options) -> tuple:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A server for a reader who never used Jupyter before: (its address, folder of notebooks)."""
+    """A server for a reader who never used Jupyter before: (its address, folder of
+    notebooks).
+    """
     for name in ("jupyterlab", "torch"):  # the lecture runs real models
         pytest.importorskip(name, reason=f"no {name} here: make setup")
     home = tmp_path_factory.mktemp("home")
@@ -116,18 +123,19 @@ def lab(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(browser, lab):
-    """Name -> the lecture without its outputs, opened, and run by the menu to its end or first
-    error; once."""
+    """Name -> the lecture without its outputs, opened, and run by the menu to its end
+    or first error; once.
+    """
     address, books = lab
 
     @cache
     def run(name):
-        book = nbformat.read(
+        book = late.nbformat.read(
             ROOT / "notebooks" / "learn" / f"{name}.ipynb", as_version=4
         )
         for cell in (c for c in book.cells if c.cell_type == "code"):
             cell.update(outputs=[], execution_count=None)
-        nbformat.write(book, books / f"{name}.ipynb")
+        late.nbformat.write(book, books / f"{name}.ipynb")
         page, errors = new_page(browser)
         page.goto(address.format(name))  # before it is idle, Run is ignored
         page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
@@ -157,7 +165,9 @@ def lectures(*names):
 
 
 def drag(lecture, symbol: str, share: float, told: str, picture=None) -> None:
-    """Draws a slider to ``share`` of its way; while held there, the picture must say ``told``."""
+    """Draws a slider to ``share`` of its way; while held there, the picture must say
+    ``told``.
+    """
     page, mouse, picture = lecture.page, lecture.page.mouse, picture or lecture.picture
     slider = page.locator(".widget-slider", has_text=symbol).first
     slider.locator(".noUi-handle").hover()  # scrolls, and waits until nothing moves
@@ -191,7 +201,7 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
     cells = [
         c
-        for c in nbformat.read(lecture.book, as_version=4).cells
+        for c in late.nbformat.read(lecture.book, as_version=4).cells
         if c.cell_type == "code"
     ]
     assert not [o.evalue for c in cells for o in c.outputs if o.output_type == "error"]
@@ -242,7 +252,7 @@ def speeds(lecture) -> list[str]:
 
 
 @lectures("30_dsi")
-def test_with_a_drafter_that_is_never_right_dsi_is_plain_decoding_and_sd_takes_twice_as_long(
+def test_with_a_drafter_never_right_dsi_is_plain_decoding_and_sd_takes_twice_as_long(
     lecture,
 ):
     drag(lecture, "α", 0, "accepted 0 %")
@@ -280,7 +290,8 @@ def test_the_maps_follow_the_sliders_and_only_sis_turns_pink(lecture):
             "all => all.map(c => c.getAttribute('cy'))"
         )
         boxes = maps.locator("rect[fill=none]").evaluate_all(
-            "all => all.map(r => [r.getAttribute('y'), r.getAttribute('height')].map(Number))"
+            "all => all.map("
+            "r => [r.getAttribute('y'), r.getAttribute('height')].map(Number))"
         )
         assert list(map(float, heights)) == [
             y + (1 - alpha) * high for y, high in boxes
@@ -292,7 +303,7 @@ def test_the_maps_follow_the_sliders_and_only_sis_turns_pink(lecture):
 
 
 @lectures("50_easyspec")
-def test_eight_layers_on_four_devices_are_as_fast_as_four_and_one_alone_as_an_exact_pass(
+def test_eight_layers_on_four_devices_take_as_long_as_four_and_one_as_an_exact_pass(
     lecture,
 ):
     picture = lecture.page.locator("svg", has_text="exact: one layer after the other")
@@ -314,8 +325,9 @@ def test_a_rounds_tree_follows_its_slider_and_has_one_way(lecture):
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """The folder that the quick, virtual version leaves: all of PEARL, of DSI the ``SHOWN`` alone,
-    which take seconds."""
+    """The folder that the quick, virtual version leaves: all of PEARL, of DSI the
+    ``SHOWN`` alone, which take seconds.
+    """
     home = tmp_path_factory.mktemp("home")
     for place in ("data", "data/papers", "notebooks", "notebooks/reproduce"):
         (home / place).mkdir()
@@ -326,14 +338,14 @@ def reports(tmp_path_factory):
     for name in ("paper", *SHOWN):
         file = f"data/papers/dsi/{name}.toml"
         (home / file).symlink_to(ROOT / file)
-    book = nbformat.read(ROOT / "notebooks/reproduce/dsi.ipynb", as_version=4)
+    book = late.nbformat.read(ROOT / "notebooks/reproduce/dsi.ipynb", as_version=4)
     book.cells = [
         c
         for c in book.cells
         if not c.source.startswith(('dsi.show("', 'dsi.chart("'))
         or c.source.split('"')[1] in SHOWN
     ]
-    nbformat.write(book, home / "notebooks/reproduce/dsi.ipynb")
+    late.nbformat.write(book, home / "notebooks/reproduce/dsi.ipynb")
     subprocess.run(
         [sys.executable, *REPRODUCE],
         env=os.environ | {"SPECLIB_HOME": str(home)},
@@ -358,7 +370,7 @@ def offline(browser):
 def test_the_report_draws_every_chart_and_timeline_offline(
     reports, offline, paper, width, tmp_path
 ):
-    notebook = nbformat.read(reports / f"{paper}.ipynb", as_version=4)
+    notebook = late.nbformat.read(reports / f"{paper}.ipynb", as_version=4)
     source = "\n".join(c.source for c in notebook.cells if c.cell_type == "code")
     offline.set_viewport_size({"width": width, "height": 1000})
     offline.goto((reports / f"{paper}.html").as_uri())

@@ -1,4 +1,4 @@
-"""Every notebook keeps the project's conventions; the runner is strict and leaves no half file."""
+"""Notebooks keep the project's conventions; their runner is strict."""
 
 from __future__ import annotations
 
@@ -6,162 +6,194 @@ import ast
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
+from helpers import late
 
 from speclib.errors import SpeclibError
-from speclib.reproduce import notebooks
+from speclib.papers.load import load_paper
+from speclib.reproduce.notebooks import run_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = sorted(
-    p
-    for p in (ROOT / "notebooks").rglob("*.ipynb")
-    if ".ipynb_checkpoints" not in p.parts
-)
-LEARN = [p for p in PATHS if p.parent.name == "learn"]
-REPRODUCE = [p for p in PATHS if p.parent.name == "reproduce"]
-name = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
 
 
-def read(path):
-    return nbformat.read(path, as_version=4)
+def stored_notebooks(folder: str) -> list[Path]:
+    """The notebooks of a folder, without what JupyterLab keeps of open ones."""
+    paths = sorted((ROOT / "notebooks" / folder).rglob("*.ipynb"))
+    return [path for path in paths if ".ipynb_checkpoints" not in path.parts]
 
 
-def code(path):
-    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+def stem(path: Path) -> str:
+    return path.stem
 
 
+LEARN = stored_notebooks("learn")
+REPRODUCE = stored_notebooks("reproduce")
+every_notebook = pytest.mark.parametrize("path", stored_notebooks("."), ids=stem)
+learn_notebook = pytest.mark.parametrize("path", LEARN, ids=stem)
+reproduce_notebook = pytest.mark.parametrize("path", REPRODUCE, ids=stem)
+
+
+def read(path: Path):
+    return late.nbformat.read(path, as_version=4)
+
+
+def cells_of_type(path: Path, cell_type: str) -> list:
+    return [cell for cell in read(path).cells if cell.cell_type == cell_type]
+
+
+def code_cells(path: Path) -> list:
+    return cells_of_type(path, "code")
+
+
+# -- conventions -----------------------------------------------------------------------
 def test_there_are_notebooks_of_both_kinds():
-    assert LEARN and REPRODUCE
+    assert LEARN
+    assert REPRODUCE
 
 
-@name
+@every_notebook
 def test_it_is_valid_small_and_for_the_standard_kernel(path):
-    nbformat.validate(read(path))
-    assert read(path).metadata.kernelspec.name == "python3"
+    notebook = read(path)
+    late.nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
     assert path.stat().st_size < 1_000_000
 
 
-@name
+@every_notebook
 def test_one_parameters_cell_typed_and_commented(path):
-    cells = [c for c in code(path) if "parameters" in c.metadata.get("tags", [])]
+    cells = []
+    for cell in code_cells(path):
+        if "parameters" in cell.metadata.get("tags", []):
+            cells.append(cell)
     assert len(cells) == 1
-    lines = [line for line in cells[0].source.splitlines() if line.strip()]
-    for line in lines:
-        assert re.fullmatch(r"\w+: [\w| \[\],]+ = .+  # .+", line), line
-    values = {
-        n.target.id: ast.literal_eval(n.value) for n in ast.parse(cells[0].source).body
-    }
-    kinds = {
-        n.target.id: ast.unparse(n.annotation) for n in ast.parse(cells[0].source).body
-    }
-    wrong = {n: v for n, v in values.items() if type(v).__name__ not in kinds[n]}
-    assert not wrong, "a default is not of the type it declares"
+
+    for line in cells[0].source.splitlines():
+        if line.strip():
+            assert re.fullmatch(r"\w+: [\w| \[\],]+ = .+  # .+", line), line
+    for statement in ast.parse(cells[0].source).body:
+        default = ast.literal_eval(statement.value)
+        declared_type = ast.unparse(statement.annotation)
+        assert type(default).__name__ in declared_type, (
+            f"the default of {statement.target.id} is not of the type it declares"
+        )
 
 
-@name
+@every_notebook
 def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
-    for cell in code(path):
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    for cell in code_cells(path):
         assert len(cell.source.splitlines()) <= 8, cell.source
-        found = [
-            type(n).__name__
-            for n in ast.walk(ast.parse(cell.source))
-            if isinstance(
-                n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-            )
-        ]
-        assert not found, cell.source
-
-
-@name
-def test_the_head_says_what_you_learn_paper_and_time_the_tail_what_is_next(path):
-    cells = [c for c in read(path).cells if c.cell_type == "markdown"]
-    head, tail = cells[0].source, cells[-1].source
-    assert head.startswith("# ")
-    assert all(f"**{word}**" in head for word in ("You learn", "Paper", "Time"))
-    assert "reports/index.html" in tail and re.search(r"\bnext\b", tail, re.I)
-    places = re.findall(r"`(notebooks/[\w/]+\.ipynb)`", tail)
-    assert places and all((ROOT / place).is_file() for place in places)
-
-
-@name
-def test_it_uses_public_names_of_speclib_only(path):
-    for cell in code(path):
         for node in ast.walk(ast.parse(cell.source)):
-            names = (
-                [a.name for a in node.names]
-                if isinstance(node, ast.Import | ast.ImportFrom)
-                else [node.attr]
-                if isinstance(node, ast.Attribute)
-                else []
-            )
-            assert not [n for n in names if n.startswith("_")], cell.source
+            assert not isinstance(node, definitions), cell.source
 
 
-@pytest.mark.parametrize("path", REPRODUCE, ids=lambda p: p.stem)
+@every_notebook
+def test_the_head_says_what_you_learn_paper_and_time_the_tail_what_is_next(path):
+    cells = cells_of_type(path, "markdown")
+    head = cells[0].source
+    assert head.startswith("# ")
+    for word in ("You learn", "Paper", "Time"):
+        assert f"**{word}**" in head
+
+    tail = cells[-1].source
+    assert "reports/index.html" in tail
+    assert re.search(r"\bnext\b", tail, re.I)
+    next_notebooks = re.findall(r"`(notebooks/[\w/]+\.ipynb)`", tail)
+    assert next_notebooks
+    for notebook in next_notebooks:
+        assert (ROOT / notebook).is_file()
+
+
+@every_notebook
+def test_it_uses_public_names_of_speclib_only(path):
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            for name in names_used_by(node):
+                assert not name.startswith("_"), cell.source
+
+
+def names_used_by(node: ast.AST) -> list[str]:
+    """The names that an import brings in, or the attribute that is read."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
+    return []
+
+
+@reproduce_notebook
 def test_reproduce_notebooks_are_stored_without_outputs(path):
-    assert all(not c.outputs and c.execution_count is None for c in code(path))
+    for cell in code_cells(path):
+        assert not cell.outputs
+        assert cell.execution_count is None
     assert set(read(path).metadata) <= {"kernelspec", "language_info"}
 
 
-@pytest.mark.parametrize("path", LEARN, ids=lambda p: p.stem)
+@learn_notebook
 def test_learn_notebooks_keep_no_widget_state(path):
     assert "widgets" not in read(path).metadata
-    kinds = {kind for c in code(path) for o in c.outputs for kind in o.get("data", {})}
-    assert not {k for k in kinds if "widget" in k}, (
-        "the picture beside the widget is what is kept"
-    )
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            for media_type in output.get("data", {}):
+                assert "widget" not in media_type, (
+                    "the picture beside the widget is what is kept"
+                )
 
 
 def test_the_pearl_notebook_has_a_section_for_every_table():
-    from speclib.papers.load import load_paper
-
-    sources = [c.source for c in code(ROOT / "notebooks" / "reproduce" / "pearl.ipynb")]
-    shown = [
-        m[1] for s in sources for m in [re.match(r'pearl\.show\("([\w-]+)"\)$', s)] if m
-    ]
+    shown = []
+    for cell in code_cells(ROOT / "notebooks" / "reproduce" / "pearl.ipynb"):
+        call = re.match(r'pearl\.show\("([\w-]+)"\)$', cell.source)
+        if call:
+            shown.append(call[1])
     assert sorted(shown) == sorted(load_paper("pearl").tables)
 
 
-# -- the runner ----------------------------------------------------------------------------------
+# -- the runner ------------------------------------------------------------------------
 @pytest.fixture
 def notebook(tmp_path):
-    """A small notebook: out = word * times, then a cell that fails when times is negative."""
-    cells = [
-        nbformat.v4.new_code_cell(
-            'word: str = "a"  # to repeat\ntimes: int = 2  # how often',
-            metadata={"tags": ["parameters"]},
-        ),
-        nbformat.v4.new_code_cell("word * times"),
-        nbformat.v4.new_code_cell('assert times >= 0, "times is negative"'),
-    ]
+    """A small notebook: it repeats a word, then fails if ``times`` is negative."""
+    parameters = late.nbformat.v4.new_code_cell(
+        'word: str = "a"  # to repeat\ntimes: int = 2  # how often',
+        metadata={"tags": ["parameters"]},
+    )
+    repeat = late.nbformat.v4.new_code_cell("word * times")
+    check = late.nbformat.v4.new_code_cell('assert times >= 0, "times is negative"')
     path = tmp_path / "small.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    late.nbformat.write(
+        late.nbformat.v4.new_notebook(cells=[parameters, repeat, check]), path
+    )
     return path
 
 
 def test_an_unknown_parameter_is_an_error_that_lists_the_known(notebook, tmp_path):
+    out = tmp_path / "out.ipynb"
     with pytest.raises(SpeclibError, match="no parameter 'time'; known: word, times"):
-        notebooks.run(notebook, tmp_path / "out.ipynb", {"time": 3})
-    assert not (tmp_path / "out.ipynb").exists()
+        run_notebook(notebook, out, {"time": 3})
+    assert not out.exists()
 
 
 def test_a_missing_notebook_and_one_without_parameters_are_named(tmp_path):
+    out = tmp_path / "out.ipynb"
     with pytest.raises(SpeclibError, match="no notebook .*nothing.ipynb"):
-        notebooks.run(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
-    nbformat.write(nbformat.v4.new_notebook(), tmp_path / "bare.ipynb")
+        run_notebook(tmp_path / "nothing.ipynb", out)
+    bare = tmp_path / "bare.ipynb"
+    late.nbformat.write(late.nbformat.v4.new_notebook(), bare)
     with pytest.raises(SpeclibError, match="bare.ipynb has 0 parameters cells"):
-        notebooks.run(tmp_path / "bare.ipynb", tmp_path / "out.ipynb")
+        run_notebook(bare, out)
 
 
 @pytest.mark.slow
 def test_a_run_that_fails_keeps_the_last_result_and_says_which_cell(notebook, tmp_path):
-    out = notebooks.run(notebook, tmp_path / "out.ipynb", {"times": 3})
-    assert "'aaa'" in out.read_text() and not (tmp_path / "out.ipynb.part").exists()
+    out = tmp_path / "out.ipynb"
+    part = tmp_path / "out.ipynb.part"
+    run_notebook(notebook, out, {"times": 3})
+    assert "'aaa'" in out.read_text()
+    assert not part.exists()
+
     before = out.read_bytes()
-    with pytest.raises(
-        SpeclibError, match="small.ipynb failed in cell .*times is negative"
-    ):
-        notebooks.run(notebook, out, {"times": -1})
+    message = "small.ipynb failed in cell .*times is negative"
+    with pytest.raises(SpeclibError, match=message):
+        run_notebook(notebook, out, {"times": -1})
     assert out.read_bytes() == before
-    assert "times is negative" in (tmp_path / "out.ipynb.part").read_text()
+    assert "times is negative" in part.read_text()

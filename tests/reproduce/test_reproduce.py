@@ -1,7 +1,8 @@
-"""`make reproduce`: deterministic, idle when nothing changed, whole files only, resumable.
+"""`make reproduce`: deterministic, idle when nothing changed, whole files only,
+resumable.
 
-Each run is a process of its own over a copy of the data in a temporary home, with two of PEARL's
-tables to fill and no notebook.
+Each run is a process of its own over a copy of the data in a temporary home, with two
+of PEARL's tables to fill and no notebook.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import time
@@ -79,11 +81,17 @@ def test_without_real_models_numbers_are_virtual_and_emulated_and_both_are_cache
     assert (home / "reports" / "pearl.md").read_bytes() == first
 
 
+def processor_seconds_of_children() -> float:
+    """Of those that have ended: what they cost on a busy machine, too."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def test_a_second_run_does_nothing_and_says_so(home):
     before = {p: p.stat().st_mtime_ns for p in home.rglob("*") if p.is_file()}
-    started = time.monotonic()
+    spent = processor_seconds_of_children()
     assert "nothing changed" in run(home, *REPRODUCE)
-    assert time.monotonic() - started < 5
+    assert processor_seconds_of_children() - spent < 5
     assert {p: p.stat().st_mtime_ns for p in home.rglob("*") if p.is_file()} == before
 
 
@@ -163,7 +171,7 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
 
 @pytest.fixture
 def elsewhere(home):
-    """Another machine's ledger: one measured speed, beside rows that are ours already."""
+    """Another machine's ledger: one measured speed, beside rows that we have."""
     row = LedgerRow(
         "pearl",
         "table-5",

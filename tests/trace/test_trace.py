@@ -37,7 +37,7 @@ def idle(trace: Trace, device: str) -> float:
     return sum(b - a for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
-# -- invariants -----------------------------------------------------------------------------------
+# -- invariants ------------------------------------------------------------------------
 @RUNS
 @given(alpha=alphas, gamma=gammas, c=ratios, limit=limits, sampler=samplers)
 def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
@@ -142,7 +142,10 @@ def levels(parents: list[int]) -> int:
 
 
 def covered_seconds(events: list[dict], begun: float, ended: float) -> float:
-    """Seconds of ``begun`` .. ``ended`` in which any device works, one stretch after another."""
+    """Seconds of ``begun`` ..
+
+    ``ended`` in which any device works, one stretch after another.
+    """
     edges = sorted(
         {
             begun,
@@ -166,14 +169,16 @@ def covered_seconds(events: list[dict], begun: float, ended: float) -> float:
     "end", [{"limit": 2}, {"limit": 9, "eos": frozenset({2})}], ids=str
 )
 def test_a_drafted_token_beyond_the_end_is_not_counted_as_accepted(decode, end):
-    """Only committed tokens exist for metrics: two are, so at most two drafts were accepted."""
+    """Only committed tokens exist for metrics: two are, so at most two drafts were
+    accepted.
+    """
     words = (1, 2, 3, 4, 5, 6, 7, 8)
     models = {"draft": Toy(1.0, words=words), "target": Toy(words=words)}
     output, trace = decode(METHODS["speculative"], models, gamma=5, **end)
     assert output == (1, 2) and stats(trace).accepted <= 2
 
 
-# -- replay ---------------------------------------------------------------------------------------
+# -- replay ----------------------------------------------------------------------------
 class Noisy:
     """Random durations, remembered per device in order of starting."""
 
@@ -188,7 +193,9 @@ class Noisy:
 
 
 def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):
-    """PEARL joins its devices once a round, SD puts them in a row: arithmetic on the durations."""
+    """PEARL joins its devices once a round, SD puts them in a row: arithmetic on the
+    durations.
+    """
     for name, longest in (("pearl", max), ("speculative", sum)):
         _, trace = decode(METHODS[name], toys(0.8), 30, latency=Noisy(7), gamma=4)
         rounds = {e.round for e in trace.operations}
@@ -198,7 +205,7 @@ def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):
         assert trace.makespan == pytest.approx(expected, rel=1e-12)
 
 
-# -- statistics -----------------------------------------------------------------------------------
+# -- statistics ------------------------------------------------------------------------
 def event(ts, dur, device, op, tokens=(), outcome=(), round=0):
     payload = OPERATIONS[op].payload_type() if op in OPERATIONS else Payload()
     return Event(
@@ -289,7 +296,7 @@ def test_what_never_happened_has_no_rate():
     )
 
 
-# -- formats --------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------
 def test_json_gives_back_the_same_trace(case, decode):
     for extra in case.at(3):
         _, trace = decode(case.method, toys(0.8), 20, **extra)

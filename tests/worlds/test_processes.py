@@ -1,4 +1,6 @@
-"""Real worker processes: they agree with the virtual clock's tokens, and leave nothing behind."""
+"""Real worker processes: they agree with the virtual clock's tokens, and leave nothing
+behind.
+"""
 
 import os
 import random
@@ -94,7 +96,7 @@ def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
         )
 
 
-# -- several target servers -----------------------------------------------------------------------
+# -- several target servers ------------------------------------------------------------
 class AnyTime:
     """Each operation lasts as chance has it: results come in any order."""
 
@@ -136,8 +138,12 @@ def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel)
 
 
 def killed(*devices, servers: int = 3):
-    """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and DSI again.
-    Only four servers keep up with its drafter: all there are have work, on a slow machine too."""
+    """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and
+    DSI again.
+
+    Only four servers keep up with its drafter: all there are have work, on a slow
+    machine too.
+    """
     with Processes(
         TOY, servers=servers, cancel="immediate", emulate=Latency.ratio(4, 0.04)
     ) as world:
@@ -222,13 +228,14 @@ SCRIPT = """
     import sys, time, speclib
     world = speclib.Processes(speclib.load_pair("toy"))
     print(*[w.process.pid for w in world._workers.values()], flush=True)
-    print(len(speclib.decode("x", world=world, method="pearl", gamma=2).tokens), flush=True)
+    result = speclib.decode("x", world=world, method="pearl", gamma=2)
+    print(len(result.tokens), flush=True)
     {end}
 """
 
 
 def script(tmp_path, end: str) -> subprocess.Popen:
-    """A script without a ``__main__`` guard that opens a world and then does ``end``."""
+    """A script without a ``__main__`` guard: it opens a world, then does ``end``."""
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SCRIPT).format(end=end))
     return subprocess.Popen(
@@ -276,7 +283,7 @@ def test_a_core_place_pins_its_worker():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such sockets")
 def test_a_temporary_folder_with_too_long_a_path_is_named(tmp_path):
-    """Of about a hundred characters a socket's address may have, some are its own name."""
+    """A socket's address has about a hundred characters; some are its own name."""
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     code = "import speclib; speclib.Processes(speclib.load_pair('toy'))"

@@ -1,4 +1,4 @@
-"""The virtual clock, against SimPy as an independent oracle and the paper's formulas."""
+"""The virtual clock, against SimPy, which knows nothing of it, and formulas."""
 
 from __future__ import annotations
 
@@ -64,10 +64,13 @@ def times(trace) -> dict:
     return {e.id: (e.device, e.ts, e.dur) for e in trace.operations}
 
 
-# -- SimPy as the oracle --------------------------------------------------------------------------
+# -- SimPy as the oracle ---------------------------------------------------------------
 def program(seed: int, ties: bool, cancels: bool) -> list[tuple]:
-    """Random statements: submit, wait for all or the first of some, cancel. Durations are whole
-    multiples of 2**-20, so that sums are exact; few and small ones make ties, zeros included."""
+    """Random statements: submit, wait for all or the first of some, cancel.
+
+    Durations are whole multiples of 2**-20, so that sums are exact; few and small ones
+    make ties, zeros included.
+    """
     draw, statements, dead = random.Random(seed), [], set()
     for i in range(40):
         seconds = (
@@ -155,7 +158,7 @@ def test_cancelled_operations_free_their_devices_as_in_simpy(cancel):
         assert run_here(statements, cancel) == run_simpy(statements, cancel), seed
 
 
-# -- order, cancelling, mistakes ------------------------------------------------------------------
+# -- order, cancelling, mistakes -------------------------------------------------------
 def test_equal_deadlines_end_in_the_order_of_starting():
     world = still()
     futures = [
@@ -209,7 +212,9 @@ def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_cancelling_again_changes_nothing(cancel):
-    """A method may forget what it has cancelled, of a queued operation or a running one."""
+    """A method may forget what it has cancelled, of a queued operation or a running
+    one.
+    """
     world = still([5.0, 1.0, 1.0], cancel)
     running = world.submit("target", Score((0,)))
     queued = world.submit("target", Score((1,)))
@@ -331,7 +336,7 @@ def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
     assert times(world.end()) == {0: ("target", 0, 2)}
 
 
-# -- commits --------------------------------------------------------------------------------------
+# -- commits ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "limit, eos, text, going",
     [
@@ -367,7 +372,7 @@ def test_nothing_is_committed_after_the_end():
     assert world.text == (1, 5) and not world.going
 
 
-# -- latency --------------------------------------------------------------------------------------
+# -- latency ---------------------------------------------------------------------------
 TD, TT = 0.25, 1.0  # seconds of one pass; powers of two, so that sums are exact
 FLAT = Latency(Curve(((1, TD),)), Curve(((1, TT),)))
 
@@ -405,8 +410,9 @@ def test_an_iteration_of_pearl_takes_the_longer_of_drafting_and_verifying(
 
 @pytest.mark.parametrize("gamma", [2, 6])
 def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
-    """Without pre-verify, the first block is drafted while the target idles; without post-verify,
-    drafting and verifying alternate."""
+    """Without pre-verify, the first block is drafted while the target idles; without
+    post-verify, drafting and verifying alternate.
+    """
     pearl = METHODS["pearl"]
     _, trace = decode(
         pearl, agree(), 40, latency=FLAT, gamma=gamma, without="pre-verify"
@@ -422,8 +428,11 @@ def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
 
 
 def test_prefill_and_catch_up_are_charged_by_the_tokens_fed(decode):
-    """Curves of 1 s + 0.25 s per further token. SD, gamma 2, prompt of 5: the draft is fed 5 then
-    1; the target 5 + 2. All pass, and the bonus makes both feed one token more than they made."""
+    """Curves of 1 s + 0.25 s per further token.
+
+    SD, gamma 2, prompt of 5: the draft is fed 5 then 1; the target 5 + 2. All pass, and
+    the bonus makes both feed one token more than they made.
+    """
     rising = Curve(((1, 1.0), (101, 26.0)))
     _, trace = decode(
         METHODS["speculative"],
@@ -496,7 +505,7 @@ def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(
     assert prefix.fed == text
 
 
-# -- latency files --------------------------------------------------------------------------------
+# -- latency files ---------------------------------------------------------------------
 @pytest.fixture
 def latency_file(tmp_path, monkeypatch):
     """Writes data/latency/mine.toml in a data folder of its own."""
@@ -563,8 +572,11 @@ def test_a_malformed_latency_file_is_refused_by_name(latency_file, text):
 
 
 def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_file):
-    """Nine layers are 9, 6, 5, 4 groups (see test_layered): 3 join at the measured lp of 2, at 3
-    one more, at 4 two. For one token 0.05 s each of an exact pass's 0.5, for three 0.1 of 1."""
+    """Nine layers are 9, 6, 5, 4 groups (see test_layered): 3 join at the measured lp
+    of 2, at 3 one more, at 4 two.
+
+    For one token 0.05 s each of an exact pass's 0.5, for three 0.1 of 1.
+    """
     latency_file(FUZZY)
     latency = load_latency("mine")
     for lp, one, two, three in (
@@ -585,9 +597,12 @@ def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_fi
 def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
     latency_file,
 ):
-    """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s. Then, three
-    layers at once, two levels of three nodes each (0.6 s); the next tree starts with the two tokens
-    that came, exactly (0.75), or of what is missing, fuzzily (one token: 0.3 s)."""
+    """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s.
+
+    Then, three layers at once, two levels of three nodes each (0.6 s); the next tree
+    starts with the two tokens that came, exactly (0.75), or of what is missing, fuzzily
+    (one token: 0.3 s).
+    """
     latency_file(FUZZY)
     for calibrate, first, then in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
         world = Virtual(
@@ -611,7 +626,7 @@ def test_a_cost_ratio_must_be_above_zero(c):
         Latency.ratio(c)
 
 
-# -- determinism ----------------------------------------------------------------------------------
+# -- determinism -----------------------------------------------------------------------
 def test_two_runs_leave_the_same_trace_to_the_last_byte(case, decode):
     for settings in case.at(1, 4):
         for sampler in (Sampler(), Sampler(1.0)):

@@ -1,0 +1,361 @@
+"""The closed forms against known sums, a plain simulation, and the methods' code."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cache
+from itertools import takewhile
+from typing import NamedTuple
+
+import pytest
+
+from speclib.data.latency import Latency
+from speclib.decoding.simulate import simulate
+from speclib.errors import SpeclibError
+from speclib.experiment.cells.virtual import ToyCell, run_requests
+from speclib.methods import METHODS
+from speclib.theory import closed_forms as theory
+from speclib.trace.metrics import total
+
+ALPHAS = (0.0, 0.3, 0.7, 0.9, 0.97)
+
+
+# -- known arithmetic ------------------------------------------------------------------
+def test_geometric_sums():
+    assert theory.geometric(0.5, 4) == 1.875  # 1 + 1/2 + 1/4 + 1/8
+    assert theory.sd_accepted(0.5, 3) == 0.875  # 1/2 + 1/4 + 1/8
+    assert theory.sd_tokens(0.5, 3) == 1.875
+    assert theory.sd_tokens(1.0, 6) == 7
+    assert theory.sd_tokens(0.0, 6) == 1
+    assert theory.run_tokens(0.75) == 4
+    assert theory.theorem_2(0.75) == 5
+
+
+def test_pearl_at_the_ends():
+    assert theory.pearl_tokens(1.0, 4) == 4  # every step commits its whole window
+    assert theory.pearl_tokens(0.0, 4) == 1  # always pre-verify, always rejected
+    plain_decoding = theory.pearl_tokens(0.6, 1)  # a window of one
+    assert plain_decoding == pytest.approx(1)
+    # gamma 2, alpha 1/2, by hand: pre commits 1 and leads to post with 1/2, post
+    # commits 1.5 and repeats with 1/4; the chain is in pre 3/5 of the time: 3/5 * 1 +
+    # 2/5 * 3/2
+    assert theory.pearl_tokens(0.5, 2) == pytest.approx(1.2)
+
+
+def test_speeds_by_hand():
+    assert theory.sd_speed(1.0, 5, 1, 5) == pytest.approx(6 / 10)
+    assert theory.pearl_speed(1.0, 5, 1, 5) == pytest.approx(5 / 5)
+    draft_is_slower = theory.pearl_speed(1.0, 8, 1, 5)
+    assert draft_is_slower == pytest.approx(8 / 8)
+    with pytest.raises(SpeclibError, match="without is 'both'"):
+        theory.pearl_speed(0.5, 5, 1, 5, "both")
+
+
+@pytest.mark.parametrize(
+    "alpha, without, speed",
+    [
+        (1.0, "pre-verify", 1.0),
+        (0.0, "pre-verify", 1 / 10),
+        # All accepted: a step of 5 for one token, then one of 5 for five more.
+        (1.0, "post-verify", 6 / 10),
+        (0.0, "post-verify", 1 / 5),
+    ],
+)
+def test_ablations_of_pearl_by_hand(alpha, without, speed):
+    assert theory.pearl_speed(alpha, 5, 1, 5, without) == pytest.approx(speed)
+
+
+def test_the_chance_of_a_right_token_among_several_by_hand():
+    """doubt 1 at alpha 1/2 is the arcsine law, whose moments are 1/2, 3/8, 5/16."""
+    doubtful = [theory.right_among(0.5, k, 1.0) for k in (1, 2, 3)]
+    assert doubtful == pytest.approx([1 / 2, 5 / 8, 11 / 16])
+    sure = [theory.right_among(0.7, k, 0.0) for k in (1, 3)]
+    assert sure == pytest.approx([0.7, 0.7])
+
+
+def test_duodecoding_by_hand():
+    # Two sequences of two: a window (3/2 tokens) follows none with 5/8, itself with
+    # 1/2 * 5/8, so 10/21 of the rounds have one; a round takes the draft one pass for
+    # both first words, then two.
+    two_of_two = theory.duodecoding_speed(0.5, 4, 1, 2, 2, 1.0)
+    assert two_of_two == pytest.approx((11 + 15) / 21 / 3)
+    # One sequence of two: with a window 2/5 of the rounds, as PEARL's steps above.
+    assert theory.duodecoding_speed(0.5, 2, 1, 4) == pytest.approx(1.2 / 4)
+    assert theory.duodecoding_speed(1.0, 6, 1, 6) == pytest.approx(1)
+    three_of_one = theory.duodecoding_speed(0.9, 3, 1, 6, 3, 0.5)
+    assert three_of_one == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    "alpha, gamma, c", [(0.3, 3, 6.0), (0.75, 6, 6.0), (0.95, 9, 6.0)]
+)
+def test_duodecoding_with_one_sequence_is_pearl_commit_for_commit(alpha, gamma, c):
+    common = {"gamma": gamma, "c": c, "alpha": alpha, "tokens": 60}
+    pearl = simulate("pearl", **common)
+    duo = simulate("duodecoding", k=1, first=gamma, **common)
+    of_pearl = [(commit.end, commit.tokens) for commit in pearl.trace.commits]
+    of_duo = [(commit.end, commit.tokens) for commit in duo.trace.commits]
+    assert of_duo == of_pearl
+
+
+@pytest.mark.parametrize(
+    "k, gamma, alpha, doubt",
+    [(1, 6, 0.7, 0.0), (2, 6, 0.7, 1.0), (3, 12, 0.5, 0.4), (2, 12, 0.9, 0.3)],
+)
+def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, doubt):
+    """4,000 tokens leave 2 to 4 %; the toys are seeded."""
+    requests = []
+    for seed in range(8):
+        result = simulate(
+            "duodecoding",
+            gamma=gamma,
+            c=6.0,
+            alpha=alpha,
+            doubt=doubt,
+            k=k,
+            seed=seed,
+            tokens=500,
+            target=1.0,
+        )
+        requests.append(result.stats)
+    speed = theory.duodecoding_speed(alpha, gamma, 1 / 6, 1.0, k, doubt)
+    assert total(requests).decode_speed == pytest.approx(speed, rel=0.06)
+
+
+def test_dsi_by_hand():
+    drafters_own_speed = theory.dsi_speed(1.0, 3, 0.2, 1.0)
+    assert drafters_own_speed == pytest.approx(5)
+    plain_decoding = theory.dsi_speed(0.0, 3, 0.2, 1.0)
+    assert plain_decoding == pytest.approx(1)
+    proposition_1 = 1 / (0.8 * 0.2 + 0.2 * 1)
+    assert theory.dsi_speed(0.8, 1, 0.2, 1.0) == pytest.approx(proposition_1)
+    # lookahead 2, alpha 1/2, t1 = 1/4: a run has 2 tokens; whole blocks 1/3 of 1/2
+    # each, a single right draft in 1/3 of the runs waits for the block's second, 1/4 +
+    # 1/4; then the target's 1.
+    two_at_a_time = theory.dsi_speed(0.5, 2, 0.25, 1.0)
+    assert two_at_a_time == pytest.approx(2 / (1 / 6 + 1 / 6 + 1))
+    # One server of a target of four drafts looks at four at a time, whatever the
+    # lookahead.
+    one_server = theory.dsi_speed(0.5, 1, 0.25, 1.0, 1)
+    assert one_server == theory.dsi_speed(0.5, 4, 0.25, 1.0)
+
+
+@pytest.mark.parametrize(
+    "lookahead, servers, c", [(1, 5, 5.0), (1, 2, 5.0), (2, 3, 5.0)]
+)
+@pytest.mark.parametrize("alpha", [0.5, 0.9])
+def test_dsis_code_is_within_an_eighth_of_its_formula(lookahead, servers, c, alpha):
+    result = simulate(
+        "dsi",
+        lookahead=lookahead,
+        servers=servers,
+        c=c,
+        alpha=alpha,
+        tokens=1000,
+        target=1.0,
+    )
+    speed = theory.dsi_speed(alpha, lookahead, 1 / c, 1.0, servers)
+    assert result.stats.decode_speed == pytest.approx(speed, rel=0.125)
+
+
+# -- brute force: steps counted on a row of coins, nothing of the engine ---------------
+DRAFT, TARGET = 1.0, 4.0  # seconds of a pass
+
+
+class Step(NamedTuple):
+    """One step of a method: tokens committed, seconds, drafts accepted, passes.
+
+    ``waiting`` says whether it leaves a block that waits for the target.
+    """
+
+    tokens: int
+    waiting: bool
+    seconds: float
+    accepted: int
+    passes: int
+
+
+# (whether the draft is right at each position, position, whether a block waits, gamma)
+TakeStep = Callable[[list[bool], int, bool, int], Step]
+
+
+class Counts(NamedTuple):
+    """What all steps of a run do."""
+
+    tokens: int
+    seconds: float
+    accepted: int
+    passes: int
+
+
+@cache
+def agreements(alpha: float, count: int) -> list[bool]:
+    """Independent coins, always the same: whether the draft agrees at each position."""
+    coins = random.Random(5)
+    return [coins.random() < alpha for _ in range(count)]
+
+
+def count_steps(
+    take_step: TakeStep, alpha: float, gamma: int, limit: int = 50_000
+) -> Counts:
+    """Steps on independent coins, until ``limit`` tokens are there."""
+    agrees = agreements(alpha, limit + 100)
+    tokens, seconds, accepted, passes = 0, 0.0, 0, 0
+    waiting = False
+    while tokens < limit:
+        step = take_step(agrees, tokens, waiting, gamma)
+        waiting = step.waiting
+        tokens += step.tokens
+        seconds += step.seconds
+        accepted += step.accepted
+        passes += step.passes
+    return Counts(tokens, seconds, accepted, passes)
+
+
+def agreements_from(agrees: list[bool], at: int, most: int) -> int:
+    """How many agreements in a row begin at ``at``, at most ``most``."""
+    return sum(1 for _ in takewhile(bool, agrees[at : at + most]))
+
+
+def sd_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
+    accepted = agreements_from(agrees, at, gamma)
+    return Step(accepted + 1, False, gamma * DRAFT + TARGET, accepted, 1)
+
+
+def pre_verify(agrees: list[bool], at: int, gamma: int) -> Step:
+    """The target tests the first token of the block that is drafted beside it."""
+    accepted = int(agrees[at])
+    waiting = bool(accepted) and gamma > 1
+    return Step(1, waiting, max(gamma * DRAFT, TARGET), accepted, 1)
+
+
+def post_verify(agrees: list[bool], at: int, gamma: int) -> Step:
+    """The target tests a block while the draft writes the next one."""
+    accepted = agreements_from(agrees, at, gamma)
+    all_right = accepted == gamma
+    tokens = accepted if all_right else accepted + 1
+    return Step(tokens, all_right, max(gamma * DRAFT, TARGET), accepted, 1)
+
+
+def pearl_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
+    """The block that waits has its first token committed."""
+    if waiting:
+        return post_verify(agrees, at, gamma)
+    return pre_verify(agrees, at, gamma)
+
+
+def no_pre_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
+    """Where no block waits, the draft makes one and the target idles."""
+    if waiting:
+        return post_verify(agrees, at, gamma)
+    return Step(0, True, gamma * DRAFT, 0, 0)
+
+
+def no_post_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
+    """The rest of a block is verified while the draft idles, with a bonus."""
+    if not waiting:
+        return pre_verify(agrees, at, gamma)
+    accepted = agreements_from(agrees, at, gamma - 1)
+    return Step(accepted + 1, False, TARGET, accepted, 1)
+
+
+PEARL_STEPS = {
+    None: pearl_step,
+    "pre-verify": no_pre_step,
+    "post-verify": no_post_step,
+}
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("gamma", [1, 2, 4, 7])
+def test_formulas_equal_counted_steps(alpha, gamma):
+    """50,000 positions leave about 1 %; the coins are seeded, so it passes or it never
+    does."""
+    sd = count_steps(sd_step, alpha, gamma)
+    accepted_per_pass = pytest.approx(sd.accepted / sd.passes, rel=0.03)
+    assert theory.sd_accepted(alpha, gamma) == accepted_per_pass
+    speed = pytest.approx(sd.tokens / sd.seconds, rel=0.03)
+    assert theory.sd_speed(alpha, gamma, DRAFT, TARGET) == speed
+
+    for without, take_step in PEARL_STEPS.items():
+        counts = count_steps(take_step, alpha, gamma)
+        speed = pytest.approx(counts.tokens / counts.seconds, rel=0.03)
+        formula = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
+        assert formula == speed, without
+        if without is None:
+            tokens_per_pass = pytest.approx(counts.tokens / counts.passes, rel=0.03)
+            assert theory.pearl_tokens(alpha, gamma) == tokens_per_pass
+
+
+# -- the methods' own code -------------------------------------------------------------
+@pytest.mark.parametrize(
+    "alpha, within", [(0.0, 1e-9), (0.5, 0.05), (0.9, 0.08), (1.0, 0.02)]
+)
+@pytest.mark.parametrize("gamma", [1, 2, 5])
+def test_the_methods_run_at_the_speed_of_the_formulas(alpha, gamma, within):
+    """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are
+    seeded."""
+
+    def speed_of(method: str, **settings: object) -> float:
+        cell = ToyCell(
+            METHODS[method],
+            Latency.ratio(4.0, 4.0),
+            alpha,
+            tokens=400,
+            settings={"gamma": gamma, **settings},
+        )
+        outcomes = run_requests(cell, requests=4)
+        return total(outcome.stats for outcome in outcomes).decode_speed
+
+    speed = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
+    assert speed_of("speculative") == pytest.approx(speed, rel=within)
+    for without in PEARL_STEPS:
+        speed = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
+        assert speed_of("pearl", without=without) == pytest.approx(speed, rel=within)
+
+
+# -- inverses --------------------------------------------------------------------------
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.8, 0.95, 0.99])
+def test_inverses_find_the_alpha_back(alpha):
+    accepted = theory.sd_accepted(alpha, 6)
+    found = theory.alpha_from_accepted(accepted, 6)
+    assert found == pytest.approx(alpha, abs=1e-5)
+
+    for gamma in (6, "best"):
+        window = theory.sd_best(alpha, 1, 5) if gamma == "best" else gamma
+        speedup = 5 * theory.sd_speed(alpha, window, 1, 5)
+        slowest = 5 * theory.sd_speed(0, window, 1, 5)
+        if gamma == "best" or speedup > slowest:
+            found = theory.alpha_from_speedup(speedup, gamma, 1, 5)
+            assert found == pytest.approx(alpha, abs=1e-4)
+
+    if alpha > 0.75:  # below its maximum the run ratio's other branch is meant
+        found = theory.alpha_from_run_ratio(theory.run_ratio(alpha, 5), 5)
+        assert found == pytest.approx(alpha, abs=1e-4)
+
+
+def test_the_run_ratio_has_two_solutions_and_the_higher_is_taken():
+    printed = 49744 / 35092
+    higher = theory.alpha_from_run_ratio(printed, 5)
+    assert higher > 0.9
+    assert theory.run_ratio(higher, 5) == pytest.approx(printed, abs=1e-5)
+    assert theory.run_ratio(0.42, 5) == pytest.approx(printed, abs=0.01)
+
+
+def test_an_impossible_quantity_says_what_the_formula_can_give():
+    says = r"7 accepted drafts per pass at gamma 6.*0\.000 to 6\."
+    with pytest.raises(SpeclibError, match=says):
+        theory.alpha_from_accepted(7, 6)
+    with pytest.raises(SpeclibError, match="speed-up of 9"):
+        theory.alpha_from_speedup(9, "best", 1, 5)
+
+
+# -- Theorem 1 -------------------------------------------------------------------------
+def test_the_best_window_is_a_neighbour_of_c_but_not_always_the_nearest():
+    for c in (2.66, 2.88, 3.5, 4.93, 5.36):
+        for alpha in (0.3, 0.8, 0.97, 0.99):
+            best = theory.pearl_best(alpha, 1, c)
+            assert best in (int(c), int(c) + 1), (c, alpha)
+    assert theory.pearl_best(0.97, 1, 5.36) == 6 != round(5.36)
+    assert theory.pearl_best(0.80, 1, 5.36) == 5

@@ -1,0 +1,364 @@
+"""DSI's rules of charge against the printed listing, enumeration, a timeline and scipy.
+
+Random runs are seeded, so a test passes or it never does. 5 standard errors are
+allowed, which a right formula would exceed once in a million seeds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from speclib.errors import SpeclibError
+from speclib.theory.dsi_accounting import (
+    LISTING,
+    SIMULATOR,
+    dsi_bound,
+    dsi_time,
+    servers_needed,
+    si_rounds,
+    si_sampled,
+    si_time,
+    speedup,
+    switched,
+)
+from speclib.theory.dsi_heatmaps import ALPHAS, SHARES
+
+Coins = Sequence[bool]  # whether each draft is right
+
+CountAccepted = Callable[[int], int]  # of at most so many drafts
+
+
+# -- the printed listing, as it stands -------------------------------------------------
+def listing(
+    share: float, lookahead: int, tokens: int, get_num_accepted: CountAccepted
+) -> float:
+    cost, total = 0.0, 0
+    while total < tokens:
+        total += get_num_accepted(lookahead) + 1
+        cost += lookahead * share + 1
+    return cost
+
+
+def counting_on(coins: Coins) -> CountAccepted:
+    """get_num_accepted on a row of coins: the right ones up to the first wrong one."""
+    remaining = iter(coins)
+
+    def get_num_accepted(most: int) -> int:
+        for right in range(most):
+            if not next(remaining):
+                return right
+        return most
+
+    return get_num_accepted
+
+
+def every_row_of_coins(alpha: float, n: int) -> Iterator[tuple[Coins, float]]:
+    """Every row of n coins, with its probability."""
+    for coins in itertools.product((True, False), repeat=n):
+        yield coins, math.prod(alpha if coin else 1 - alpha for coin in coins)
+
+
+def is_mean_of(values: Sequence[float], expected: float) -> bool:
+    """Whether the mean is within 5 standard errors of ``expected``."""
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return abs(statistics.fmean(values) - expected) < 5 * error
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize("lookahead", [1, 2, 3, 7])
+def test_the_expectation_of_si_is_the_listing_over_every_row_of_coins(alpha, lookahead):
+    mean = 0.0
+    for coins, chance in every_row_of_coins(alpha, 4 + lookahead):
+        mean += chance * listing(0.2, lookahead, 4, counting_on(coins))
+    rounds = si_rounds(alpha, lookahead, 4)
+    assert rounds * (0.2 * lookahead + 1) == pytest.approx(mean)
+    assert si_time(0.2, alpha, lookahead, 4) == pytest.approx(mean)
+
+
+def test_rounds_by_hand():
+    assert si_rounds(0.5, 1, 2) == 1.5  # one, and a second for half of them
+    assert si_rounds(0.0, 5, 50) == 50
+    assert si_rounds(1.0, 5, 50) == 9  # of 6 tokens
+    assert si_rounds(1.0, 200, 50) == 1
+
+
+def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
+    """So rounds are 1 + binomial, in the mean and run by run."""
+    rounds = 1 + stats.binom.mean(49, 0.3)
+    assert si_rounds(0.7, 60, 50) == pytest.approx(rounds)
+
+    runs = np.full(20_000, 0.01)
+    times = si_sampled(runs, 0.7, 60, 50, repeats=1, seed=3)
+    sampled_rounds = times / (60 * 0.01 + 1)
+    assert is_mean_of(sampled_rounds.tolist(), rounds)
+
+    wrong_drafts = np.rint(sampled_rounds).astype(int) - 1
+    counts = np.bincount(wrong_drafts, minlength=50)[8:23]
+    chances = stats.binom.pmf(np.arange(8, 23), 49, 0.3)
+    expected_counts = counts.sum() * chances / chances.sum()
+    assert stats.chisquare(counts, expected_counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "alpha, lookahead", [(0.2, 3), (0.63, 5), (0.95, 10), (0.99, 200)]
+)
+def test_sampled_runs_are_those_of_the_listing(alpha, lookahead):
+    rng = random.Random(7)
+
+    def accepted(most: int) -> int:
+        for right in range(most):
+            if rng.random() >= alpha:
+                return right
+        return most
+
+    one_round = 0.1 * lookahead + 1
+    literal = []
+    for _ in range(3000):
+        literal.append(listing(0.1, lookahead, 50, accepted) / one_round)
+    ours = si_sampled(np.full(3000, 0.1), alpha, lookahead, 50, repeats=1, seed=1)
+    ours = ours / one_round
+    expected = float(si_rounds(alpha, lookahead, 50))
+    assert is_mean_of(literal, expected)
+    assert is_mean_of(ours.tolist(), expected)
+
+    counts_of_literal = np.bincount(np.rint(literal).astype(int), minlength=51)
+    counts_of_ours = np.bincount(np.rint(ours).astype(int), minlength=51)
+    counts = np.array([counts_of_literal, counts_of_ours])
+    often = counts[:, np.min(counts, 0) >= 10]
+    assert stats.chi2_contingency(often).pvalue > 1e-4
+
+
+def test_sampling_repeats_by_seed_averages_and_has_the_shape_of_the_grid():
+    share, alpha = SHARES[:4, None, None], ALPHAS[None, ::25, None]
+    lookahead = np.array([1, 5, 10])
+
+    def sample(repeats: int, seed: int) -> np.ndarray:
+        return si_sampled(share, alpha, lookahead, 20, repeats=repeats, seed=seed)
+
+    times = sample(repeats=2, seed=4)
+    assert times.shape == (4, 5, 3)
+    assert (times == sample(repeats=2, seed=4)).all()
+    assert (times != sample(repeats=2, seed=5)).any()
+
+    exact = si_rounds(alpha, lookahead, 20) * (lookahead * share + 1)
+    assert times[:, 0] == pytest.approx(exact[:, 0])  # no draft right
+    assert times[:, 4] == pytest.approx(exact[:, 4])  # all drafts right
+    assert sample(repeats=4000, seed=4) == pytest.approx(exact, rel=0.03)
+
+
+# -- DSI: a timeline of passes, text by text -------------------------------------------
+def timeline(
+    coins: Coins, share: float, lookahead: int, beside: bool, late: bool
+) -> float:
+    """Time until len(coins) + 1 tokens are verified.
+
+    Coin i says whether draft i is right, after right text. From each rejection on there
+    is a pass on every i blocks of drafts, as soon as they are there, and one on the
+    last draft; ``beside`` it, whenever more is verified, one on the verified text
+    alone. A pass gives the target's own token beyond its drafts, a ``late`` one on
+    blocks does not.
+    """
+    start, done = 0.0, 0
+    tokens = len(coins) + 1
+    while done < tokens:
+        seconds, verified = until_rejection(
+            coins[done:], share, lookahead, beside, late
+        )
+        start += seconds
+        done += verified
+    return start
+
+
+def until_rejection(
+    coins: Coins, share: float, lookahead: int, beside: bool, late: bool
+) -> tuple[float, int]:
+    """(time, verified tokens) from one rejection to the next."""
+    most = len(coins)
+    right = counting_on(coins)(most)
+
+    # Each pass: when it ends, its drafts, whether it gives a token beyond them.
+    passes = [(most * share + 1, most, True)]
+    for drafts in range(0, most, lookahead):
+        passes.append((drafts * share + 1, drafts, not late))
+    if beside:
+        passes.append((1.0, 0, True))
+    heapq.heapify(passes)
+
+    now, verified = 0.0, 0
+    while verified <= right:
+        now, drafts, gives_token = heapq.heappop(passes)
+        tokens = min(drafts, right) + (gives_token or right < drafts)
+        if tokens > verified:
+            verified = tokens
+            if beside:
+                heapq.heappush(passes, (now + 1, verified, True))
+    return now, verified
+
+
+@pytest.mark.parametrize("share", [0.07, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("lookahead", [1, 2, 3, 5])
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("late", [True, False])
+def test_the_expectation_of_dsi_is_its_timeline_over_every_text(
+    share, lookahead, beside, late
+):
+    rules = replace(LISTING, beside=beside, late=late)
+    for alpha in (0.0, 0.4, 0.9, 1.0):
+        mean = 0.0
+        for coins, chance in every_row_of_coins(alpha, 7):
+            mean += chance * timeline(coins, share, lookahead, beside, late)
+        time = dsi_time(share, alpha, lookahead, 8, rules)
+        assert time == pytest.approx(mean), alpha
+
+
+def test_proposition_1_at_its_ends_and_by_hand():
+    assert dsi_bound(0.5, 0.5, 50) == 37.75  # 0.5 * 0.5 * 49 + 0.5 * 49 + 1
+    assert dsi_bound(0.1, 0.0, 50) == 50
+    assert dsi_bound(0.1, 1.0, 50) == pytest.approx(4.9 + 1)
+    assert (dsi_bound(1.0, ALPHAS, 50) == 50).all()
+
+
+def test_proposition_1_is_the_time_at_lookahead_1_and_nothing_longer_beats_it():
+    share = SHARES[::9, None]
+    bound = dsi_bound(share, ALPHAS, 50)
+    assert dsi_time(share, ALPHAS, 1, 50) == pytest.approx(bound)
+    for lookahead in (2, 5, 20):
+        assert (dsi_time(share, ALPHAS, lookahead, 50) > bound - 1e-9).all()
+
+
+def test_theorems_hold_in_expectation_and_the_first_needs_the_server_beside():
+    share = SHARES[:, None]
+    for lookahead in (1, 5):
+        dsi = dsi_time(share, ALPHAS, lookahead, 50)
+        assert (dsi <= 50 + 1e-9).all()
+        assert (dsi <= si_time(share, ALPHAS, lookahead, 50) + 1e-9).all()
+    without_beside = replace(LISTING, beside=False)
+    assert dsi_time(1.0, 0.42, 5, 50, without_beside) > 80
+
+
+# -- one rule at a time ----------------------------------------------------------------
+def published_run(
+    share: float,
+    alpha: float,
+    lookahead: int,
+    method: str,
+    rng: random.Random,
+    tokens: int = 50,
+    longest: int = 20,
+) -> float:
+    """One run of the published simulator: its control flow, on a clock of numbers."""
+    clock, total = 0.0, 0
+    while True:
+        correct = 0
+        while rng.random() < alpha:
+            correct += 1
+        correct = min(correct, longest)
+
+        drafting = 0.0  # when the drafter is where it is
+        for draft_tokens in itertools.count(0, lookahead):
+            if draft_tokens:
+                drafting += lookahead * share
+            returned = drafting + 1
+            if method == "si":
+                drafting += 1  # SI drafts on after the call
+            if correct < draft_tokens or total + correct > tokens:
+                break
+        clock += returned
+        if correct >= draft_tokens:
+            return clock
+        total += correct
+
+
+@pytest.mark.parametrize(
+    "share, alpha", [(2.5 / 37.7, 0.63), (6.8 / 20.6, 0.93), (0.66, 0.87)]
+)
+@pytest.mark.parametrize("lookahead", [1, 5, 10])
+@pytest.mark.parametrize("method, formula", [("si", si_time), ("dsi", dsi_time)])
+def test_the_simulators_books_are_its_control_flow(
+    share, alpha, lookahead, method, formula
+):
+    rng = random.Random(11)
+    runs = []
+    for _ in range(2000):
+        runs.append(published_run(share, alpha, lookahead, method, rng))
+    expected = float(formula(share, alpha, lookahead, 50, SIMULATOR))
+    assert is_mean_of(runs, expected)
+
+
+@pytest.mark.parametrize(
+    "rule, time",
+    [
+        ({}, 1.5 + 0.75),
+        ({"restart_pass": True}, 2.5 + 1.25),  # a pass more for each of them
+        ({"corrected": False}, 3.0),  # both at once, or nothing, again
+        ({"bonus": False}, 3.0),  # a round gives one, right or wrong
+        ({"unverified_end": True}, 2.25 + 0.75 / 2),  # 1, 1 is not above 2: once more
+    ],
+)
+def test_each_rule_of_si_by_hand(rule, time):
+    """Two tokens, lookahead 1, half the drafts right: a round of 1.5 or, for half, a
+    second."""
+    assert si_time(0.5, 0.5, 1, 2, replace(LISTING, **rule)) == time
+
+
+@pytest.mark.parametrize(
+    "alpha, lookahead, tokens, rule, time",
+    [
+        (0.0, 2, 3, {}, 3),
+        (0.0, 2, 3, {"late": True, "beside": False}, 1.5 + 1.25 + 1),
+        (0.5, 1, 1, {"unverified_end": True}, 0.5 * 1 + 0.5 * 2),
+        (0.5, 1, 3, {}, 3 - 0.5 * 0.75 * 2),
+        # No two right in a row: the first wrong, then as for 2; or the second wrong,
+        # then the last.
+        (0.5, 1, 3, {"longest": 1}, 0.5 * (1 + 1.625) + 0.5 * (1.25 + 1)),
+    ],
+)
+def test_each_rule_of_dsi_by_hand(alpha, lookahead, tokens, rule, time):
+    """At a share of 1/4."""
+    rules = replace(LISTING, **rule)
+    assert dsi_time(0.25, alpha, lookahead, tokens, rules) == time
+
+
+def test_every_rule_is_switched_once_and_alone():
+    by_rule = switched(LISTING, SIMULATOR)
+    assert set(by_rule) == set(vars(LISTING))
+    for rule, rules in by_rule.items():
+        assert switched(LISTING, rules) == {rule: rules}
+
+
+def test_servers_needed_are_the_texts():
+    assert servers_needed(0.1429, 1) == 7  # section 5: 14.29 %
+    assert servers_needed(0.1 / 4.9, 1) == 49  # though 4.9 / 0.1 is more
+    shares = [2.5 / 37.7, 6.8 / 20.6]
+    assert servers_needed(shares, 1).tolist() == [16, 4]
+
+
+def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():
+    share, alpha = np.array([2.5 / 37.7, 6.8 / 20.6]), np.array([0.63, 0.93])
+    by_lookahead = [si_time(share, alpha, lookahead, 50) for lookahead in (1, 5, 10)]
+    si = np.minimum.reduce(by_lookahead)
+    any_servers = speedup(share, alpha)
+    assert any_servers == pytest.approx(si / dsi_bound(share, alpha, 50))
+
+    seven_servers = speedup(share, alpha, rules=replace(LISTING, most_servers=7))
+    assert seven_servers[1] == any_servers[1]  # 4 servers are enough for it
+    dsi = min(dsi_time(share, alpha, lookahead, 50)[0] for lookahead in (5, 10))
+    assert seven_servers[0] == pytest.approx(si[0] / dsi)
+
+
+def test_what_has_no_answer_says_so():
+    with pytest.raises(SpeclibError, match="alpha is 0 and corrected is False"):
+        si_time(0.1, ALPHAS, 5, 50, SIMULATOR)
+    says = r"no lookahead of \[1\] needs at most 7 servers"
+    with pytest.raises(SpeclibError, match=says):
+        speedup(0.05, 0.5, rules=SIMULATOR, lookaheads=[1])
