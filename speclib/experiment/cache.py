@@ -80,10 +80,8 @@ def load(
     return StoredCell(header, rows)
 
 
-@cache
-def _reader(dataclass_type: type) -> TypeAdapter:
-    """What turns JSON's dicts and lists into a dataclass; building one takes long."""
-    return TypeAdapter(dataclass_type)
+# What turns JSON's dicts and lists into a dataclass; building one takes long.
+_reader: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 # -- plain JSON ----------------------------------------------------------------------
@@ -93,6 +91,7 @@ def load_or_compute(key: str, compute: Callable[[], list]) -> list:
     if cell is None:
         write(key, {}, [{"values": compute()}])
         cell = read(key)
+        assert cell is not None  # it was written just now
     return cell.rows[0]["values"]
 
 

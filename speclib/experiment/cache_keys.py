@@ -117,7 +117,7 @@ def _imported_names(name: str, path: Path, package: Path) -> list[str]:
     is_package = path.name == "__init__.py"
     own_package = name.split(".") if is_package else name.split(".")[:-1]
 
-    names = []
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names.extend(alias.name for alias in node.names)
@@ -144,9 +144,8 @@ def _meaning(path: Path) -> str:
     """A module's syntax tree as text: without comments, and here without docstrings."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
-        can_have_docstring = isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef
-        )
-        if can_have_docstring and ast.get_docstring(node) is not None:
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            continue
+        if ast.get_docstring(node) is not None:
             del node.body[0]
     return ast.dump(tree)

@@ -15,7 +15,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 def on_every_core(
     function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """Run ``function`` on each item in worker processes, one per core.
 
     Yields the results as they finish. ``function`` must be a name of this package: the

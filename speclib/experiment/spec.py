@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -25,6 +25,13 @@ Kind = Literal["virtual", "emulated", "measured"]
 FromC = Annotated[str, Field(pattern=r"^c[+-]\d{1,3}$")]
 Gamma = int | Literal["auto", "best"] | FromC | tuple[int, ...] | None
 Value = bool | str | int | float
+Present = TypeVar("Present")
+
+
+def present(value: Present | None) -> Present:
+    """A value that is there: a ``Spec`` of its kind always has it, for instance."""
+    assert value is not None
+    return value
 
 
 @dataclass(frozen=True)
@@ -205,13 +212,13 @@ class Spec(BaseModel):
     def worker_pool(self) -> WorkerPool:
         """The workers that a measured cell needs."""
         return WorkerPool(
-            self.pair, self.dtype, self.servers, self.cancel or "after-op"
+            present(self.pair), self.dtype, self.servers, self.cancel or "after-op"
         )
 
     @property
     def servers(self) -> int:
         """Number of target devices; of a choice, that of its first combination."""
-        settings = dict(self.choices[0].settings)
+        settings: dict[str, Any] = dict(self.choices[0].settings)
         return settings.get("servers", 1)
 
     @property

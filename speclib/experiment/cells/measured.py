@@ -76,7 +76,7 @@ def measure_contention(world: World, length: int = 64) -> dict[str, float]:
     bandwidth it is more, and every parallel figure of the machine suffers from it.
     ``length``: tokens of the text that the passes see.
     """
-    alone = {}
+    alone: dict[str, float] = {}
     for device in ("target", "draft"):
         alone |= _median_seconds(world, (device,), length)
     together = _median_seconds(world, ("target", "draft"), length)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -43,7 +44,7 @@ class ToyCell:
     latency: Latency
     alpha: float
     tokens: int
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     temperature: float = 0.0
     seed: int = 0
     cancel: str = IMMEDIATE
@@ -54,7 +55,7 @@ class ToyCell:
         """How many target devices there are."""
         return self.settings.get("servers", 1)
 
-    def toy_settings(self, request: int) -> dict[str, int]:
+    def toy_settings(self, request: int) -> dict[str, Any]:
         """What all toys of a request share: arguments of ``Toy`` or ``ModelSpec``."""
         return {
             "seed": self.seed * 100_003 + request,

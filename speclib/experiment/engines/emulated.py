@@ -18,7 +18,7 @@ from datetime import datetime
 from speclib.errors import SpeclibError
 from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.cells import emulated as emulated_cells
-from speclib.experiment.spec import CellResult, Spec
+from speclib.experiment.spec import CellResult, Spec, present
 from speclib.methods import METHODS
 from speclib.paths import DATA
 from speclib.progress import Progress
@@ -134,10 +134,11 @@ def results(
     errors = _run_cells(unfinished, bar)
 
     for spec in specs:
-        if spec in twins_of:
-            yield spec, _result_or_error(spec, twins_of[spec], errors)
+        outcome = virtual_outcomes[virtual_specs[spec]]
+        if isinstance(outcome, Exception):
+            yield spec, outcome
         else:
-            yield spec, virtual_outcomes[virtual_specs[spec]]
+            yield spec, _result_or_error(spec, twins_of[spec], errors)
 
 
 def _twins(finished: virtual.Finished, cells: dict[Spec, EmulatedCell]) -> Twins:
@@ -176,15 +177,16 @@ def _result_or_error(
         "overruns": max(cell.overruns, baseline.overruns),
         "over_virtual": round(total(cell.stats).seconds / cell.virtual_seconds, 4),
     }
+    header = present(cell.header)
     return replace(
         twins.virtual_result,
         spec=spec,
         stats=cell.stats,
         baseline=baseline.stats,
-        trace=cell.header.trace,
-        machine=cell.header.machine,
-        seconds=cell.header.seconds,
-        created=cell.header.created,
+        trace=header.trace,
+        machine=header.machine,
+        seconds=header.seconds,
+        created=header.created,
         facts=twins.virtual_result.facts | facts,
         cached=cell.was_cached and baseline.was_cached,
     )

@@ -175,6 +175,7 @@ class Measurement:
         elif spec.gamma is None:
             gamma = None
         else:
+            assert not isinstance(spec.gamma, tuple)  # a measured cell has no choice
             gamma = draft_length(spec.gamma, world)
         cell.header = MeasuredHeader(
             spec=spec.model_dump(mode="json"),

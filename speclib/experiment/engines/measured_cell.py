@@ -11,7 +11,7 @@ from speclib.decoding.decode import Result
 from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import OutputFacts
-from speclib.experiment.spec import CellResult, Spec
+from speclib.experiment.spec import CellResult, Spec, present
 from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.models.zoo import ZOO
@@ -53,7 +53,7 @@ class MeasuredHeader:
     seconds: float = 0.0
     trace: str = ""
     pieces: dict[int, str] = field(default_factory=dict)
-    agree: list[bool] = field(default_factory=list)
+    agree: list[bool] | None = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,15 @@ class MeasuredCell:
     @property
     def setting(self) -> Setting:
         """The method with the window that was found for it."""
-        return Setting(self.spec.method, self.header.gamma, self.spec.settings)
+        gamma = present(self.header).gamma
+        return Setting(self.spec.method, gamma, self.spec.settings)
 
     @property
     def conditions(self) -> Conditions:
         """What other cells must share to be compared with this one prompt by prompt."""
         spec = self.spec
         return Conditions(
-            task=spec.task,
+            task=present(spec.task),
             length=spec.length,
             tokens=spec.tokens,
             temperature=spec.temperature,
@@ -118,10 +119,11 @@ class MeasuredCell:
 
     def add(self, result: Result, plain: Result, facts: OutputFacts) -> None:
         """Add the next prompt's outcome beside plain decoding's, and store the cell."""
+        header = present(self.header)
         if not self.outcomes:
-            self.header.trace = result.trace.to_json()
-            self.header.pieces = result.pieces
-            self.header.agree = facts.agreements
+            header.trace = result.trace.to_json()
+            header.pieces = result.pieces
+            header.agree = facts.agreements
         self.outcomes.append(
             PromptOutcome(
                 stats=result.stats,
@@ -132,29 +134,30 @@ class MeasuredCell:
             )
         )
         seconds = sum(o.stats.seconds + o.baseline.seconds for o in self.outcomes)
-        self.header.seconds = round(seconds, 3)
-        cache.save(self.key, self.header, self.outcomes)
+        header.seconds = round(seconds, 3)
+        cache.save(self.key, header, self.outcomes)
         self.on_prompt(self.spec.name, 1)
 
     def result(self) -> CellResult:
         """What came of the spec, once all its prompts are done."""
-        facts = self.header.facts | {
+        header = present(self.header)
+        facts = header.facts | {
             "differs": [outcome.differs for outcome in self.outcomes],
             "gap": [outcome.gap for outcome in self.outcomes],
-            "agree": self.header.agree,
+            "agree": header.agree,
         }
         return CellResult(
             spec=self.spec,
             stats=[outcome.stats for outcome in self.outcomes],
             baseline=[outcome.baseline for outcome in self.outcomes],
-            gamma=self.header.gamma,
-            c=self.header.c,
-            machine=self.header.machine,
-            seconds=self.header.seconds,
-            created=self.header.created,
+            gamma=header.gamma,
+            c=header.c,
+            machine=header.machine,
+            seconds=header.seconds,
+            created=header.created,
             facts=facts,
-            trace=self.header.trace,
-            pieces=self.header.pieces,
+            trace=header.trace,
+            pieces=header.pieces,
             sequence_choices=[outcome.sequence_choices for outcome in self.outcomes],
             cached=self.was_cached,
         )
@@ -162,14 +165,14 @@ class MeasuredCell:
 
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, its code, its data and this machine."""
-    draft_runtime = factory.runtime(load_pair(spec.pair), "draft")
-    modules = CODE
+    draft_runtime = factory.runtime(load_pair(present(spec.pair)), "draft")
+    modules: tuple[str, ...] = CODE
     if draft_runtime.startswith("llama.cpp"):
         modules = CODE + LLAMACPP
 
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS"]
     if spec.task != "toy":
-        prompt_file, _ = prompts.locate(spec.task, None)
+        prompt_file, _ = prompts.locate(present(spec.task), None)
         files.append(prompt_file)
 
     return cache_keys.digest(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
-from speclib.experiment.spec import ResolvedSpec, Spec
+from speclib.experiment.spec import ResolvedSpec, Spec, present
 from speclib.trace.metrics import total
 
 from .virtual_cell import load_or_run
@@ -30,7 +30,7 @@ class Settled(NamedTuple):
 
 def resolve(spec: Spec) -> ResolvedSpec:
     """Settle the windows and settings of a virtual spec and of its baseline."""
-    c = load_latency(spec.latency).c
+    c = load_latency(present(spec.latency)).c
     cell, facts = settle(spec.but(over=None), c)
     baseline = settle(spec.baseline, c).cell
     if spec.over:

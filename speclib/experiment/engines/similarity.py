@@ -54,5 +54,8 @@ def compute_similarities(
     pair: Pair, task: str, length: int, n: int, lp: int
 ) -> list[Similarities]:
     """The same, computed."""
-    texts = load_prompts(task, length, n, factory.tokenizer(pair))
-    return [similarities(pair, text, lp) for text in texts]
+    results = []
+    for text in load_prompts(task, length, n, factory.tokenizer(pair)):
+        assert isinstance(text, str)  # as each prompt of a given length is
+        results.append(similarities(pair, text, lp))
+    return results

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
 from speclib.experiment import cache, cache_keys, machine
 from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.pool import on_every_core
-from speclib.experiment.spec import CellResult, ResolvedSpec, Spec
+from speclib.experiment.spec import CellResult, ResolvedSpec, Spec, present
 from speclib.methods import METHODS
 from speclib.progress import Progress
 from speclib.trace.events import Trace
@@ -29,6 +29,9 @@ class Finished(NamedTuple):
     result: CellResult
 
 
+Attempt: TypeAlias = tuple[Spec, Finished | Exception]
+
+
 def results(
     specs: list[Spec], bar: Progress
 ) -> Iterator[tuple[Spec, CellResult | Exception]]:
@@ -41,9 +44,7 @@ def results(
                 yield spec, outcome
 
 
-def finish_all(
-    specs: list[Spec], bar: Progress
-) -> Iterator[tuple[Spec, Finished | Exception]]:
+def finish_all(specs: list[Spec], bar: Progress) -> Generator[Attempt]:
     """The same, with the numbers that each spec stood for."""
     bar.grow(len(specs))
 
@@ -60,7 +61,7 @@ def finish_all(
             yield spec, outcome
 
 
-def attempt(spec: Spec) -> tuple[Spec, Finished | Exception]:
+def attempt(spec: Spec) -> Attempt:
     """Run a cell; an error is what it ended with."""
     try:
         return spec, finish(spec)
@@ -80,11 +81,13 @@ def finish(spec: Spec) -> Finished:
     baseline = cell
     if resolved.baseline != resolved.cell:
         baseline = load_or_run(resolved.baseline)
+    gamma = resolved.cell.gamma
+    assert gamma is None or isinstance(gamma, int)  # it is settled
     result = CellResult(
         spec=spec,
         stats=cell.stats,
         baseline=baseline.stats,
-        gamma=resolved.cell.gamma,
+        gamma=gamma,
         c=resolved.c,
         seconds=cell.header.seconds,
         created=cell.header.created,
@@ -118,7 +121,7 @@ def _pays_to_start_processes(specs: list[Spec]) -> bool:
 def is_cached(spec: Spec) -> bool:
     """Whether a cell is on disk; of a search, whether the first that it tries is."""
     try:
-        c = load_latency(spec.latency).c
+        c = load_latency(present(spec.latency)).c
     except SpeclibError:  # the cell's own failure, when it is run
         return False
     first = settle_window(spec.choices[0], c)

@@ -10,7 +10,7 @@ from speclib.data.latency import load_latency
 from speclib.experiment import cache, cache_keys
 from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.cells.virtual import RequestOutcome, ToyCell
-from speclib.experiment.spec import Spec
+from speclib.experiment.spec import Spec, present
 from speclib.methods import METHODS
 from speclib.paths import DATA
 from speclib.trace.metrics import Stats
@@ -71,8 +71,8 @@ def toy_cell(spec: Spec) -> ToyCell:
         settings["gamma"] = spec.gamma
     return ToyCell(
         method=METHODS[spec.method],
-        latency=load_latency(spec.latency).lengthened(spec.per_token),
-        alpha=spec.alpha,
+        latency=load_latency(present(spec.latency)).lengthened(spec.per_token),
+        alpha=present(spec.alpha),
         tokens=spec.tokens,
         settings=settings,
         temperature=spec.temperature,
