@@ -31,15 +31,15 @@ reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(PAPER),--paper $(PAPER))
 
 test: $(READY)   ## the fast tests, and the learn notebooks
-	$(PY) -m pytest -q -n auto --dist loadfile
-	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
+	$(PY) -m pytest -q -n auto --dist worksteal -p no:nbval
+	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m browser tests/reproduce/test_browser.py
 
 test-all: $(READY)  ## every test, the slow ones too
-	$(PY) -m pytest -q -m "" -n auto --dist loadfile
-	$(PY) -m pytest -q --nbval-lax --nbval-current-env notebooks/learn
+	$(PY) -m pytest -q -m "" -n auto --dist worksteal -p no:nbval
+	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
 
 lab: $(READY)    ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab --notebook-dir=notebooks

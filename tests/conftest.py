@@ -31,7 +31,7 @@ from speclib.trace.events import Trace  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
 
 
-# -- every method, in every variant ---------------------------------------------------
+# -- every method, in every variant ----------------------------------------------------
 class Case(NamedTuple):
     """One registered method in one of its variants."""
 
@@ -69,7 +69,7 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
-# -- what tests ask for ---------------------------------------------------------------
+# -- what tests ask for ----------------------------------------------------------------
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> None:
     """An empty cache of cells, of this test alone."""

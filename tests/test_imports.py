@@ -77,7 +77,7 @@ def modules_within(package: str) -> list[str]:
     return [name for name in FILES if name.startswith(f"{package}.")]
 
 
-# -- what the contracts cannot say ----------------------------------------------------
+# -- what the contracts cannot say -----------------------------------------------------
 KNOWN_TO_METHODS = {
     "__future__",
     "collections",
@@ -128,7 +128,7 @@ def test_worlds_and_pairs_reach_torch_inside_functions_only(room):
             assert not packages & HEAVY, (name, module)
 
 
-# -- weight ---------------------------------------------------------------------------
+# -- weight ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "line",
     [

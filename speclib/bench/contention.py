@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from statistics import median
 from typing import NamedTuple
@@ -87,7 +87,7 @@ def measure_latencies(world: World, size: Size) -> Latencies:
 
 
 def _measure_latency(
-    world: World, passes: int, groups: list[tuple[str, ...]], name: str
+    world: World, passes: int, groups: Sequence[tuple[str, ...]], name: str
 ) -> Latency:
     """Medians of ``passes`` passes, the devices of each group working at once."""
     points: dict[str, list[tuple[int, float]]] = {role: [] for role in ROLES}

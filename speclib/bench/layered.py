@@ -46,11 +46,11 @@ class DraftPasses(NamedTuple):
 
 
 class PassRequest(NamedTuple):
-    """Asks for ``count`` passes, ``lp`` layers at once, after ``context`` tokens."""
+    """Asks for ``passes`` passes, ``lp`` layers at once, after ``context`` tokens."""
 
     lp: int
     context: int
-    count: int
+    passes: int
 
 
 PassesByWay = dict[str, list[DraftPasses]]  # FUZZY, ... -> one entry per repeat
@@ -92,7 +92,7 @@ def _time_in_turn(
         EXACT_ON_ONE: (on_one, 1),
     }
     for drafter, lp in ways.values():
-        drafter.time_passes(PassRequest(lp, context, count=2))  # warms up
+        drafter.time_passes(PassRequest(lp, context, passes=2))  # warms up
 
     passes: PassesByWay = {way: [] for way in ways}
     for _ in range(size.repeats):
@@ -196,7 +196,7 @@ def answer_request(
     text = (1,) * request.context
     seconds, waited = [], []
     with model.drafting(request.lp, True):
-        for drafted in range(request.count + 1):
+        for drafted in range(request.passes + 1):
             started = time.perf_counter()
             clock.seconds = 0.0
             model.rows(text + (1,) * drafted, 0, Sampler())

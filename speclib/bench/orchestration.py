@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 
 from speclib.core.sampling import Coins, Sampler, ids
-from speclib.data.latency import load_latency
+from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import ModelSpec, Pair, load_pair
-from speclib.decoding.decode import decode, open_world
+from speclib.decoding.decode import Result, decode, open_world
 from speclib.models.toy import BOS
+from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.worlds.processes import Processes
@@ -48,9 +49,8 @@ def emulated(size: Size) -> Iterator[BenchRow]:
         pair, emulate=load_latency(LATENCY), servers=SERVERS, cancel="immediate"
     ) as world:
         for name, method in METHODS.items():
-            request = {"method": method, "max_new_tokens": size.emulated}
-            ideal = decode("toy", world=virtual_world, **request).trace.makespan
-            runs = [decode("toy", world=world, **request) for _ in range(size.repeats)]
+            ideal = decode_toys(virtual_world, method, size).trace.makespan
+            runs = [decode_toys(world, method, size) for _ in range(size.repeats)]
             overruns = sum(run.stats.overruns for run in runs)
             operations = sum(run.stats.operations for run in runs)
             yield median_row(
@@ -63,6 +63,10 @@ def emulated(size: Size) -> Iterator[BenchRow]:
             )
 
 
+def decode_toys(world: World, method: str, size: Size) -> Result:
+    return decode("toy", world=world, method=method, max_new_tokens=size.emulated)
+
+
 def cancelled(size: Size) -> Iterator[BenchRow]:
     """How long a target pass still runs once it is cancelled.
 
@@ -71,7 +75,7 @@ def cancelled(size: Size) -> Iterator[BenchRow]:
     """
     with Processes(load_pair(REAL), cancel="immediate") as world:
         times = cancel_passes(world, size.repeats * size.operations // 4)
-        whole_pass = world.latency.target(1)
+        whole_pass = seconds_of_a_target_pass(world)
     times.sort()
     for percent in (50, 95):
         yield BenchRow(
@@ -82,10 +86,16 @@ def cancelled(size: Size) -> Iterator[BenchRow]:
         )
 
 
-def cancel_passes(world: World, passes: int) -> list[float]:
+def seconds_of_a_target_pass(world: Processes) -> float:
+    """Of one token, as the world's devices take them."""
+    assert isinstance(world.latency, Latency)  # measured: nothing is emulated here
+    return world.latency.target(1)
+
+
+def cancel_passes(world: Processes, passes: int) -> list[float]:
     """Milliseconds from cancelling a pass to its end; less those that ended before."""
     dice = random.Random(0)
-    whole_pass = world.latency.target(1)
+    whole_pass = seconds_of_a_target_pass(world)
     world.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
     world.wait(world.target.score(world.text))
 
@@ -110,10 +120,9 @@ def controller(size: Size) -> Iterator[BenchRow]:
     to end. Toys of 32,000 words, sampling at temperature 1; the operations of
     speculative decoding at gamma 5 after a text of 128 tokens, one at a time.
     """
-    toy = {"model": "toy", "vocab": VOCABULARY, "context": 1024}
     pair = Pair(
-        target=ModelSpec(**toy),
-        draft=ModelSpec(alpha=0.9, **toy),
+        target=ModelSpec(model="toy", vocab=VOCABULARY, context=1024),
+        draft=ModelSpec(model="toy", alpha=0.9, vocab=VOCABULARY, context=1024),
         name="toys of 32,000",
     )
     overheads = []
@@ -147,6 +156,7 @@ def measure_overheads(world: World, operations: int) -> list[float]:
     world.begin(text, sampler=Sampler(1.0), coins=Coins(), limit=1)
     for number in range(WARM_UP + operations):
         is_draft = number % 2 == 0
+        operation: Operation
         if is_draft:
             device, operation = "draft", Propose(text, GAMMA)
         else:

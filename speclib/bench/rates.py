@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -90,7 +91,7 @@ def drawing(size: Size) -> Iterator[BenchRow]:
     seconds = []
     for repeat in range(size.repeats):
         c = 4.0 + repeat / 2
-        seconds.append(_seconds(lambda c=c: setattr(slider, "value", c)))
+        seconds.append(_seconds(partial(setattr, slider, "value", c)))
     yield median_row(
         "a slider moves",
         seconds,

@@ -73,7 +73,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[Tokens, ...]:
 
 
 def stem(parents: Sequence[int]) -> int:
-    """How many of the first nodes form a line, with which a KV cache can go on."""
+    """Length of the line that the tree begins with: all that a KV cache keeps."""
     for node, parent in enumerate(parents):
         if parent != node - 1:
             return node

@@ -5,6 +5,8 @@ Symbols, spelled once for every method:
   q        the draft's distribution that a drafted token was drawn from, shape [V]
   gamma    draft length: tokens proposed per drafting operation
   alpha    acceptance rate: accepted drafted tokens over tested ones
+  t_draft, t_target   seconds of one forward pass of the draft, of the target
+  c        cost ratio: t_target / t_draft
 
 Randomness is keyed, not streamed. The only door is ``coins.choose``: it inverts the
 distribution's cumulative sum at a number u that depends on (seed, request, position,
@@ -161,7 +163,7 @@ class Coins:
         key = f"{self.seed},{self.request},{position},{role},{index}".encode()
         digest = hashlib.blake2b(key, digest_size=8).digest()
         word = int.from_bytes(digest, "little")
-        return (word >> 11) * 2.0**-53
+        return (word >> 11) * 2.0**-53  # 53 bits: a float64's precision
 
 
 def invert(dist: Row, u: float) -> int:

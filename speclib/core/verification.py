@@ -24,6 +24,7 @@ import numpy as np
 from .candidate_tree import CandidateTree, merged
 from .sampling import CoinTosser, Drafted, Row, Rows, Tokens, residual
 
+ACCEPT = 0  # the outcome of a coin that lets a drafted token pass
 TEXT = -1  # where a walk down a tree begins: the parent of its first nodes
 
 
@@ -123,8 +124,9 @@ def _passes(
 ) -> bool:
     """The ratio test: true with probability min(1, p(x)/q(x))."""
     chance = min(1.0, float(p[draft.token]) / float(draft.q[draft.token]))
-    outcome = coins.choose(np.array((chance, 1 - chance)), position, "accept", index)
-    return outcome == 0
+    accept_or_reject = np.array((chance, 1 - chance))
+    outcome = coins.choose(accept_or_reject, position, "accept", index)
+    return outcome == ACCEPT
 
 
 def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens:
@@ -144,9 +146,9 @@ def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     Where none passes the token is drawn from what is left of p; where there are no
     candidates, from the row itself.
 
-    Lossless where each q is what its token was drawn from, given its elder siblings.
-    Independent draws tested with one q each are; draws tested with the q of another
-    candidate are not. In the trace a place counts once, as in ``match_tree``.
+    Lossless if each q is the distribution that its token was drawn from, given its
+    elder siblings; several independent draws from one q qualify, too. In the trace a
+    place counts once, as in ``match_tree``.
 
     Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
     "Recursive Speculative Decoding".

@@ -254,7 +254,7 @@ def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result
 
     tokens = world.text[len(task.prompt) :]
     return Result(
-        text=tokenizer.decode(list(tokens), skip_special_tokens=True),
+        text=str(tokenizer.decode(list(tokens), skip_special_tokens=True)),
         tokens=tokens,
         stats=stats(trace),
         trace=trace,

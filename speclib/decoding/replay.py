@@ -119,7 +119,7 @@ class Replayed(Virtual):
     def __init__(self, trace: Trace, latency: Durations | None):
         committed = [token for commit in trace.commits for token in commit.tokens]
         self.whole_text = (*trace.meta["prompt"], *committed)
-        self._vocab = 1 + max(self.whole_text)
+        self._vocab: int = 1 + max(self.whole_text)
         for event in trace.events:
             for token in (*event.tokens, *event.payload.likeliest):
                 self._vocab = max(self._vocab, 1 + token)
@@ -132,7 +132,7 @@ class Replayed(Virtual):
     def vocab(self) -> int:
         return self._vocab
 
-    def _start(self, future: Future) -> None:
+    def _start(self, future: Future[Any]) -> None:
         event = self._take_event(future)
         operation = future.op
         raw = None
@@ -145,12 +145,12 @@ class Replayed(Virtual):
             seconds = self._seconds(future, event)
         self._schedule(self._now + seconds, future, Done(raw, event.kept, event.fed))
 
-    def _seconds(self, future: Future, event: Event) -> float:
+    def _seconds(self, future: Future[Any], event: Event) -> float:
         if isinstance(self.latency, Recorded):
             return event.dur
         return self.latency.seconds(future.device, future.op, event.kept, event.fed)
 
-    def _abort(self, future: Future) -> None:
+    def _abort(self, future: Future[Any]) -> None:
         """It had got there as far as the trace says."""
         done = self._ending_of(future).done
         self._finish(
@@ -167,7 +167,7 @@ class Replayed(Virtual):
                 )
         super()._step()
 
-    def _take_event(self, future: Future) -> Event:
+    def _take_event(self, future: Future[Any]) -> Event:
         """What the trace has of this operation; an error if it has another."""
         event = self.not_asked_for.pop(future.id, None)
         if event is not None and _is_of(event, future):
@@ -210,7 +210,7 @@ class Recorded:
         raise NotImplementedError
 
 
-def _is_of(event: Event, future: Future) -> bool:
+def _is_of(event: Event, future: Future[Any]) -> bool:
     """Whether ``event`` can be what ``future`` asks for."""
     operation = future.op
     same_place = (event.device, event.round) == (future.device, future.round)

@@ -159,7 +159,11 @@ class MortalWorld(Virtual):
         self._lost = lost
 
     def _schedule(
-        self, time: float, future: Future, done: Done, error: Exception | None = None
+        self,
+        time: float,
+        future: Future[Any],
+        done: Done,
+        error: Exception | None = None,
     ) -> None:
         """What would end after its device has died fails at that moment instead."""
         dies = self._lost.get(future.device, inf)

@@ -139,7 +139,7 @@ class External:
             worker.pipe.send((prompt_ids, max_new_tokens))
         tokens, stats = self._receive(worker, "failed on", self.timeout)
         tokenizer = factory.tokenizer(self.pair)
-        text = tokenizer.decode(list(tokens), skip_special_tokens=True)
+        text = str(tokenizer.decode(list(tokens), skip_special_tokens=True))
         return Answer(text, tokens, stats)
 
     def _running_worker(self) -> Worker:

@@ -1,6 +1,6 @@
 """The registry of methods: a new one is a file here, and a line in ``METHODS``.
 
-Methods import ``core`` and know a ``World`` only: never time, randomness, torch or
+Methods import ``core`` and the types of ``worlds``: never time, randomness, torch or
 models. Being registered, a method is tested for losslessness in every variant.
 """
 

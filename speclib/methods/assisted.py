@@ -29,8 +29,8 @@ def assisted(
     Source: Gante 2023, "Assisted Generation: a new direction toward low-latency text
     generation"; transformers 5.23, ``AssistedCandidateGenerator``; confidence: its
     ``ConfidenceCriteria``.
-    Differences from transformers: none in tokens or forward passes of a request; the
-    prefill is the first pass of each model in both. Every request starts afresh (there:
+    Differences from transformers: none in tokens or forward passes of a request; in
+    both, each model's first pass is its prefill. Every request starts afresh (there:
     "heuristic_transient"; its "heuristic" carries the number over to the next request).
     Where scikit-learn is installed, transformers also moves the threshold along the ROC
     curve of past tests; here it stays. There, a draft that was rejected feeds two

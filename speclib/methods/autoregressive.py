@@ -14,4 +14,4 @@ def autoregressive(world: World) -> None:
     """
     while world.going:
         rows = world.wait(world.target.score(world.text))
-        world.commit(verify(world, (), rows).tokens)
+        world.commit(verify(world, (), rows).tokens)  # nothing drafted: it only draws

@@ -33,27 +33,27 @@ def dsi(
     the committed text is one of them, so plain decoding never stops; else when
     ``lookahead`` of them have gathered. A lost device is done without.
 
-    ``servers``: None is all targets. ``test``: "exact" gives plain decoding's own
-    tokens; "ratio" keeps more, equal in distribution as long as no draft's time depends
-    on its token.
+    ``lookahead``: also how many tokens a drafter writes per operation. ``servers``:
+    None is all targets. ``test``: "exact" gives plain decoding's own tokens. "ratio"
+    keeps more; it is equal in distribution as long as no draft's time depends on its
+    token, since time decides which draft is tested.
 
-    Source: Timor et al. 2024, section 3.1, Algorithm 1: lines 4-6 are the two ways in
-    which devices get work, 7-12 the test, 13 is ``known_rows``; the lookahead is its
-    "preemption".
-    Differences from the paper: drafters do not continue each other's texts; a target
-    scores all that has gathered; line 17 may return an unverified prefix, this does
-    not.
+    Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
+    and targets work, and the lookahead is its "preemption".
+    Differences from the paper: drafters do not continue each other's texts, and those
+    that agree all write on (line 10 would end all but one); a target scores all that
+    has gathered; line 17 may return an unverified prefix, this does not.
     """
     require_one_of("test", test, tuple(TESTS))
     require_counts(lookahead=lookahead, servers=servers)
     speculation = Speculation(world, lookahead, servers, test)
     while world.going:
-        speculation.keep_drafters_writing()  # lines 4-6
-        speculation.give_idle_targets_work()  # line 6, and section 3.1's lookahead
+        speculation.keep_drafters_writing()  # line 6, of f_1 ... f_(m-1)
+        speculation.give_idle_targets_work()  # line 6, of f_m; section 3.1's lookahead
         finished = world.first(*speculation.running)  # line 4: once any thread finishes
-        speculation.record(finished)  # line 13
-        speculation.commit_what_is_verified()  # lines 7-12
-        speculation.cancel_what_cannot_follow()  # line 10
+        speculation.record(finished)  # line 4: its token is there
+        speculation.commit_what_is_verified()  # lines 7, 9 and 11-14
+        speculation.cancel_what_cannot_follow()  # line 8
 
 
 class Scoring(NamedTuple):
@@ -156,7 +156,7 @@ class Speculation:
         return (draft + future.result())[-beyond:]
 
     def commit_what_is_verified(self) -> None:
-        """Tests the first draft as far as rows are known, and again after it."""
+        """Tests the first draft that there is, as long as its next row is known."""
         while self.world.going and self.world.text in self.known_rows:
             draft = next(filter(None, self.drafts.values()), ())
             rows = self._known_rows_along(draft)

@@ -34,17 +34,17 @@ def duodecoding(
 
     ``k``: always so many sequences; None is as many as the draft's own chances say, at
     most ``most``. ``first``: the first round's budget, small since no token is out
-    before that round ends (TTFT).
+    before that round ends (TTFT). ``most`` and ``first`` are the published code's.
 
     Drafts are greedy at every temperature, and pass when they are what the target draws
     there itself. So the output is plain decoding's own, token for token.
 
     Source: Lv et al. 2025, section 3, Algorithm 1.
-    Differences from the paper: it verifies by speculative sampling, published for
-    greedy decoding only; with a draft that is certain of its tokens both rules pass a
-    token x with probability p(x). The published c is typed in; here it is measured. A
-    sequence that the target's token does not choose is dropped, its KV too, except for
-    what the next text shares with it.
+    Differences from the paper: it verifies by speculative sampling, and its code
+    handles greedy decoding only; with a draft that is certain of its tokens both rules
+    pass a token x with probability p(x). The published c is typed in; here it is
+    measured. A sequence that the target's token does not choose is dropped, its KV too,
+    except for what the next text shares with it.
     """
     require_counts(k=k, most=most, first=first)
     window: tuple[Drafted, ...] = ()
@@ -57,6 +57,7 @@ def duodecoding(
         )
         verified = match(world, window, rows)
 
+        # Marks come before the commit; the chosen token itself is verified.extra.
         all_passed = len(verified.accepted) == len(window)
         window = choose_sequence(world, sequences, verified.extra) if all_passed else ()
         world.commit(verified.tokens)

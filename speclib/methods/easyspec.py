@@ -15,7 +15,7 @@ def easyspec(
     budget: int | None = None,
     calibrate: bool = True,
 ) -> None:
-    """Tree SD with a drafter that gives ``lp`` (N) consecutive layers the same input.
+    """Tree SD with a drafter that gives up to ``lp`` (N) layers one and the same input.
 
     While a large target is spread over many devices, its small draft runs on one of
     them and the others wait. Here they take part: the attentions of ``lp`` layers run
@@ -35,16 +35,16 @@ def easyspec(
     ``calibrate=False``: that pass is fuzzy too, and what fuzzy passes cached stays.
 
     The loop is tree SD's, word for word. What is new lives inside the draft's forward
-    pass (``models.parallel``). A pair's ``spread = "layers"`` gives the draft several
-    devices; any Llama or Qwen draft can do it on one, at no gain. With ``lp`` 1 every
-    pass is exact, and this is ``tree``.
+    pass (``models/parallel/fuzzy_pass.py``). A pair's ``spread = "layers"`` gives the
+    draft several devices; any Llama or Qwen draft can do it on one, at no gain. With
+    ``lp`` 1 every pass is exact, and this is ``tree``.
 
-    Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; figure 4 for calibration's
-    effect.
+    Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; Table 6 for which layers
+    share an input; figure 4 for calibration's effect.
     Differences from the paper: none in the drafter. Gamma (5 fits its times, so "auto"
-    is 5), width, and how a tree is drafted and tested are not stated there: see
-    ``tree``. The authors' code, named in data/papers/easyspec/paper.toml, was not
-    looked at.
+    is 5), the width of the main results, and how a tree is drafted and tested are not
+    stated there: see ``tree``. The authors' code, named in
+    data/papers/easyspec/paper.toml, was not looked at.
     """
     require_counts(lp=lp, width=width, budget=budget)
     while world.going:

@@ -1,7 +1,8 @@
 """Lookahead decoding: the target writes ahead of itself and keeps what it wrote.
 
 No draft model runs. Every target pass scores one tree that has two parts: candidates to
-test now, and a window that grows candidates for later. With ngram = 4 the window is
+test now, and a window that grows candidates for later. With window = 4
+and ngram = 4 it is
 
     place        0    1    2    3    4    5    6
     level 0      x    a1   a2   a3                     x is the text's last token
@@ -42,7 +43,7 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     which passes as often. The cache keeps the first n-gram's tokens only: others that
     pass are fed again. The window moves one place a pass, however many tokens pass, as
     published ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The
-    window ends where the models' context does.
+    window is left out once it no longer fits into the models' context.
     """
     require_counts(window=window, guesses=guesses)
     require_counts(least=3, ngram=ngram)
@@ -59,7 +60,7 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
         if has_room:
             tokens += ahead.tokens
             parents += ahead.parents(first=len(candidates.drafted))
-            looked = ahead.lowest
+            looked = ahead.lowest_width
         rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
         world.commit(match_tree(world, candidates, rows).tokens)
 
@@ -91,7 +92,7 @@ class Window:
         return every
 
     @property
-    def lowest(self) -> int:
+    def lowest_width(self) -> int:
         """How many nodes the lowest level has."""
         return len(self.levels[-1])
 

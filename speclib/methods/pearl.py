@@ -3,11 +3,11 @@
 Draft and target work at the same time. What the target tests was drafted one round
 earlier, except for one token, which it tests while it is being drafted:
 
-    round          1                   2                     3
-    draft          d1 d2 d3            d4 d5 d6              ...
-    target         text                d1 d2 d3              ...
-    its rows test  d1                  d2 d3, and d4         ...
-                   pre-verify          post-verify, and pre-verify
+    round           1                   2, if d1 passed       3
+    draft writes    d1 d2 d3            d4 d5 d6              ...
+    target scores   the text            the window d2 d3      ...
+    its rows test   d1                  d2 d3, and d4         ...
+                    pre-verify          post-verify
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
     rows test the window, and the last row tests the first token being drafted
     meanwhile.
 
-    A round takes max(gamma * t_draft, t_target). So the speed-up over plain decoding is
-    at most c = t_target / t_draft, and the paper's gamma is round(c).
+    A round takes max(gamma * t_draft, t_target) and commits at most gamma tokens. So
+    the speed-up over plain decoding is at most c = t_target / t_draft, and the paper's
+    gamma is round(c).
 
     ``without``: "pre-verify" or "post-verify" gives that ablation of the paper.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.
-    Differences from the paper: Algorithm 2, line 29, defines p_i after x_i, while line
-    32 tests x_i with it, and line 40 loses x_1. The meaning is taken from Table 9,
-    where row i tests x_(i+1).
+    Differences from the paper: Algorithm 2, line 29, computes p_i after x_i, while
+    lines 32 and 39 use it for x_i; so x_1, which has passed already, would be tested
+    again, and line 40 keeps one token too few. The meaning is taken from Table 9, where
+    row i tests x_(i+1).
     """
     require_one_of("without", without, (None, *ABLATIONS))
     if without is not None:
@@ -59,7 +61,7 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
 def next_window(
     drafted: tuple[Drafted, ...], verified: Verified
 ) -> tuple[Drafted, ...]:
-    """The drafts that still await the target: none, after a token of its own."""
+    """The drafts that still await the target; () once it wrote a token itself."""
     if verified.extra:
         return ()
     return drafted[len(verified.accepted) :]
@@ -68,20 +70,20 @@ def next_window(
 def pearl_without_pre_verify(world: World, gamma: int) -> None:
     """The ablation in which no token is tested before its block is complete.
 
-    With an empty window the target idles. Its last row, which would test the first
-    token being drafted, is not asked for.
+    With an empty window the target idles. With a window, the target's last row, which
+    would test the first token being drafted, is not asked for.
 
-    Source: PEARL section 4.3, Table 4.
+    Source: PEARL section 4.3, Table 4, which name the ablation but give no algorithm.
     Differences from the published code: it never tests x_1; here x_1 is tested in the
     next round.
     """
     window: tuple[Drafted, ...] = ()
     while world.going:
         if window:
-            tested_after = window[:-1]
+            all_but_last = window[:-1]
             rows, drafted = world.all(
                 world.target.score(
-                    world.text + ids(tested_after), last=len(tested_after)
+                    world.text + ids(all_but_last), last=len(all_but_last)
                 ),
                 world.draft.propose(world.text + ids(window), gamma),
             )
@@ -99,7 +101,7 @@ def pearl_without_post_verify(world: World, gamma: int) -> None:
     The first token of a block is still tested early. When all of a window pass, the
     last row gives a bonus token.
 
-    Source: PEARL section 4.3, Table 4.
+    Source: PEARL section 4.3, Table 4, which name the ablation but give no algorithm.
     """
     window: tuple[Drafted, ...] = ()
     while world.going:

@@ -11,7 +11,7 @@ from speclib.worlds.world import World
 def prompt_lookup(
     world: World, num_tokens: int = 10, max_matching_ngram_size: int = 2
 ) -> None:
-    """Drafts what followed the text's last words when they first stood in it.
+    """Drafts what followed the first earlier place of the text's last tokens.
 
     The text's last n tokens are sought in it from its start: n is
     ``max_matching_ngram_size`` first, then less. Up to ``num_tokens`` tokens after

@@ -20,7 +20,7 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 
     The longest end of the text, of at most ``longest`` tokens, that the world's
     datastore has is looked up. The ``length`` tokens after each of its places form a
-    tree. Of its nodes the ``nodes`` that most places share are scored in one pass, and
+    tree. Its ``nodes`` most frequent nodes are scored in one pass, and
     the target's own draws decide how far the tree is followed. Without a datastore the
     text itself is what there is.
 
@@ -48,7 +48,8 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     """The ``most`` beginnings that most continuations share, the heaviest branch first.
 
-    A path's weight is the number of continuations that begin with it. The order is
+    A path's weight is the number of continuations that begin with it; it never exceeds
+    that of the path's own beginnings, so what is kept is a tree. The order is
     depth first: each branch stands whole, and a heavier one before a lighter one.
     """
     weight: Counter[Tokens] = Counter()
@@ -58,11 +59,11 @@ def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
 
     ranked = sorted(weight, key=lambda path: (-weight[path], len(path), path))
 
-    def place(path: Tokens) -> list[tuple[int, int]]:
+    def depth_first_key(path: Tokens) -> list[tuple[int, int]]:
         """(weight, token) of every step on the way: sorts depth first."""
         return [(-weight[path[:end]], path[end - 1]) for end in range(1, len(path) + 1)]
 
-    return sorted(ranked[:most], key=place)
+    return sorted(ranked[:most], key=depth_first_key)
 
 
 def after_in_text(text: Tokens, longest: int, length: int) -> list[Tokens]:

@@ -24,12 +24,12 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
     min(1, p(x) / q(x)). With ``width`` 1 this is speculative decoding. A round takes
     gamma * t_draft + t_target, and commits more as the width rises.
 
-    Source: Miao et al. 2024 (SpecInfer); EasySpec, figure 2; removal without
-    replacement: Jeon et al. 2024, "Recursive Speculative Decoding"; Yang et al. 2024,
-    "Multi-Candidate Speculative Decoding".
+    Source: Miao et al. 2024 (SpecInfer); EasySpec, figure 2; drawing without
+    replacement: Jeon et al. 2024, "Recursive Speculative Decoding"; removal after a
+    rejection: Yang et al. 2024, "Multi-Candidate Speculative Decoding".
     Differences from the papers: candidates are drawn without replacement, not
-    independently; the tree's shape is ours (none is given). The caches keep the line of
-    first candidates only: others that pass are fed again, in the next pass.
+    independently; the tree's shape is ours (EasySpec gives none). The caches keep the
+    line of first candidates only: others that pass are fed again, in the next pass.
     """
     require_counts(width=width, budget=budget)
     while world.going:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from speclib.data.pairs import ModelSpec, Pair, Role
+from speclib.core.settings import Role
+from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, training_text
 
@@ -154,7 +155,7 @@ def vocab(pair: Pair) -> int:
 def context(pair: Pair) -> int:
     """The longest text, in tokens, that both models accept."""
     if pair.target.is_toy:
-        return pair.target.context
+        return min(pair.target.context, pair.draft.context)
     _, target_length = limits(pair.target.model)
     _, draft_length = limits(pair.draft.model)
     return min(target_length, draft_length)

@@ -43,7 +43,7 @@ class DraftedSequences(DraftPayload):
     threshold: float = 0.0
     chances: tuple[float, ...] = ()
 
-    def passes(self, tokens: Tokens) -> int:
+    def pass_count(self, tokens: Tokens) -> int:
         """Every sequence has passes of its own; the first token needs one for all."""
         return self.fed + 1 if tokens else 0
 
@@ -73,7 +73,7 @@ class DraftedSequences(DraftPayload):
         outcomes = self.first_outcomes(event)
         return outcomes.index("accepted") if "accepted" in outcomes else None
 
-    def rows(self, tokens: Tokens) -> int:
+    def row_count(self, tokens: Tokens) -> int:
         return max(1, self.count)
 
     def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
@@ -122,7 +122,7 @@ class DraftSequences(Operation):
 
     ``k``: always the k likeliest, without a threshold.
 
-    Source: DuoDecoding, section 3.2.
+    Source: DuoDecoding, section 3.2; ``most`` and that k divides n: its published code.
     """
 
     n: int

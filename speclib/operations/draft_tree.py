@@ -48,7 +48,7 @@ class DraftedTree(DraftPayload):
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
         return depths(self.parents)
 
-    def rows(self, tokens: Tokens) -> int:
+    def row_count(self, tokens: Tokens) -> int:
         """Two where the tree has several ways: the one that passed, and all others."""
         levels = 1 + max(self.depths(tokens), default=-1)
         return 2 if len(tokens) > levels else 1
@@ -65,7 +65,7 @@ class DraftedTree(DraftPayload):
         cells: list[Cell] = []
         depth_of_node = self.depths(event.tokens)
         levels = max(depth_of_node) + 1
-        rows = self.rows(event.tokens)
+        rows = self.row_count(event.tokens)
         for level in range(levels):
             nodes = [n for n, depth in enumerate(depth_of_node) if depth == level]
             leading = self._leading(nodes, event)
@@ -122,10 +122,11 @@ class DraftTree(Operation):
     row less its elder siblings, renormalised. As the temperature goes to 0 these are
     the likeliest tokens in order, each certain.
 
-    *How many children a node has.* A child's rank chance is its parent's path
-    probability times the parent's k-th highest probability. A node has as many children
-    as it has rank chances among the ``width`` best of the whole level. This looks at no
-    token that is yet to be drawn; otherwise q would not be what they are drawn from.
+    *How many children a node has.* The rank chance of a node's k-th child is the chance
+    of the way to the node, times the k-th highest probability in the node's row. A node
+    has as many children as it has rank chances among the ``width`` best of its level.
+    This looks at no token that is yet to be drawn; otherwise q would not be what they
+    are drawn from.
 
     *Layers that share an input.* With ``lp`` above 1 the draft model gives one input to
     up to so many of its layers, in fuzzy passes; a model that cannot raises

@@ -164,7 +164,8 @@ class MakeDrafts(Protocol):
 class Recording(Protocol):
     """What a recorded run's models said, for its replay."""
 
-    vocab: int
+    @property
+    def vocab(self) -> int: ...
 
     def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
         """What the target said after ``texts``, and of the last what was likeliest."""
@@ -198,7 +199,7 @@ class Operation(ABC):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked of it: then nothing coming out is its result."""
+        """Whether nothing is asked of it: an empty result then means the end."""
         return False
 
     def within(self, room: int) -> Self:

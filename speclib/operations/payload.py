@@ -82,7 +82,7 @@ class Payload:
         """What the target found likeliest after the last of its candidates."""
         return ()
 
-    def passes(self, tokens: Tokens) -> int:
+    def pass_count(self, tokens: Tokens) -> int:
         """Forward passes."""
         return 1
 
@@ -98,7 +98,7 @@ class Payload:
         """The tokens by sequence; of a line or a tree there is one."""
         return (tokens,)
 
-    def rows(self, tokens: Tokens) -> int:
+    def row_count(self, tokens: Tokens) -> int:
         """How many rows of cells it takes."""
         return 1
 
@@ -113,7 +113,7 @@ class DraftPayload(Payload):
 
     is_drafting: ClassVar[bool] = True
 
-    def passes(self, tokens: Tokens) -> int:
+    def pass_count(self, tokens: Tokens) -> int:
         """One for each token of the longest way; none where nothing came out."""
         return 1 + max(self.depths(tokens), default=-1)
 

@@ -25,7 +25,7 @@ from .payload import DraftPayload, OwnEvent
 
 @dataclass(frozen=True)
 class Propose(Operation):
-    """Draft ``n`` tokens after ``text``. Gives (tokens, their q rows [n, V]).
+    """Draft ``n`` tokens after ``text``. Gives Drafted tokens, each with its q.
 
     ``index`` tells drafters apart: each has coins of its own.
 

@@ -207,7 +207,7 @@ def _add(
         kind="virtual",
         setup=setup,
         value=round(value, 9),
-        source="speclib/heatmaps.py",
+        source="speclib/theory/dsi_heatmaps.py",
         note=note,
     )
 

@@ -41,7 +41,7 @@ def add_layer_groups(result: TableResult) -> None:
                 setup=f"{settings['layers']} layers",
                 value=float(len(group)),
                 n=1,
-                source="speclib/models/grouping.py",
+                source="speclib/theory/layer_groups.py",
                 note="the rule that drafting uses",
             )
 

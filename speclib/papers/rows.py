@@ -50,7 +50,7 @@ def add_rows_and_verdicts(
 # -- the print -------------------------------------------------------------------------
 def _add_printed_rows(result: TableResult) -> None:
     table = result.table
-    source = _source_of_print(table)
+    source = table.printed_on or f"arXiv:{table.paper.arxiv}"
     for row, column, value in table.cells:
         settings = table.settings_of(row, column)
         notes = _errata_notes(table, row, column, beside=False)
@@ -70,13 +70,6 @@ def _add_printed_rows(result: TableResult) -> None:
     _add_numbers_in_brackets(result, source)
     _add_missing_rows(result, source, table.lost, "lost")
     _add_missing_rows(result, source, table.absent, "not printed")
-
-
-def _source_of_print(table: Table) -> str:
-    """Where an item is printed: in the paper, or on a page of its authors."""
-    if table.item.startswith(("blog", "theorem")):
-        return table.paper.facts.get("blog", "the authors' project page")
-    return f"arXiv:{table.paper.arxiv}"
 
 
 def _add_numbers_in_brackets(result: TableResult, source: str) -> None:

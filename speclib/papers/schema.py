@@ -123,7 +123,20 @@ class Beside(_Strict):
 
 
 class Table(_Strict):
-    """One table, figure or theorem: what was printed, and what to run for it."""
+    """One table, figure or theorem: what was printed, and what to run for it.
+
+    item, title, about   what it is called, shows and claims
+    metric, unit         what its numbers are, where a row or column says nothing else
+    decimals             of the print, counted in ``printed_unit`` if that differs
+    rows, columns_are    what the labels of rows and of columns stand for
+    cells, beside        the printed numbers, and second ones in brackets
+    lost, absent         cells that our copy of the text, or the paper, lacks
+    clock_from           printed cells that a latency file was made from
+    settings, row, column  of what is run: for the table, by row and by column label
+    claims, errata       sentences to judge, and what is wrong in print
+    steps, output, prompt  a run that is printed step by step
+    formula, from_formula  a printed formula, and whether the cells are its values
+    """
 
     item: str
     title: str
@@ -135,6 +148,7 @@ class Table(_Strict):
     columns_are: str
     chart: str | None = None  # a name in views.charts.choose.CHARTS; None: no figure
     cells: tuple[PrintedCell, ...]
+    printed_on: str | None = None  # None: in the paper itself
     printed_unit: str | None = None
     beside: Beside | None = None
     lost: tuple[Place, ...] = ()

@@ -103,6 +103,10 @@ def _table_cell(
     with naming_cell(table, row, column):
         accounting = settings.get("accounting", "committed")
         stat = settings.get("stat") or settings["metric"]
+        prompts = int(settings.get("prompts", 0))
+        calibrates = ""
+        if kind != "measured":
+            calibrates = _role(table, row, column, settings)
         return TableCell(
             row=row,
             column=column,
@@ -111,10 +115,8 @@ def _table_cell(
             stat=statistics.apply_accounting(stat, accounting),
             metric=settings["metric"],
             unit=settings["unit"],
-            scaled_tokens=int(settings.get("prompts", 0)) * _longest(settings, profile),
-            calibrates=""
-            if kind == "measured"
-            else _role(table, row, column, settings),
+            scaled_tokens=prompts * _longest(settings, profile),
+            calibrates=calibrates,
         )
 
 
@@ -127,15 +129,15 @@ def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -
 
 
 def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
-    as_published = settings.get("accounting") == "as_published"
+    tokens = min(_longest(settings, profile), profile.tokens)
     share = settings.get("share", 1)
+    as_published = settings.get("accounting") == "as_published"
     return Spec(
         kind="measured",
         **_method_and_settings(settings),
         pair=settings["pair"],
         task=settings["task"],
-        tokens=settings.get("tokens")
-        or min(_longest(settings, profile), profile.tokens),
+        tokens=settings.get("tokens") or tokens,
         requests=max(1, round(profile.prompts * share)),
         sweep=profile.sweep_prompts,
         dtype=settings.get("dtype", "auto"),

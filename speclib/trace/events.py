@@ -86,9 +86,9 @@ class Event(NamedTuple):
         return self.payload.candidates
 
     @property
-    def passes(self) -> int:
+    def pass_count(self) -> int:
         """Forward passes."""
-        return self.payload.passes(self.tokens)
+        return self.payload.pass_count(self.tokens)
 
     @property
     def drafts_fed(self) -> int:

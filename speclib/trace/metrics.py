@@ -186,7 +186,7 @@ def stats(trace: Trace) -> Stats:
         drafted=len(outcomes),
         accepted=outcomes.count("accepted"),
         rejected=outcomes.count("rejected"),
-        draft_runs=sum(event.passes for event in draftings),
+        draft_runs=sum(event.pass_count for event in draftings),
         target_runs=len(scorings),
         draft_seconds=sum(event.dur for event in draftings),
         target_seconds=sum(event.dur for event in scorings),

@@ -97,7 +97,7 @@ def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
 
     They are those that the next round's first pass scores, unless they were drafted in
     that round. After a last commit that the limit ended there is no next round: then
-    they are what was drafted beside the last pass, from a first token that passed on.
+    they are the drafts made during the last pass, after a first token that passed.
     """
     if not trace.commits:
         return []

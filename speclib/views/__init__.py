@@ -1,1 +1,1 @@
-"""What people look at: timelines, widgets, charts, tables, pages. Reads traces and rows only."""
+"""What people look at: timelines, widgets, charts, tables, pages."""

@@ -49,9 +49,9 @@ WHOLE = Interval(0.0, 1.0)
 class Intervals:
     """Coins as intervals, for one walk through a method's outcomes.
 
-    ``path``: which of the possible outcomes each open choice takes; beyond it, the
-    first one. ``taken`` and ``open`` record the walk: the outcome taken at each open
-    choice, and how many there were.
+    ``path``: the number of the outcome to take at each choice that has several; 0
+    beyond its end. ``taken`` and ``open`` record the walk: the outcome taken at each
+    open choice, and how many there were.
     """
 
     def __init__(self, path: list[int]):

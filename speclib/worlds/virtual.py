@@ -107,7 +107,7 @@ class Virtual(World):
         ending = self._ending_of(future)
         done = Done(None, 0, 0)
         if ending.error is None:
-            lasts = (ending.time - future.start) or 1.0
+            lasts = (ending.time - future.start) or 1.0  # it may last no time at all
             share = (self._now - future.start) / lasts
             done = future.op.until(ending.done, share)
         self.models[future.device].cut(done.kept + done.fed)

@@ -39,8 +39,9 @@ from speclib.models.rank import Rank
 from speclib.operations.operation import Done, Operation, Request, perform
 
 if TYPE_CHECKING:
+    from speclib.core.settings import Role
     from speclib.data.latency import Latency
-    from speclib.data.pairs import Pair, Role
+    from speclib.data.pairs import Pair
 
 STOP = None
 NO_MEMORY = "out of memory|allocate memory|not enough memory"  # as torch says it

@@ -17,9 +17,9 @@ and it knows neither time nor hardware. A world runs it:
               exactly as plain decoding would, and stamps the time; ``going`` then ends
               the method's loop
 
-What must not differ between clocks is in this file. A clock provides ``now``,
-``ratio``, ``vocab``, ``_start`` (an idle device begins an operation), ``_step``
-(something ends) and ``_abort``.
+What must not differ between clocks is in this file. A subclass
+(Virtual, Processes) is a clock. It provides ``now``, ``ratio``, ``vocab``, ``_start``
+(an idle device begins an operation), ``_step`` (something ends) and ``_abort``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class World:
         coins: CoinTosser,
         limit: int,
         eos: frozenset[int] = frozenset(),
-        on_commit: Callable[[Tokens], None] | None = None,
+        on_commit: Callable[[Tokens], object] | None = None,
     ) -> None:
         """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
 
@@ -275,7 +275,10 @@ class World:
         return future.result()
 
     def first(self, *futures: AnyFuture) -> AnyFuture:
-        """Waits until any of ``futures`` is done, and returns that one."""
+        """Waits until any of ``futures`` is done, and returns that one.
+
+        Unlike ``all``, it does not raise the error of a future that failed.
+        """
         while True:
             for future in futures:
                 if future.done:

@@ -21,7 +21,7 @@ from speclib.errors import SpeclibError
 ONE = 1 - 2.0**-53  # the largest u there is
 
 
-# -- samplers -------------------------------------------------------------------------------------
+# -- samplers --------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(dtype):
     torch = pytest.importorskip("torch")
@@ -96,7 +96,7 @@ def test_a_wrong_setting_is_refused_by_name_value_and_next_step(settings, value)
         Sampler(**settings)
 
 
-# -- coins ----------------------------------------------------------------------------------------
+# -- coins -----------------------------------------------------------------------------
 FINE = np.full(4096, 1 / 4096)  # choosing from this reads a coin to 12 bits
 
 
@@ -154,7 +154,7 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
         assert int(ran.stdout) == mine
 
 
-# -- choosing -------------------------------------------------------------------------------------
+# -- choosing --------------------------------------------------------------------------
 @given(
     st.lists(
         st.sampled_from([0.0, 1e-300, 1e-17, 1e-8, 0.1, 0.3, 1.0]),
@@ -192,7 +192,7 @@ def test_a_residual_that_underflows_is_p():
     assert residual(p, np.array([0.5, 0.75])).tolist() == p.tolist()
 
 
-# -- verification ---------------------------------------------------------------------------------
+# -- verification ----------------------------------------------------------------------
 class Fixed:
     """A world whose coins are given: role -> u. Records every coin read and every mark."""
 

@@ -23,7 +23,7 @@ def grown(dice: random.Random, nodes: int) -> tuple[int, ...]:
     return tuple(dice.randrange(-1, node) for node in range(nodes))
 
 
-# -- shapes ---------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------
 def test_what_paths_have_in_common_is_one_node():
     assert merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)]) == (
         (5, 6, 7, 8, 9),
@@ -61,7 +61,7 @@ def test_a_stem_is_as_long_as_each_node_follows_the_one_before():
     ]
 
 
-# -- offering and following -----------------------------------------------------------------------
+# -- offering and following ------------------------------------------------------------
 def opened(limit=9, eos=frozenset(), vocab=10, target=None, **request) -> Virtual:
     world = Virtual(
         {"draft": Random(vocab), "target": target or Random(vocab, 1)}, Latency.ratio(2)
@@ -140,7 +140,7 @@ def test_a_place_counts_once_whatever_the_number_of_candidates():
     assert (s.drafted, s.accepted, s.rejected) == (3, 0, 1)
 
 
-# -- losslessness ---------------------------------------------------------------------------------
+# -- losslessness ----------------------------------------------------------------------
 def branching(world, drawn):
     """Offers two candidates of two tokens each time; ``drawn(world, ...)`` decides."""
     while world.going:
@@ -189,7 +189,7 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not
     )
 
 
-# -- the operation --------------------------------------------------------------------------------
+# -- the operation ---------------------------------------------------------------------
 @pytest.mark.parametrize(
     "model", [Toy(None, 16, 2), Random(6, 3), Scripted({(1, 2): 3}, 9)]
 )
@@ -257,7 +257,7 @@ def test_what_the_target_finds_likeliest_after_the_nodes_only_looked_at_is_in_th
     assert [e.payload.likeliest for e in world.end().operations] == [(7, 0), ()]
 
 
-# -- transformers ---------------------------------------------------------------------------------
+# -- transformers ----------------------------------------------------------------------
 def networks(dtype: str):
     torch = pytest.importorskip("torch")
     from transformers import (

@@ -1,4 +1,7 @@
-"""Peers in their own process: transformers decodes as we do, in as many passes, and fails aloud."""
+"""Peers in a process of their own.
+
+transformers decodes as we do, in as many passes, and fails aloud.
+"""
 
 from __future__ import annotations
 
@@ -85,16 +88,16 @@ def virtual():
 @pytest.fixture(scope="module")
 def wanted(virtual):
     """wanted(task): plain decoding's tokens for its first prompt."""
-    return cache(
-        lambda task: (
-            speclib.decode(
-                prompts.load(task)[0].input,
-                world=virtual,
-                max_new_tokens=40,
-                method="autoregressive",
-            ).tokens
+
+    @cache
+    def wanted(task: str) -> tuple[int, ...]:
+        prompt = prompts.load(task)[0].input
+        result = speclib.decode(
+            prompt, world=virtual, max_new_tokens=40, method="autoregressive"
         )
-    )
+        return result.tokens
+
+    return wanted
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +121,7 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
     return answer, result
 
 
-# -- agreement ------------------------------------------------------------------------------------
+# -- agreement -------------------------------------------------------------------------
 @pytest.mark.parametrize("name, theirs, ours", SAME, ids=str)
 @pytest.mark.parametrize(
     "tasks",
@@ -128,7 +131,7 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
 def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(
     virtual, wanted, name, theirs, ours, tasks
 ):
-    """Counts are equal to the last one: prefill is in both the first pass of each model."""
+    """Down to the last count: prefill is in both the first pass of each model."""
     with External(name, PAIR, **theirs) as peer:
         for task in tasks:
             answer, _ = compare(peer, virtual, ours, prompts.load(task)[0].input, 40)
@@ -160,15 +163,16 @@ def test_torchs_own_linear_layers_and_more_threads_decode_the_same(virtual):
 def test_the_dilated_pair_decodes_as_the_undilated(plain):
     with External(ASSIST, EMBEDDED) as peer:
         prompt = prompts.load("gsm8k")[0].input
-        assert (
-            peer.decode(prompt, max_new_tokens=12).tokens
-            == plain.decode(prompt, max_new_tokens=12).tokens
-        )
+        dilated = peer.decode(prompt, max_new_tokens=12)
+        undilated = plain.decode(prompt, max_new_tokens=12)
+        assert dilated.tokens == undilated.tokens
 
 
 def save(folder, rows: int) -> str:
-    """A checkpoint of random weights, always the same, and 11 words; every row beyond these is ten
-    times one of them, so that it wins wherever its word would."""
+    """A checkpoint of random weights, always the same, and 11 words.
+
+    Every row beyond these is ten times one of them, so it wins wherever its word would.
+    """
     torch.manual_seed(0)
     net = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
@@ -191,26 +195,26 @@ def save(folder, rows: int) -> str:
 
 @pytest.mark.parametrize("wide", ["target", "draft"])
 def test_rows_that_only_one_model_has_are_never_chosen(tmp_path, wide):
-    folders = {
-        role: save(tmp_path / role, 22 if role == wide else 11)
-        for role in ("target", "draft")
-    }
-    net, text = (
-        transformers.AutoModelForCausalLM.from_pretrained(folders["target"]),
-        [5, 7],
-    )
+    folders = {}
+    for role in ("target", "draft"):
+        folders[role] = save(tmp_path / role, 22 if role == wide else 11)
+
+    # What the target writes if it only has the 11 words.
+    net = transformers.AutoModelForCausalLM.from_pretrained(folders["target"])
+    text = [5, 7]
     with torch.inference_mode():
         free = int(net(torch.tensor([text])).logits[0, -1].argmax())
         assert free >= 11 or wide == "draft"
         for _ in range(16):
-            text.append(int(net(torch.tensor([text])).logits[0, -1, :11].argmax()))
+            logits = net(torch.tensor([text])).logits[0, -1, :11]
+            text.append(int(logits.argmax()))
+
     for name in EXTERNAL:
         with External(name, speclib.pair(**folders)) as peer:
             answer = peer.decode("w5 w7", max_new_tokens=16)
             assert list(answer.tokens) == text[2:]
-            assert (
-                answer.stats.rejected == 0 or name != ASSIST
-            )  # the two agree on 11 words
+            if name == ASSIST:  # target and draft agree on the 11 words
+                assert answer.stats.rejected == 0
 
 
 def test_an_answers_times_are_of_its_commits(plain):
@@ -220,7 +224,7 @@ def test_an_answers_times_are_of_its_commits(plain):
     assert stats.decode_speed == pytest.approx(19 / (stats.seconds - stats.ttft))
 
 
-# -- place ----------------------------------------------------------------------------------------
+# -- place -----------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
     allowed = sorted(os.sched_getaffinity(0))
@@ -232,7 +236,7 @@ def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
         assert sorted(os.sched_getaffinity(peer._worker.process.pid)) == allowed
 
 
-# -- failures -------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name, settings, says",
     [

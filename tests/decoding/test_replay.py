@@ -42,7 +42,7 @@ def named(trace: Trace, case) -> Trace:
     return replace(trace, meta={**trace.meta, "method": case.name})
 
 
-# -- virtual --------------------------------------------------------------------------------------
+# -- virtual ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
 )
@@ -70,9 +70,8 @@ def test_whatever_operations_last_the_makespan_comes_again(case, decode):
             _, trace = decode(case.method, models, 25, latency=Noisy(seed), **settings)
             again = replay(trace, case.name)
             assert again.makespan == pytest.approx(trace.makespan, rel=1e-12)
-            assert [e.tokens for e in again.commits] == [
-                e.tokens for e in trace.commits
-            ]
+            committed = [commit.tokens for commit in trace.commits]
+            assert [commit.tokens for commit in again.commits] == committed
 
 
 def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
@@ -84,7 +83,7 @@ def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
         assert replay(slow, case.name, latency=EXACT) == direct
 
 
-# -- wall-clock -----------------------------------------------------------------------------------
+# -- wall-clock ------------------------------------------------------------------------
 def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case):
     if case.name in BY_TIME:
         pytest.skip("without its orchestration it may ask for other things")
@@ -103,7 +102,7 @@ def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case)
             assert {e.clock for e in again.events} == {"virtual"}
 
 
-# -- methods that decide by time ------------------------------------------------------------------
+# -- methods that decide by time -------------------------------------------------------
 def racing(world, n: int):
     """Drafts on both devices; the first to finish counts, the other is cancelled."""
     while world.going:
@@ -144,7 +143,7 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
         replay(replace(trace, events=lost))
 
 
-# -- where it leaves the trace --------------------------------------------------------------------
+# -- where it leaves the trace ---------------------------------------------------------
 @pytest.fixture
 def pearl(decode) -> Trace:
     return replace(
@@ -166,7 +165,8 @@ def pearl(decode) -> Trace:
     [
         (
             {"gamma": 2},
-            "leaves the trace at operation 1: it asks for a propose by 'draft' in round 0",
+            "leaves the trace at operation 1: it asks for a propose by 'draft' in "
+            "round 0",
         ),
         ({"method": "speculative"}, "leaves the trace at operation 0"),
         ({"without": "post-verify"}, "leaves the trace at operation"),

@@ -1,11 +1,19 @@
-"""The pool of processes: an interrupt at the worst moment ends all of them in silence."""
+"""The pool of processes: they end together, whatever ends one or interrupts us."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import subprocess
 import sys
+import time
 
-# The first process of the pool has started when the interrupt comes; the others have not.
+import pytest
+
+from speclib.errors import SpeclibError
+from speclib.experiment.pool import on_every_core
+
+# When the interrupt comes, the first process has started and the others have not.
 INTERRUPTED_AT_ITS_START = """
 import signal, time
 from speclib.experiment.pool import on_every_core
@@ -23,6 +31,22 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+
+
+def test_a_process_that_dies_in_an_item_ends_the_others():
+    with pytest.raises(SpeclibError, match="died.*run again"):
+        list(on_every_core(os._exit, [1, 1, 1]))
+
+
+def test_what_nobody_waits_for_any_more_is_stopped():
+    """As when an interrupt comes between two results."""
+    before = multiprocessing.active_children()
+    results = on_every_core(time.sleep, [0.01, 600, 600])
+    next(results)
+    results.close()
+    with pytest.raises(StopIteration):
+        next(results)
+    assert multiprocessing.active_children() == before
 
 
 def test_an_interrupt_while_its_processes_start_ends_them_without_a_word():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
@@ -101,3 +102,15 @@ def all_ended(processes: Iterable[BaseProcess], patience: float = 10.0) -> bool:
 def worker_processes(world: Processes, device: str) -> list[BaseProcess]:
     """The processes of one device of a world: one for each of its ranks."""
     return list(world._workers[device].processes)
+
+
+def with_files_of_at_most(size: int) -> dict[str, Callable[[], None]]:
+    """Options of subprocess.Popen: files have at most ``size`` bytes.
+
+    More is refused, as on a full disk.
+    """
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return {"preexec_fn": limit}

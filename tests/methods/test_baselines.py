@@ -34,7 +34,7 @@ def sizes(trace) -> list[int]:
     return [len(tokens) for tokens in drafts(trace)]
 
 
-# -- assisted generation --------------------------------------------------------------------------
+# -- assisted generation ---------------------------------------------------------------
 def test_a_constant_schedule_drafts_as_many_each_time_and_never_the_last_token(decode):
     """10 tokens, 3 at once and a bonus: 4, 4, and of the 2 that are left one is drafted."""
     output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
@@ -110,7 +110,7 @@ def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
     assert (event.dur, event.kept, event.fed) == (10.0, 0, 5)
 
 
-# -- prompt lookup --------------------------------------------------------------------------------
+# -- prompt lookup ---------------------------------------------------------------------
 @given(
     text=st.lists(st.integers(0, 3), min_size=1, max_size=14),
     length=st.integers(1, 6),
@@ -185,7 +185,7 @@ def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
     assert world.guess((60,)) == world.guess(()) == ()
 
 
-# -- both -----------------------------------------------------------------------------------------
+# -- both ------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["assisted", "prompt_lookup"])
 def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     models = toys(words=(1, 2, 3), context=16)

@@ -1,6 +1,7 @@
 """DuoDecoding: how many sequences, which one goes on, and what a round takes.
 
-Expected values come from arithmetic on hand-made chances, and from plain decoding's own output.
+Expected values come from arithmetic on hand-made chances, and from plain decoding's own
+output.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def branched(draft, n, **settings):
 FIRST = [0.5, 0.2, 0.25, 0.05]
 
 
-# -- how many sequences ---------------------------------------------------------------------------
+# -- how many sequences ----------------------------------------------------------------
 @pytest.mark.parametrize(
     "second, theta, sequences",
     [
@@ -136,11 +137,11 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     ) == len(sequences)
 
 
-# -- which one goes on ----------------------------------------------------------------------------
+# -- which one goes on -----------------------------------------------------------------
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9)):
-        for seed in range(10):
+        for seed in range(4):
             settings = dict(sampler=sampler, coins=Coins(seed))
             plain, _ = decode(METHODS["autoregressive"], models, 30, **settings)
             for gamma in (1, 2, 4, 6, 12):
@@ -190,7 +191,7 @@ def test_one_verdict_a_round_on_the_new_sequences_and_one_a_token_of_the_window(
     assert 0 < s.accepted < s.accepted + s.rejected <= s.tokens < s.drafted
 
 
-# -- what a round takes ---------------------------------------------------------------------------
+# -- what a round takes ----------------------------------------------------------------
 def toys(alpha: float, **settings) -> dict:
     return {
         "draft": Toy(alpha, 60, 0, WORDS, **settings),
@@ -206,8 +207,8 @@ def test_a_round_takes_the_longer_of_draft_and_target(decode, gamma, c, seconds)
     assert [e.ts for e in trace.commits] == pytest.approx(
         [1, *(1 + seconds * (1 + i) for i in range(len(trace.commits) - 1))]
     )
-    # a perfect draft: one token, then one more (the first window was of one token, all chosen),
-    # then gamma a round
+    # a perfect draft: one token, then one more (the first window was of one token, all
+    # chosen), then gamma a round
     assert [len(e.tokens) for e in trace.commits][:4] == [1, 1, gamma, gamma]
 
 

@@ -1,7 +1,7 @@
 """EasySpec: tree SD's loop around passes that may be fuzzy; what calibration does; what it costs.
 
-The drafter itself is tested in test_layered.py. Expected values come from the printed tables, from
-arithmetic, and from the exact enumerator.
+The drafter itself is tested in test_layered.py. Expected values come from the printed
+tables, from arithmetic, and from the exact enumerator.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Watched(Random):
         return super().level(*args)
 
 
-# -- the loop -------------------------------------------------------------------------------------
+# -- the loop --------------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
 @pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
@@ -104,7 +104,7 @@ def test_an_lp_below_1_is_refused(decode):
         decode(EASY, models(), 4, gamma=2, lp=0)
 
 
-# -- calibration ----------------------------------------------------------------------------------
+# -- calibration -----------------------------------------------------------------------
 def test_calibrated_the_first_pass_takes_everything_since_the_last_exact_one(decode):
     """It keeps what the last first pass held, and feeds all that was committed since: the accepted
     tokens, and the bonus. Not calibrated, an accepted first candidate stays cached."""
@@ -144,7 +144,7 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
     ).all()  # exact when it is over
 
 
-# -- a toy whose fuzziness shows ------------------------------------------------------------------
+# -- a toy whose fuzziness shows -------------------------------------------------------
 def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
     """Rounds of two levels: the first is exact, the second right with 0.8 * 0.9^(lp - 1); 500 or
     more, 4 standard errors (a fresh seed would fail about 1 time in 2,500)."""
@@ -193,7 +193,7 @@ def test_a_share_outside_0_to_1_is_refused(fuzzy):
         Toy(0.5, fuzzy=fuzzy)
 
 
-# -- losslessness ---------------------------------------------------------------------------------
+# -- losslessness ----------------------------------------------------------------------
 def error(method, tokens: int, vocab: int = 2, sampler=HOT, **settings) -> float:
     pair = {
         "draft": Random(vocab, 10, 1 + tokens),
@@ -315,7 +315,7 @@ def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
             assert (easy.stats.acceptance_rate == 1) == passes
 
 
-# -- the clock ------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------
 CLOCKS = {"Llama-3": "easyspec/llama3-8-70-tp8", "Qwen2": "easyspec/qwen2-7-72-tp8"}
 
 

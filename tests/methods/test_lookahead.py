@@ -43,11 +43,11 @@ def by_hand(decode, limit: int, **settings):
     return trace
 
 
-# -- the two branches -----------------------------------------------------------------------------
+# -- the two branches ------------------------------------------------------------------
 def test_the_window_grows_to_its_levels_then_moves_a_place_a_pass(decode):
     """W = 2, N = 3. It begins as the prompt, 7 5; 8 and 6 follow these. Then 5 | 8 6: 8 follows the
-    text (.. 6), 6 follows 5; they are followed by 9 and 7. Then 6 | 9 7, then 7 | 0 8: a level is
-    what was said after the one above it, less its first place."""
+    text (.. 6), 6 follows 5; they are followed by 9 and 7. Then 6 | 9 7, then 7 | 0 8:
+    a level is what was said after the one above it, less its first place."""
     passes = by_hand(decode, 4, guesses=1).operations
     assert [e.tokens[-e.candidates :] for e in passes] == [
         (7, 5),
@@ -62,8 +62,8 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
     decode,
 ):
     """Columns 6 8 9 and 5 6 7, then 7 9 0 and 6 7 8, ...: a wrong and a right n-gram of each key,
-    in this order. Round the circle, after 10 passes, the text ends with 5 again, of which there is
-    the right one only; then with 8, of which 8 9 0 came after 8 0 1."""
+    in this order. Round the circle, after 10 passes, the text ends with 5 again, of
+    which there is the right one only; then with 8, of which 8 9 0 came after 8 0 1."""
     trace = by_hand(decode, 19, guesses=2)
     assert [len(e.tokens) for e in trace.commits] == [1] * 10 + [3] * 3
     looked = [(e.tokens, e.outcome) for e in trace.events if e.op == "lookup"]
@@ -113,7 +113,7 @@ def test_the_window_ends_where_the_context_does(decode):
     )
 
 
-# -- what comes out -------------------------------------------------------------------------------
+# -- what comes out --------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
 def test_whatever_the_settings_the_tokens_are_plain_decodings_own(decode, sampler):
     for seed, settings in enumerate(SETTINGS):
@@ -162,7 +162,7 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
         )
 
 
-# -- the embedded pair ----------------------------------------------------------------------------
+# -- the embedded pair -----------------------------------------------------------------
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
     temperature,

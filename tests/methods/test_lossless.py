@@ -1,8 +1,9 @@
 """Greedy output equals plain decoding, token for token, on the embedded pair in float32.
 
-The fast part takes one prompt of three tasks, each at one gamma; the slow one two prompts of every
-task x gamma x every variant on the virtual clock, and one of every task in real processes. A
-difference is shown with the gap between the target's two best logits where it begins.
+The fast part takes one prompt of three tasks, each at one gamma; the slow one two
+prompts of every task x gamma x every variant on the virtual clock, and one of every
+task in real processes. A difference is shown with the gap between the target's two best
+logits where it begins.
 """
 
 import numpy as np

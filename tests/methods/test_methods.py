@@ -1,6 +1,7 @@
 """Every registered method, in every variant: losslessness, caches, rates, and the paper's examples.
 
-Expected values come from the script the target follows, from arithmetic, and from the printed page.
+Expected values come from the script the target follows, from arithmetic, and from the
+printed page.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ WORDS = tuple(range(1, 50))  # all different: an end token has one place
 GAMMAS = range(1, 9)
 some_or_all = pytest.mark.parametrize(
     "gammas",
-    [(1, 2, 3, 5), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)],
+    [(1, 2, 4), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)],
     ids=["some", "all"],
 )
 
@@ -43,7 +44,7 @@ def toys(alpha: float, seed: int = 0) -> dict:
     }
 
 
-# -- greedy ---------------------------------------------------------------------------------------
+# -- greedy ----------------------------------------------------------------------------
 @some_or_all
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
@@ -83,7 +84,7 @@ def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
 
 
 def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, decode):
-    for seed in range(20):
+    for seed in range(10):
         target, text = Random(3, 100 + seed), (1, 2)
         for _ in range(16):
             text += (int(target.rows(text, 0, Sampler(1.0))[0].argmax()),)
@@ -125,7 +126,7 @@ def test_the_toys_overlap_is_alpha_whatever_their_contexts():
     assert np.minimum(p, q).sum(1) == pytest.approx([0.7] * 3)
 
 
-# -- sampling -------------------------------------------------------------------------------------
+# -- sampling --------------------------------------------------------------------------
 class Markov:
     """The next token depends on the last one only, so that transitions can be counted."""
 
@@ -154,15 +155,17 @@ class Markov:
         return self.shaped[sampler][list(text[len(text) - last - 1 :])]
 
 
-TABLES = np.random.default_rng(5).dirichlet(np.ones(8) * 2, (2, 8))
-LENGTH = 200  # tokens of a request; 8 kinds of them: 56 degrees of freedom
-FAST, REQUESTS = 60, 300  # which find a total variation of 4.5 and of 2 percent
-LIMIT = chi2.isf(1e-3, 56)  # a fresh seed would be a false alarm 1 time in 1,000
+KINDS = 5  # of tokens; fewer of them need fewer requests to show the same variation
+FREEDOM = KINDS * (KINDS - 1)  # of the transitions between them
+TABLES = np.random.default_rng(5).dirichlet(np.ones(KINDS) * 2, (2, KINDS))
+LENGTH = 200  # tokens of a request
+FAST, REQUESTS = 40, 300  # which find a total variation of 4.5 and of 2 percent
+LIMIT = chi2.isf(1e-3, FREEDOM)  # a fresh seed would be a false alarm 1 time in 1,000
 
 
 def chi_square(decode, method, settings, requests) -> float:
     models = {"draft": Markov(TABLES[0]), "target": Markov(TABLES[1])}
-    counts = np.zeros((8, 8))
+    counts = np.zeros((KINDS, KINDS))
     for request in range(requests):
         output, _ = decode(
             method,
@@ -179,10 +182,14 @@ def chi_square(decode, method, settings, requests) -> float:
 
 @pytest.mark.parametrize("requests, variation", [(FAST, 0.045), (REQUESTS, 0.02)])
 def test_the_chi_square_test_finds_a_total_variation_of(requests, variation):
-    """Moved between tokens of probability 1/8, as much up as down: power by the noncentral
-    chi-square."""
-    shift = requests * LENGTH * 8 * (2 * variation / 8) ** 2 / (1 / 8)
-    assert ncx2.sf(LIMIT, 56, shift) > 0.99
+    """Moved between tokens that are all as likely, as much up as down.
+
+    The power is that of the noncentral chi-square.
+    """
+    expected = 1 / KINDS
+    moved = 2 * variation / KINDS
+    shift = requests * LENGTH * KINDS * moved**2 / expected
+    assert ncx2.sf(LIMIT, FREEDOM, shift) > 0.99
 
 
 @pytest.mark.parametrize(
@@ -209,7 +216,7 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
     assert chi_square(decode, careless, {"gamma": 3}, FAST) > 2 * LIMIT
 
 
-# -- caches ---------------------------------------------------------------------------------------
+# -- caches ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
@@ -230,7 +237,7 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
             assert all(len(e.tokens) == e.fed for e in trace.operations if e.is_scoring)
 
 
-# -- rates ----------------------------------------------------------------------------------------
+# -- rates -----------------------------------------------------------------------------
 def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
     """A toy run's trace; a target pass takes as long as gamma drafts, the first as long as any."""
     models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
@@ -289,8 +296,8 @@ def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
     decode, alpha, gamma
 ):
     """Pre-verify commits 1 and goes on to post-verify with probability alpha; post-verify commits
-    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four standard errors
-    or more of 6,000 tokens."""
+    (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma. Tolerance 8 %: four
+    standard errors or more of 6,000 tokens."""
     s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
     post = alpha / (1 - alpha**gamma)  # steps in post-verify for each in pre-verify
     expected = (1 + post * (1 - alpha**gamma) / (1 - alpha)) / (1 + post)
@@ -339,7 +346,9 @@ def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
 
 
 def test_an_ablation_that_does_not_exist_is_refused(decode):
-    with pytest.raises(SpeclibError, match="without is 'preverify': give 'pre-verify'"):
+    with pytest.raises(
+        SpeclibError, match="without is 'preverify': give .*'pre-verify'"
+    ):
         decode(METHODS["pearl"], toys(0.5), 4, gamma=2, without="preverify")
 
 
@@ -379,7 +388,7 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
 
 
-# -- the printed examples -------------------------------------------------------------------------
+# -- the printed examples --------------------------------------------------------------
 class Step(NamedTuple):
     """What one step of a run shows."""
 
@@ -392,7 +401,8 @@ class Step(NamedTuple):
 def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]:
     """Runs PEARL on a pair that says what the printed steps say (t_draft = 1, t_target = c).
 
-    Returns the steps, the table's data, and the accepted and the rejected tokens in order.
+    Returns the steps, the table's data, and the accepted and the rejected tokens in
+    order.
     """
     table = tomllib.loads((DATA / "papers" / "pearl" / f"{item}.toml").read_text())
     gamma, steps = table["settings"]["gamma"], table["steps"]
@@ -442,8 +452,9 @@ def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]
 
 def test_table_9_is_replayed_step_by_step():
     """Modes, drafts, judgements and output of steps 0 to 7. The print slips in places: step 1 cuts
-    the draft to 'm glad ' and omits the target's mark; steps 1 and 2 show four of five drafted
-    tokens; step 6 shows four of the five accepted and an output cut short; step 7's runs over."""
+    the draft to 'm glad ' and omits the target's mark; steps 1 and 2 show four of five
+    drafted tokens; step 6 shows four of the five accepted and an output cut short; step
+    7's runs over."""
     steps, table, accepted, rejected = replay("table-9", c=5)
     printed = table["steps"]
     assert (

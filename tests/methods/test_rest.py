@@ -52,7 +52,7 @@ def lookups(trace) -> list[tuple[int, ...]]:
     return [e.tokens for e in trace.events if e.op == "lookup"]
 
 
-# -- the datastore --------------------------------------------------------------------------------
+# -- the datastore ---------------------------------------------------------------------
 documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
 
 
@@ -103,7 +103,7 @@ def test_documents_are_read_when_something_is_looked_up():
     assert store.after((7,), 4, 3) == [] and read == [2, 3]
 
 
-# -- the method -----------------------------------------------------------------------------------
+# -- the method ------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [1, 4, 10])
 def test_a_datastore_that_has_the_targets_own_words_gives_them_all_and_one_more_each_pass(
     length,
@@ -213,7 +213,7 @@ def test_a_setting_that_cannot_be_is_refused(name):
         ran([], Random(3), 4, **{name: 0})
 
 
-# -- our training text ----------------------------------------------------------------------------
+# -- our training text -----------------------------------------------------------------
 def embedded():
     pytest.importorskip("torch")
     from speclib.models import zoo

@@ -1,6 +1,7 @@
 """Tree SD: what is drawn, what is tested, what it costs.
 
-Expected values come from arithmetic, from the exact enumerator, and from speculative decoding.
+Expected values come from arithmetic, from the exact enumerator, and from speculative
+decoding.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def grown(model, n, width, sampler=None, seed=0, **how):
     return tokens, parents, rows, done
 
 
-# -- what is drawn --------------------------------------------------------------------------------
+# -- what is drawn ---------------------------------------------------------------------
 def test_greedy_candidates_are_the_likeliest_ways_each_certain():
     """0.5, 0.3, 0.2 at each place. Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, of
     which the elder's second child comes first. Depth first, elder lines first."""
@@ -127,7 +128,7 @@ def test_a_model_without_levels_grows_the_same_tree_path_by_path():
         assert one[:2] == two[:2] and (one[2] == two[2]).all()
 
 
-# -- what is tested -------------------------------------------------------------------------------
+# -- what is tested --------------------------------------------------------------------
 class Shifted:
     """Coins of which every index is moved: another set for every path."""
 
@@ -293,7 +294,7 @@ def test_wider_levels_pass_more_often():
     assert rates[0] < rates[1] < rates[2] == 1
 
 
-# -- degenerate cases -----------------------------------------------------------------------------
+# -- degenerate cases ------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.6, 3)], ids=str)
 def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampler):
     for seed in range(5):
@@ -337,7 +338,7 @@ def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
         )
 
 
-# -- what it costs --------------------------------------------------------------------------------
+# -- what it costs ---------------------------------------------------------------------
 def test_a_level_takes_one_pass_whatever_its_width(decode):
     """Constant clocks: an iteration takes gamma drafts and a target, whatever the width."""
     for width in (1, 2, 4):
@@ -384,7 +385,7 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
     assert {e.fed - e.drafts_fed for e in later if e.is_drafting} == {2}
 
 
-# -- transformers ---------------------------------------------------------------------------------
+# -- transformers ----------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
 )

@@ -1,5 +1,7 @@
-"""Tensor parallelism: ranks that share every layer compute what the whole network does, and what
-transformers' own tensor parallelism does."""
+"""Tensor parallelism: ranks that share every layer compute what the whole network does.
+
+They also compute what transformers' own tensor parallelism does.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,9 @@ from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
-TREE = (4, 6, 8, 3, 1), (-1, 0, -1, 2, 2)  # tokens and parents
-FAMILIES = {
+NODES = (4, 6, 8, 3, 1)
+PARENTS = (-1, 0, -1, 2, 2)
+BIASES = {
     "Llama": {"attention_bias": True, "mlp_bias": True},
     "Qwen2": {},
     "Qwen3": {},
@@ -41,29 +44,37 @@ FAMILIES = {
 SHAPE = (10, 64, 8, 96)  # of a dilated network
 
 
-def spread(folder, size: int, family: str = "Llama", shape=None, **changes):
-    """A pair whose target is spread over ``size`` ranks, in ``folder``."""
+def spread_target(folder, size, family="Llama", shape=None, **changes):
+    """A pair whose target is spread over ``size`` ranks, its network in ``folder``."""
     pair = pair_over_ranks(folder, size, "tensors", "target")
     network(family, **changes).save_pretrained(folder)
-    return pair.model_copy(
-        update={"target": pair.target.model_copy(update={"shape": shape})}
-    )
+    return with_model(pair, "target", shape=shape)
+
+
+def with_model(pair, role, **changes):
+    """``pair`` with another description of the model of ``role``."""
+    model = pair.model(role).model_copy(update=changes)
+    return pair.model_copy(update={role: model})
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def passes(model) -> list[np.ndarray]:
-    """Passes of every kind, with a rejection and a tree between them."""
-    nodes, parents = TREE
-    found = [
+    """The rows of passes of every kind, with a rejection and a tree between them."""
+    rows = [
         model.rows(TEXT, 2, PLAIN),
         model.rows((*TEXT, 7), 0, PLAIN),
-        model.tree((*TEXT, *nodes), parents, PLAIN),
+        model.tree((*TEXT, *NODES), PARENTS, PLAIN),
         model.rows((*TEXT[:3], 8, 8), 1, PLAIN),
         model.rows(TEXT, 0, PLAIN),
         model.level((*TEXT, 1, 2), (-1, -1), 2, PLAIN),
         model.level((*TEXT, 1, 2, 3, 4), (-1, -1, 0, 1), 2, PLAIN),
     ]
     model.reset()
-    return [*found, model.rows(TEXT, 1, PLAIN)]
+    rows.append(model.rows(TEXT, 1, PLAIN))
+    return rows
 
 
 @pytest.mark.parametrize(
@@ -71,135 +82,132 @@ def passes(model) -> list[np.ndarray]:
     [
         ("Qwen3", 2, None),
         ("Llama", 2, SHAPE),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                ("Llama", 2, None),
-                ("Qwen2", 2, None),
-                ("Qwen2", 2, SHAPE),
-                ("Llama", 4, SHAPE),
-            )
-        ),
+        slow("Llama", 2, None),
+        slow("Qwen2", 2, None),
+        slow("Qwen2", 2, SHAPE),
+        slow("Llama", 4, SHAPE),
     ],
 )
 def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape):
-    more = {"vocab_size": 64} | FAMILIES[family]  # a head that can be cut
+    changes = {"vocab_size": 64} | BIASES[family]  # a head that can be cut
     if size == 4:
-        more["num_key_value_heads"] = 4
-    pair = spread(tmp_path, size, family, shape, **more)
-    wanted = passes(HFModel(network(family, **more), factory.vocab(pair)))
+        changes["num_key_value_heads"] = 4
+    pair = spread_target(tmp_path, size, family, shape, **changes)
     with Processes(pair, timeout=60) as world:
         world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
-        nodes, parents = TREE
-        rows = [
-            world.wait(world.target.score((*TEXT, 7), 3)),
-            world.wait(world.target.score_tree(TEXT, nodes, parents)),
-            world.wait(world.target.score((*TEXT[:3], 8, 8), 1)),
-        ]
-    np.testing.assert_allclose(rows[0], np.concatenate(wanted[:2]), atol=1e-5)
-    np.testing.assert_allclose(rows[1], wanted[2], atol=1e-5)
-    np.testing.assert_allclose(rows[2], wanted[3], atol=1e-5)
+        three_rows = world.wait(world.target.score((*TEXT, 7), 3))
+        tree_rows = world.wait(world.target.score_tree(TEXT, NODES, PARENTS))
+        rows_after_rejection = world.wait(world.target.score((*TEXT[:3], 8, 8), 1))
+
+    whole = HFModel(network(family, **changes), factory.vocab(pair))
+    expected = passes(whole)
+    np.testing.assert_allclose(three_rows, np.concatenate(expected[:2]), atol=1e-5)
+    np.testing.assert_allclose(tree_rows, expected[2], atol=1e-5)
+    np.testing.assert_allclose(rows_after_rejection, expected[3], atol=1e-5)
 
 
-def share(pair, rank):
-    """Starts a rank that answers with the rows of ``passes``, and with what it holds."""
+# -- what a rank holds -----------------------------------------------------------------
+def start_rank(pair, rank):
+    """Starts a rank that answers with the rows of ``passes`` and what it holds."""
     model = factory.build(pair, "target", rank=rank)
-    return model if rank.number else partial(held, model)
+    return model if rank.number else partial(rows_and_holdings, model)
 
 
-def held(model, message, pipe):
+def rows_and_holdings(model, message, pipe):
     rows = passes(model)
-    shapes = {
-        name: tuple(weight.shape) for name, weight in model.network.named_parameters()
-    }
+    shapes = {}
+    for name, weight in model.network.named_parameters():
+        shapes[name] = tuple(weight.shape)
     return rows, shapes, tuple(model.cache.layers[0].keys.shape)
 
 
 def test_a_rank_holds_its_share_of_weights_heads_keys_and_values_and_no_more(tmp_path):
-    pair = spread(tmp_path, 2, **FAMILIES["Llama"])
-    worker = Worker("ranks", pair, share, ranks=2)
+    pair = spread_target(tmp_path, 2, **BIASES["Llama"])
+    worker = Worker("ranks", pair, start_rank, ranks=2)
     try:
         assert worker.receive(60) is None
         worker.pipe.send("passes")
         rows, shapes, keys = worker.receive(60)
     finally:
         worker.stop()
-    for ours, theirs in zip(
-        rows, passes(HFModel(network(**FAMILIES["Llama"]), VOCAB)), strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+    whole = HFModel(network(**BIASES["Llama"]), VOCAB)
+    for ours, expected in zip(rows, passes(whole), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
     assert keys == (1, 1, len(TEXT), 8)  # one of two heads
-    layer = "model.layers.3."
-    assert {shapes[f"{layer}self_attn.{x}_proj.weight"] for x in "kv"} == {(8, 32)}
-    assert shapes[f"{layer}self_attn.q_proj.weight"] == (16, 32)
-    assert shapes[f"{layer}self_attn.o_proj.weight"] == (32, 16)
-    assert shapes[f"{layer}mlp.up_proj.bias"] == (24,)
-    assert shapes[f"{layer}mlp.down_proj.weight"] == (32, 24)
+    layer = "model.layers.3"
+    assert shapes[f"{layer}.self_attn.k_proj.weight"] == (8, 32)
+    assert shapes[f"{layer}.self_attn.v_proj.weight"] == (8, 32)
+    assert shapes[f"{layer}.self_attn.q_proj.weight"] == (16, 32)
+    assert shapes[f"{layer}.self_attn.o_proj.weight"] == (32, 16)
+    assert shapes[f"{layer}.mlp.up_proj.bias"] == (24,)
+    assert shapes[f"{layer}.mlp.down_proj.weight"] == (32, 24)
     assert shapes["lm_head.weight"] == (VOCAB, 32)  # 61 rows cannot be shared alike
 
 
-def theirs(pair, rank):
-    """Starts a rank of transformers' own tensor parallelism."""
-    folder, at = pair.target.model, f"{pair.target.model}/meeting"
+# -- transformers' own -----------------------------------------------------------------
+def start_rank_of_transformers(pair, rank):
+    """Starts a rank of transformers' own, which answers with logits."""
+    folder = pair.target.model
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{at}", rank=rank.number, world_size=rank.size
+        "gloo",
+        init_method=f"file://{folder}/meeting",
+        rank=rank.number,
+        world_size=rank.size,
     )
-    os.environ |= {
-        "RANK": str(rank.number),
-        "LOCAL_RANK": str(rank.number),
-        "WORLD_SIZE": str(rank.size),
-    }
-    built = transformers.AutoModelForCausalLM.from_pretrained(
-        folder, tp_plan="auto"
-    ).eval()
+    os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(rank.number)
+    os.environ["WORLD_SIZE"] = str(rank.size)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, tp_plan="auto")
     with torch.inference_mode():
-        logits = built(torch.tensor([TEXT])).logits[0]
+        logits = model.eval()(torch.tensor([TEXT])).logits[0]
     return lambda *_: logits.numpy()
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        "Qwen3",
-        *(
-            pytest.param(family, marks=pytest.mark.slow)
-            for family in ("Llama", "Qwen2")
-        ),
-    ],
-)
+@pytest.mark.parametrize("family", ["Qwen3", slow("Llama"), slow("Qwen2")])
 def test_transformers_own_tensor_parallelism_says_the_same(tmp_path, family):
-    pair = spread(tmp_path, 2, family, vocab_size=64, **FAMILIES[family])
-    worker = Worker("theirs", pair, theirs, ranks=2)
+    pair = spread_target(tmp_path, 2, family, vocab_size=64, **BIASES[family])
+    worker = Worker("theirs", pair, start_rank_of_transformers, ranks=2)
     try:
         assert worker.receive(60) is None
         worker.pipe.send("logits")
-        wanted = torch.softmax(torch.tensor(worker.receive(60)), -1).numpy()
+        logits = worker.receive(60)
     finally:
         worker.stop()
+
     with Processes(pair, timeout=60) as world:
         world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
         rows = world.wait(world.target.score(TEXT, len(TEXT) - 1))
-    np.testing.assert_allclose(rows, wanted, atol=1e-5)
+    expected = torch.softmax(torch.tensor(logits), -1).numpy()
+    np.testing.assert_allclose(rows, expected, atol=1e-5)
+
+
+# -- errors ----------------------------------------------------------------------------
+THREE_HEADS = {
+    "num_attention_heads": 3,
+    "num_key_value_heads": 3,
+    "hidden_size": 24,
+}
 
 
 @pytest.mark.parametrize(
-    ("changes", "size", "said"),
+    ("changes", "size", "message"),
     [
-        (
-            {"num_attention_heads": 3, "num_key_value_heads": 3, "hidden_size": 24},
-            2,
-            "3 attention heads, which 2 ranks",
-        ),
+        (THREE_HEADS, 2, "3 attention heads, which 2 ranks"),
         ({"num_key_value_heads": 1}, 2, "1 key and value heads, which 2 ranks"),
         (
             {"intermediate_size": 50},
             4,
             "key and value heads|50 channels in its MLPs, which 4 ranks",
         ),
+        (
+            {"num_key_value_heads": 4, "intermediate_size": 50},
+            4,
+            "50 channels in its MLPs, which 4 ranks",
+        ),
     ],
 )
-def test_what_ranks_cannot_share_alike_is_refused_by_name(changes, size, said):
-    with pytest.raises(SpeclibError, match=said):
+def test_what_ranks_cannot_share_alike_is_refused_by_name(changes, size, message):
+    with pytest.raises(SpeclibError, match=message):
         Tensors(network(**changes), VOCAB, 0, size)
 
 
@@ -217,37 +225,37 @@ def test_a_plan_that_is_not_known_is_refused_with_what_is():
 
 
 def test_heads_that_ranks_cannot_share_end_the_start_with_the_reason(tmp_path):
+    pair = spread_target(tmp_path, 2, num_key_value_heads=1)
     with pytest.raises(
         DeviceLost, match="'target' could not build.*1 key and value heads"
     ):
-        Processes(spread(tmp_path, 2, num_key_value_heads=1))
+        Processes(pair)
 
 
+# -- in whole runs ---------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "method", ["easyspec", pytest.param("speculative", marks=pytest.mark.slow)]
+    ("method", "settings"),
+    [("easyspec", {"width": 3, "lp": 4}), slow("speculative", {})],
+    ids=["easyspec", "speculative"],
 )
 def test_a_target_and_a_draft_on_the_same_ranks_write_what_the_target_would(
-    tmp_path, method
+    tmp_path, method, settings
 ):
-    pair = spread(tmp_path, 2, num_key_value_heads=4)
-    pair = pair.model_copy(
-        update={
-            "draft": pair.draft.model_copy(update={"spread": "layers"}),
-            "place": pair.place.model_copy(update={"draft": ("cpu", "cpu")}),
-        }
-    )
-    how = {"max_new_tokens": 24, "ignore_eos": True, "pair": pair}
-    settings = {"width": 3, "lp": 4} if method == "easyspec" else {}
-    one = pair.model_copy(
-        update={"target": pair.target.model_copy(update={"spread": "blocks"})}
-    )
-    plain = speclib.decode("w5 w9 w2", method="autoregressive", **how | {"pair": one})
-    ours = speclib.decode("w5 w9 w2", method=method, gamma=4, **how, **settings)
-    assert ours.tokens == plain.tokens and len(ours.tokens) == 24
+    pair = spread_target(tmp_path, 2, num_key_value_heads=4)
+    pair = with_model(pair, "draft", spread="layers")
+    place = pair.place.model_copy(update={"draft": ("cpu", "cpu")})
+    pair = pair.model_copy(update={"place": place})
+    in_one_process = with_model(pair, "target", spread="blocks")
+
+    request = {"prompt": "w5 w9 w2", "max_new_tokens": 24, "ignore_eos": True}
+    plain = speclib.decode(method="autoregressive", pair=in_one_process, **request)
+    ours = speclib.decode(method=method, pair=pair, gamma=4, **request, **settings)
+    assert ours.tokens == plain.tokens
+    assert len(ours.tokens) == 24
 
 
 def test_a_rank_of_a_target_that_dies_is_named_and_none_is_left(tmp_path):
-    with Processes(spread(tmp_path, 2), timeout=20) as world:
+    with Processes(spread_target(tmp_path, 2), timeout=20) as world:
         for _ in range(2):  # others take their place
             world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
             world.wait(world.target.score(TEXT))

@@ -112,7 +112,7 @@ def test_its_event_tells_of_every_token(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     assert event.is_drafting != event.is_scoring
-    assert event.passes >= 1 and len(event.depths) == len(event.tokens)
+    assert event.pass_count >= 1 and len(event.depths) == len(event.tokens)
     assert event.is_scoring or event.text_length == len(TEXT)
     if event.is_drafting:
         joined = [token for sequence in event.sequences for token in sequence]
@@ -132,7 +132,7 @@ def test_it_is_drawn_within_its_time_and_its_rows(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     cells = event.cells(Spelling())
-    rows = event.payload.rows(event.tokens)
+    rows = event.payload.row_count(event.tokens)
     assert cells
     for cell in cells:
         assert isinstance(cell, Cell) and cell.kind in KINDS and cell.tip

@@ -90,7 +90,7 @@ def verdict(samples: Samples | None = None, **fields: Any) -> ClaimRow:
     return judge(claim, TABLE, MadeUpNumbers(samples or {}))
 
 
-# -- what holds -----------------------------------------------------------------------
+# -- what holds ------------------------------------------------------------------------
 def over_rows(**fields: Any) -> dict[str, Any]:
     return {"over": "row", **fields}
 
@@ -248,7 +248,7 @@ def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(key, fewes
     assert judged > fewest
 
 
-# -- what a verdict says --------------------------------------------------------------
+# -- what a verdict says ---------------------------------------------------------------
 def test_a_broken_claim_says_where_and_how_close_it_was():
     order = verdict(kind="order", over="row", column="*", order=["3", "4", "2"])
     assert order.value == "1 of 2" and order.note.startswith("B: 3 5, 4 6")
@@ -312,7 +312,7 @@ def test_a_difference_has_the_interval_of_the_joint_resamples():
     assert row.note == "3 / A: 1 (95 %: 1 .. 1) not in 0 .. 0.9"
 
 
-# -- claims whose fields do not fit ---------------------------------------------------
+# -- claims whose fields do not fit ----------------------------------------------------
 @pytest.mark.parametrize(
     "fields",
     [

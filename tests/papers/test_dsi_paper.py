@@ -55,7 +55,7 @@ def target_passes(requests: list[Stats]) -> float:
     return 10 * total(requests).seconds / len(requests)
 
 
-# -- the print ------------------------------------------------------------------------
+# -- the print -------------------------------------------------------------------------
 def test_the_relative_latencies_fail_exactly_where_the_errata_say(paper):
     table = paper.table("table-1")
     wrong = {}
@@ -139,7 +139,7 @@ def test_items_of_ours_print_nothing_and_say_so(paper):
             assert claim.source.startswith("ours") and "paper" not in claim.kinds
 
 
-# -- cells ----------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------
 def test_a_run_is_compared_with_what_the_cell_says():
     """Every draft right: SI takes 25 rounds of 1.5 passes, DSI 49 drafts and a pass."""
     result = run(over=("speculative", 1))
@@ -224,7 +224,7 @@ def test_table_1_asks_for_the_protocol(paper):
     assert len(spec.choices) == 6
 
 
-# -- items ----------------------------------------------------------------------------
+# -- items -----------------------------------------------------------------------------
 def test_the_code_takes_propositions_time_for_the_drafts_it_met():
     rows = []
     for share in (0.25, 1.0):

@@ -69,7 +69,7 @@ def run(**changes: Any) -> CellResult:
     return run_all([spec])[spec]
 
 
-# -- the published accounting ---------------------------------------------------------
+# -- the published accounting ----------------------------------------------------------
 def published_count(
     agrees: list[bool], gamma: int, first_budget: int, limit: int
 ) -> tuple[int, int]:
@@ -170,7 +170,7 @@ def test_an_accounting_is_a_setting_of_a_cell(paper):
         apply_accounting("speedup", "loose")
 
 
-# -- several sequences ----------------------------------------------------------------
+# -- several sequences -----------------------------------------------------------------
 def drafting(
     round: int, tokens: tuple[int, ...], first_tested: str, sequences: int = 1
 ) -> Event:
@@ -262,7 +262,7 @@ def test_branches_of_real_runs_are_kept_with_their_cell():
         assert all(k == 3 for k, _ in choices)
 
 
-# -- cells ----------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------
 def test_a_budget_may_be_so_far_from_c():
     budgets = {}
     for gamma in ("c-2", "auto", "c+1"):
@@ -321,7 +321,7 @@ def test_without_end_tokens_every_output_has_its_length():
     assert ended.tokens[last] == end_token == whole.tokens[last]
 
 
-# -- items ----------------------------------------------------------------------------
+# -- items -----------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["mt", "trans", "math", "code"])
 def test_one_sequences_rate_gives_back_the_printed_speed(paper, task):

@@ -73,7 +73,7 @@ def measured_cells(paper: Paper, *items: str) -> list[TableCell]:
     return cells
 
 
-# -- statistics -----------------------------------------------------------------------
+# -- statistics ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name, value",
     [
@@ -132,7 +132,7 @@ def test_samples_are_not_called_divergent():
     assert describe_departures(sampled) == "sampled at temperature 0.8"
 
 
-# -- settings -------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------
 def test_a_setting_of_one_kind_is_for_that_kind_alone(paper):
     table = paper.table("table-2")
     row, column = "Llama-3 / T=0.8 / HumanEval", "EasySpec / total"
@@ -220,7 +220,7 @@ def test_figure_4_asks_for_every_size_width_and_calibration(paper):
     assert len(asked) == 5 * 4 * 2
 
 
-# -- the virtual clock ----------------------------------------------------------------
+# -- the virtual clock -----------------------------------------------------------------
 @pytest.mark.parametrize(
     "method, share", [("+sd", 0.73), ("+tree", 0.95), ("EasySpec", 0.91)]
 )
@@ -329,7 +329,7 @@ def test_every_item_is_filled_judged_and_drawn(paper, results):
         assert "EAGLE" not in row + column
 
 
-# -- states, measured -----------------------------------------------------------------
+# -- states, measured ------------------------------------------------------------------
 @pytest.mark.slow
 def test_states_of_one_layer_at_a_time_are_exact_and_of_more_are_not():
     """The first layer reads the embeddings in both passes."""
@@ -380,7 +380,7 @@ def test_measured_numbers_have_panels_of_their_own(paper):
     assert [list(line.x) for line in chart(table_5).data] == [[2, 3, 4]] * 5
 
 
-# -- claims about the print -----------------------------------------------------------
+# -- claims about the print ------------------------------------------------------------
 def test_a_drop_in_percent_is_judged_in_points_and_as_a_share_of_itself(results):
     """0.89 to 0.82 on IFEval, 0.83 to 0.73 on TL: 7 and 10 points; 0.92 and 0.88 of
     themselves."""

@@ -27,7 +27,7 @@ COLUMNS = (
 ROW = LedgerRow("pearl", "table-1", "r", "c", "speedup", "x", "paper", "", 1.0)
 
 
-# -- what is written ------------------------------------------------------------------
+# -- what is written -------------------------------------------------------------------
 def test_the_ledger_comes_back_as_written_with_its_columns(pearl_results, tmp_path):
     rows = []
     for result in pearl_results.values():
@@ -67,7 +67,7 @@ def test_claims_come_back_as_written_and_are_none_without_a_file(tmp_path):
     assert read_claims(path) == [row]
 
 
-# -- what is damaged ------------------------------------------------------------------
+# -- what is damaged -------------------------------------------------------------------
 @pytest.fixture
 def lines(tmp_path) -> list[str]:
     """The lines of a good ledger: its columns and two rows."""

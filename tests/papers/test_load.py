@@ -30,7 +30,7 @@ def load_damaged(folder: Path) -> str:
     return message
 
 
-# -- what is there --------------------------------------------------------------------
+# -- what is there ---------------------------------------------------------------------
 def test_every_table_of_the_paper_is_there_in_order(pearl):
     numbers = []
     for item in pearl.tables:
@@ -65,7 +65,7 @@ def test_public_names():
             assert named.__module__ == f"speclib.papers.{module}", named
 
 
-# -- what is wrong --------------------------------------------------------------------
+# -- what is wrong ---------------------------------------------------------------------
 @pytest.mark.parametrize(
     "file, old, new, says",
     [

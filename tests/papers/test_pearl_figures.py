@@ -18,7 +18,7 @@ from speclib.papers.pearl_figures import best_lengths, virtual_lengths
 from speclib.papers.table_cells import cells_to_run
 
 
-# -- printed steps --------------------------------------------------------------------
+# -- printed steps ---------------------------------------------------------------------
 @pytest.mark.parametrize("item", ["table-9", "figure-3"])
 def test_the_engine_takes_the_printed_steps(pearl_results, pearl, item):
     result, table = pearl_results[item], pearl.table(item)
@@ -38,7 +38,7 @@ def test_figure_3_runs_on_the_printed_clock(pearl_results):
     assert replayed.trace.makespan == pytest.approx(12)
 
 
-# -- phases ---------------------------------------------------------------------------
+# -- phases ----------------------------------------------------------------------------
 def test_figure_2a_is_six_drafts_over_one_verification(pearl_results):
     values = pearl_results["figure-2a"].values["virtual"]
     pair = "CodeLlama 7B & 34B"
@@ -48,7 +48,7 @@ def test_figure_2a_is_six_drafts_over_one_verification(pearl_results):
     assert speeds == pytest.approx(49.34 / 18.58)
 
 
-# -- best draft lengths ---------------------------------------------------------------
+# -- best draft lengths ----------------------------------------------------------------
 def test_best_draft_lengths_fall_by_what_an_iteration_commits():
     """While a run of agreements lasts, the best length drops by gamma + 1."""
     lengths = virtual_lengths(
@@ -111,7 +111,7 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
         assert row.setup.startswith("toy@") and "window is 4" in row.note
 
 
-# -- items that are cells -------------------------------------------------------------
+# -- items that are cells --------------------------------------------------------------
 def test_theorem_2_holds_without_its_plus_one(pearl_results):
     """A run of drafts and its replacement is 1 / (1 - alpha) tokens; 2,048, seeded."""
     result = pearl_results["theorem-2"]

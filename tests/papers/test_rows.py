@@ -69,7 +69,7 @@ def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(pearl, monkeyp
     assert result.values["paper"] and "virtual" not in result.values
 
 
-# -- measured rows --------------------------------------------------------------------
+# -- measured rows ---------------------------------------------------------------------
 def measured_result(spec: Spec) -> CellResult:
     """Two requests: 8 tokens after the first commit in 1.5 s, plain decoding in 4."""
     counts = Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)

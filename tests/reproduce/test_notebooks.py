@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
+from helpers import late
 
 from speclib.errors import SpeclibError
 from speclib.papers.load import load_paper
@@ -34,7 +34,7 @@ reproduce_notebook = pytest.mark.parametrize("path", REPRODUCE, ids=stem)
 
 
 def read(path: Path):
-    return nbformat.read(path, as_version=4)
+    return late.nbformat.read(path, as_version=4)
 
 
 def cells_of_type(path: Path, cell_type: str) -> list:
@@ -54,7 +54,7 @@ def test_there_are_notebooks_of_both_kinds():
 @every_notebook
 def test_it_is_valid_small_and_for_the_standard_kernel(path):
     notebook = read(path)
-    nbformat.validate(notebook)
+    late.nbformat.validate(notebook)
     assert notebook.metadata.kernelspec.name == "python3"
     assert path.stat().st_size < 1_000_000
 
@@ -153,14 +153,16 @@ def test_the_pearl_notebook_has_a_section_for_every_table():
 @pytest.fixture
 def notebook(tmp_path):
     """A small notebook: it repeats a word, then fails if ``times`` is negative."""
-    parameters = nbformat.v4.new_code_cell(
+    parameters = late.nbformat.v4.new_code_cell(
         'word: str = "a"  # to repeat\ntimes: int = 2  # how often',
         metadata={"tags": ["parameters"]},
     )
-    repeat = nbformat.v4.new_code_cell("word * times")
-    check = nbformat.v4.new_code_cell('assert times >= 0, "times is negative"')
+    repeat = late.nbformat.v4.new_code_cell("word * times")
+    check = late.nbformat.v4.new_code_cell('assert times >= 0, "times is negative"')
     path = tmp_path / "small.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[parameters, repeat, check]), path)
+    late.nbformat.write(
+        late.nbformat.v4.new_notebook(cells=[parameters, repeat, check]), path
+    )
     return path
 
 
@@ -176,7 +178,7 @@ def test_a_missing_notebook_and_one_without_parameters_are_named(tmp_path):
     with pytest.raises(SpeclibError, match="no notebook .*nothing.ipynb"):
         run_notebook(tmp_path / "nothing.ipynb", out)
     bare = tmp_path / "bare.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(), bare)
+    late.nbformat.write(late.nbformat.v4.new_notebook(), bare)
     with pytest.raises(SpeclibError, match="bare.ipynb has 0 parameters cells"):
         run_notebook(bare, out)
 

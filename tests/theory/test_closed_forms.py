@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -188,12 +189,18 @@ class Counts(NamedTuple):
     passes: int
 
 
+@cache
+def agreements(alpha: float, count: int) -> list[bool]:
+    """Independent coins, always the same: whether the draft agrees at each position."""
+    coins = random.Random(5)
+    return [coins.random() < alpha for _ in range(count)]
+
+
 def count_steps(
     take_step: TakeStep, alpha: float, gamma: int, limit: int = 50_000
 ) -> Counts:
     """Steps on independent coins, until ``limit`` tokens are there."""
-    coins = random.Random(5)
-    agrees = [coins.random() < alpha for _ in range(limit + 100)]
+    agrees = agreements(alpha, limit + 100)
     tokens, seconds, accepted, passes = 0, 0.0, 0, 0
     waiting = False
     while tokens < limit:

@@ -37,7 +37,7 @@ def idle(trace: Trace, device: str) -> float:
     return sum(b - a for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
-# -- invariants -----------------------------------------------------------------------------------
+# -- invariants ------------------------------------------------------------------------
 @RUNS
 @given(alpha=alphas, gamma=gammas, c=ratios, limit=limits, sampler=samplers)
 def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
@@ -173,7 +173,7 @@ def test_a_drafted_token_beyond_the_end_is_not_counted_as_accepted(decode, end):
     assert output == (1, 2) and stats(trace).accepted <= 2
 
 
-# -- replay ---------------------------------------------------------------------------------------
+# -- replay ----------------------------------------------------------------------------
 class Noisy:
     """Random durations, remembered per device in order of starting."""
 
@@ -198,7 +198,7 @@ def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode):
         assert trace.makespan == pytest.approx(expected, rel=1e-12)
 
 
-# -- statistics -----------------------------------------------------------------------------------
+# -- statistics ------------------------------------------------------------------------
 def event(ts, dur, device, op, tokens=(), outcome=(), round=0):
     payload = OPERATIONS[op].payload_type() if op in OPERATIONS else Payload()
     return Event(
@@ -289,7 +289,7 @@ def test_what_never_happened_has_no_rate():
     )
 
 
-# -- formats --------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------
 def test_json_gives_back_the_same_trace(case, decode):
     for extra in case.at(3):
         _, trace = decode(case.method, toys(0.8), 20, **extra)

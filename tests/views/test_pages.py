@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from shutil import which
 
-import nbformat
 import pytest
+from helpers import late
 
 from speclib.papers.load import load_paper
 from speclib.views.charts.choose import chart
@@ -23,15 +23,15 @@ MADE = {"made": "2026-01-01 10:00, commit abc"}
 def executed(outputs, source="pearl.show('table-5')"):
     """The JSON of a notebook with one code cell that left ``outputs``."""
     cells = [
-        nbformat.v4.new_markdown_cell("# Title\n\ntext"),
-        nbformat.v4.new_markdown_cell("## A section"),
-        nbformat.v4.new_code_cell(source, outputs=outputs),
+        late.nbformat.v4.new_markdown_cell("# Title\n\ntext"),
+        late.nbformat.v4.new_markdown_cell("## A section"),
+        late.nbformat.v4.new_code_cell(source, outputs=outputs),
     ]
-    return nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+    return late.nbformat.writes(late.nbformat.v4.new_notebook(cells=cells))
 
 
 def output(**data):
-    return nbformat.v4.new_output("display_data", data)
+    return late.nbformat.v4.new_output("display_data", data)
 
 
 def html_output(html: str):
@@ -91,13 +91,13 @@ def test_a_page_has_a_table_of_contents_its_style_once_and_the_parameters_used(r
     assert page.count(STYLE) == 1
     assert "<title>A &lt;title&gt;</title>" in page
 
-    notebook = nbformat.reads(text, as_version=4)
+    notebook = late.nbformat.reads(text, as_version=4)
     defaults = notebook.cells[2]
     defaults.metadata.tags = ["parameters"]
-    injected = nbformat.v4.new_code_cell("quick = True")
+    injected = late.nbformat.v4.new_code_cell("quick = True")
     injected.metadata.tags = ["injected-parameters"]
     notebook.cells.append(injected)
-    page = notebook_page(nbformat.writes(notebook), "Title")
+    page = notebook_page(late.nbformat.writes(notebook), "Title")
     assert "quick = True" in page
     assert "pearl.show" not in page
 

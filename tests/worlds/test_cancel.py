@@ -36,7 +36,7 @@ def begin(world, text=(BOS,)):
     return world
 
 
-# -- between layers -----------------------------------------------------------------------------
+# -- between layers --------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def target():
     pytest.importorskip("torch")
@@ -92,7 +92,7 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
     assert done.raw.small == whole[:2] and (done.kept, done.fed) == (0, 4)
 
 
-# -- what a trace shows ---------------------------------------------------------------------------
+# -- what a trace shows ----------------------------------------------------------------
 def test_cancelled_drafting_shows_the_passes_that_were_over():
     """A draft pass takes 1/4 of the target's: when that ends, four are over, of which the last
     one's token was not fed."""
@@ -133,7 +133,7 @@ def test_emulated_drafting_that_is_cancelled_shows_the_passes_that_were_over():
     assert len(event.tokens) == int(event.dur / 0.1 + 1e-3)
 
 
-# -- the next operation ---------------------------------------------------------------------------
+# -- the next operation ----------------------------------------------------------------
 def test_a_stop_that_comes_too_late_stops_nothing():
     with Processes(TOY, cancel="immediate") as world:
         rows = world.wait(begin(world).target.score(world.text))

@@ -1,6 +1,7 @@
 """Faults lose nothing: a clear error in time or a right result, and nothing left running or lying.
 
-Real processes, killed, stopped, interrupted, starved of memory. What a fault may cost is said in
+Real processes, killed, stopped, interrupted, starved of memory. What a fault may cost
+is said in
 ``recovers``: the request it hits, never the world, and never a wrong token.
 """
 
@@ -102,7 +103,7 @@ def world():
         yield opened
 
 
-# -- a worker is killed ---------------------------------------------------------------------------
+# -- a worker is killed ----------------------------------------------------------------
 def while_it_is_built(world, device):
     kill(world, device)
     with pytest.raises(DeviceLost):
@@ -222,7 +223,7 @@ def test_a_killed_fork_server_is_replaced(world):
     recovers(world, before, noticed=False)
 
 
-# -- a worker hangs -------------------------------------------------------------------------------
+# -- a worker hangs --------------------------------------------------------------------
 @pytest.mark.parametrize("device", DEVICES)
 def test_of_two_busy_devices_the_one_that_hangs_is_stopped_in_time(device):
     with Processes(TOY, emulate=SWIFT, timeout=0.5) as world:
@@ -276,7 +277,7 @@ def test_closing_does_not_wait_for_workers_that_hang():
     assert time.monotonic() - begun < 2 and gone(before, 1)
 
 
-# -- memory, numbers, methods ---------------------------------------------------------------------
+# -- memory, numbers, methods ----------------------------------------------------------
 def size(process: int) -> int:
     """Bytes of address space."""
     return (
@@ -368,7 +369,7 @@ def test_a_method_that_raises_leaves_the_world_usable(world):
     assert pids(world) == before
 
 
-# -- an interrupt ---------------------------------------------------------------------------------
+# -- an interrupt ----------------------------------------------------------------------
 WATCHED = {
     str(Path(speclib.__file__).parent / f"{name}.py")
     for name in (
@@ -451,7 +452,7 @@ def test_interrupts_at_random_times_leave_the_world_usable():
         signal.signal(signal.SIGALRM, usual)
 
 
-# -- the user's process is killed -----------------------------------------------------------------
+# -- the user's process is killed ------------------------------------------------------
 SCRIPT = """
     import os, signal, sys
     from speclib import Processes, load_pair
@@ -508,8 +509,8 @@ def script(folder: Path, name: str) -> subprocess.Popen:
 
 def end(process: subprocess.Popen, sig: signal.Signals) -> str:
     """Sends the signal, to all if a terminal would; no worker lives two seconds, and nothing else
-    that the script's own end does not hold up: an interrupt is heard after an import only, and
-    leaves torch to put in order. What it said to stderr."""
+    that the script's own end does not hold up: an interrupt is heard after an import
+    only, and leaves torch to put in order. What it said to stderr."""
     begun = time.monotonic()
     (os.killpg if sig == signal.SIGINT else os.kill)(process.pid, sig)
     while living := living_in_session(process.pid):

@@ -94,7 +94,7 @@ def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
         )
 
 
-# -- several target servers -----------------------------------------------------------------------
+# -- several target servers ------------------------------------------------------------
 class AnyTime:
     """Each operation lasts as chance has it: results come in any order."""
 

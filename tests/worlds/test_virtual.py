@@ -64,7 +64,7 @@ def times(trace) -> dict:
     return {e.id: (e.device, e.ts, e.dur) for e in trace.operations}
 
 
-# -- SimPy as the oracle --------------------------------------------------------------------------
+# -- SimPy as the oracle ---------------------------------------------------------------
 def program(seed: int, ties: bool, cancels: bool) -> list[tuple]:
     """Random statements: submit, wait for all or the first of some, cancel. Durations are whole
     multiples of 2**-20, so that sums are exact; few and small ones make ties, zeros included."""
@@ -155,7 +155,7 @@ def test_cancelled_operations_free_their_devices_as_in_simpy(cancel):
         assert run_here(statements, cancel) == run_simpy(statements, cancel), seed
 
 
-# -- order, cancelling, mistakes ------------------------------------------------------------------
+# -- order, cancelling, mistakes -------------------------------------------------------
 def test_equal_deadlines_end_in_the_order_of_starting():
     world = still()
     futures = [
@@ -331,7 +331,7 @@ def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
     assert times(world.end()) == {0: ("target", 0, 2)}
 
 
-# -- commits --------------------------------------------------------------------------------------
+# -- commits ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "limit, eos, text, going",
     [
@@ -367,7 +367,7 @@ def test_nothing_is_committed_after_the_end():
     assert world.text == (1, 5) and not world.going
 
 
-# -- latency --------------------------------------------------------------------------------------
+# -- latency ---------------------------------------------------------------------------
 TD, TT = 0.25, 1.0  # seconds of one pass; powers of two, so that sums are exact
 FLAT = Latency(Curve(((1, TD),)), Curve(((1, TT),)))
 
@@ -496,7 +496,7 @@ def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(
     assert prefix.fed == text
 
 
-# -- latency files --------------------------------------------------------------------------------
+# -- latency files ---------------------------------------------------------------------
 @pytest.fixture
 def latency_file(tmp_path, monkeypatch):
     """Writes data/latency/mine.toml in a data folder of its own."""
@@ -586,8 +586,9 @@ def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
     latency_file,
 ):
     """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s. Then, three
-    layers at once, two levels of three nodes each (0.6 s); the next tree starts with the two tokens
-    that came, exactly (0.75), or of what is missing, fuzzily (one token: 0.3 s)."""
+    layers at once, two levels of three nodes each (0.6 s); the next tree starts with
+    the two tokens that came, exactly (0.75), or of what is missing, fuzzily (one token:
+    0.3 s)."""
     latency_file(FUZZY)
     for calibrate, first, then in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
         world = Virtual(
@@ -611,7 +612,7 @@ def test_a_cost_ratio_must_be_above_zero(c):
         Latency.ratio(c)
 
 
-# -- determinism ----------------------------------------------------------------------------------
+# -- determinism -----------------------------------------------------------------------
 def test_two_runs_leave_the_same_trace_to_the_last_byte(case, decode):
     for settings in case.at(1, 4):
         for sampler in (Sampler(), Sampler(1.0)):

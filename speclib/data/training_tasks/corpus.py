@@ -85,7 +85,7 @@ def shipped(category: str, count: int = SHIPPED) -> list[Task]:
 
 def held_out() -> set[str]:
     """The keys of all shipped tasks."""
-    keys = set()
+    keys: set[str] = set()
     for category in CATEGORIES:
         keys.update(task.key for task in shipped(category))
     return keys

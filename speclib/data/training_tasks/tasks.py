@@ -52,7 +52,8 @@ def say(rng: random.Random, template: str, slots: Mapping[str, Any]) -> str:
     """Fills ``{slots}`` and draws one of every ``<a|b>`` in ``template``."""
 
     def draw(choice: re.Match[str]) -> str:
-        return rng.choice(choice[1].split("|"))
+        options: list[str] = choice[1].split("|")
+        return rng.choice(options)
 
     while CHOICE.search(template):
         template = CHOICE.sub(draw, template)

@@ -193,7 +193,9 @@ def _printed_speedups(table: Table) -> dict[str, float]:
     """What the paper's Table 1 prints for the rows of this table."""
     speedups = {}
     for row in table.row_labels:
-        speedups[row] = table.paper.printed("table-1", row, "Speedup DSI vs. SI")
+        printed = table.paper.printed("table-1", row, "Speedup DSI vs. SI")
+        if printed is not None:
+            speedups[row] = printed
     return speedups
 
 

@@ -8,7 +8,7 @@ from speclib.papers.table_result import TableResult
 
 def unit_of_column(table: Table, column: str) -> str:
     """The unit of a column's numbers: its own, or that of the table."""
-    return table.column.get(column, {}).get("unit", table.unit)
+    return str(table.column.get(column, {}).get("unit", table.unit))
 
 
 def column_values(result: TableResult, kind: str, column: str) -> dict[str, float]:

@@ -6,7 +6,7 @@ method, clock or notebook.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from speclib.errors import BadValue
 from speclib.trace.events import Event
@@ -52,14 +52,21 @@ class SequencesRound(NamedTuple):
         return self.draft.sequences
 
     @property
+    def _payload(self) -> Any:
+        """What the event of drafting several sequences shows beyond its tokens."""
+        return self.draft.payload
+
+    @property
     def threshold(self) -> float:
         """θ, which a first token's chance must exceed; 0 if there was no threshold."""
-        return self.draft.payload.threshold
+        threshold: float = self._payload.threshold
+        return threshold
 
     @property
     def chances(self) -> tuple[float, ...]:
         """The chance that the draft model gave the first token of each sequence."""
-        return self.draft.payload.chances
+        chances: tuple[float, ...] = self._payload.chances
+        return chances
 
     @property
     def chance_of_others(self) -> float:
@@ -69,7 +76,8 @@ class SequencesRound(NamedTuple):
     @property
     def chosen_sequence(self) -> int | None:
         """Which sequence begins with the target's own token, if one does."""
-        return self.draft.payload.chosen(self.draft)
+        chosen: int | None = self._payload.chosen(self.draft)
+        return chosen
 
     @property
     def width(self) -> int:
@@ -176,7 +184,9 @@ class TreeRound(NamedTuple):
     @property
     def parents(self) -> tuple[int, ...]:
         """The parent of each node; -1 is the end of the text."""
-        return self.draft.payload.parents
+        payload: Any = self.draft.payload  # of drafting a tree
+        parents: tuple[int, ...] = payload.parents
+        return parents
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speclib.views.tables.html import STYLE
 
@@ -156,7 +156,7 @@ def _output(output: NotebookNode) -> Output:
     return Output(text=description)
 
 
-def _chart(figure: Mapping[str, dict[str, object]]) -> Chart:
+def _chart(figure: Mapping[str, dict[str, Any]]) -> Chart:
     """A chart without its configuration."""
     parts: dict[str, object] = {name: figure[name] for name in ("data", "layout")}
     height = figure["layout"].get("height", CHART_HEIGHT)

@@ -40,7 +40,7 @@ class RunWords:
 
 def rows_of(events: Iterable[Event]) -> int:
     """The most rows of cells that an operation needs at once."""
-    return max((event.payload.rows(event.tokens) for event in events), default=1)
+    return max((event.payload.row_count(event.tokens) for event in events), default=1)
 
 
 def lane(
@@ -76,9 +76,9 @@ def lane(
         boxes += waiting(device, free_since, end, axis)
 
     if end < run.seconds:
-        tip = f"{device} was lost at {axis.time(end)}"
+        tip_of_loss = f"{device} was lost at {axis.time(end)}"
         width = axis.x(run.seconds - end)
-        boxes.append(Box("lost", axis.x(end), width, "lost", tip))
+        boxes.append(Box("lost", axis.x(end), width, "lost", tip_of_loss))
     return Lane(device, y, height, tuple(boxes))
 
 

@@ -102,7 +102,7 @@ def layout(
     runs = with_kinds_named(runs)
 
     panels = []
-    y = PAD + LEGEND_HEIGHT
+    y: float = PAD + LEGEND_HEIGHT
     for run in runs:
         panel = lay_out_panel(run, runs, y, axis)
         panels.append(panel)

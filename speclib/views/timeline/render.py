@@ -96,7 +96,7 @@ def hidden_if(is_hidden: bool) -> dict[str, str]:
 # -- above the panels ------------------------------------------------------------------
 def render_legend(figure: Figure, pattern_name: str) -> str:
     """What the colours of boxes and of the growing text mean."""
-    kinds = set()
+    kinds: set[str] = set()
     for panel in figure.panels:
         for lane in panel.lanes:
             kinds.update(box.kind for box in lane.boxes)
@@ -274,6 +274,7 @@ def render_marks(panel: Panel, zoomable: bool) -> str:
 def render_mark(mark: Mark, panel: Panel, attributes: dict[str, str]) -> str:
     """A round's dashed line, a commit's tick, or the thick line at the end."""
     lanes_top, lanes_bottom = panel.lanes_top, panel.lanes_bottom
+    style: dict[str, str | float]
     if mark.kind == "round":
         top, bottom = lanes_top - 3, lanes_bottom
         style = {"stroke": "#000", "stroke_opacity": 0.35, "stroke_dasharray": "2 2"}

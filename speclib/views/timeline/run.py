@@ -128,7 +128,7 @@ class TimelineRun:
             prompt ...  | committed, or drafted earlier | drafts that are tested
                         ^ prompt_length                 ^ the last event.candidates
         """
-        committed = []
+        committed: list[int] = []
         for commit in self.trace.commits:
             committed += commit.tokens
 

@@ -1,0 +1,159 @@
+"""Pairs and places: what their files may say, and what is said of damaged ones."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import speclib
+from speclib.data import latency, pairs
+from speclib.data.pairs import Pair
+from speclib.data.placement import Place
+from speclib.data.toml_files import names_under
+from speclib.errors import BadValue, UnknownName
+from speclib.models import factory, gpus
+from speclib.paths import DATA
+
+TOYS = 'target = {model = "toy"}\ndraft = {model = "toy", alpha = 0.9}\n'
+CURVES = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.5]]\n"
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """write(folder, text): a file called mine.toml, in place of the project's own."""
+    monkeypatch.setattr(pairs, "DATA", tmp_path)
+    monkeypatch.setattr(latency, "DATA", tmp_path)
+
+    def write(folder: str, text: str | bytes) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        path = tmp_path / folder / "mine.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return write
+
+
+# -- files -----------------------------------------------------------------------------
+@pytest.mark.parametrize("name", names_under(DATA / "pairs"))
+def test_every_pair_of_ours_can_be_read_and_sent(name):
+    pair = speclib.load_pair(name)
+    assert pair.name == name
+    assert pickle.loads(pickle.dumps(pair)) == pair
+
+
+def test_a_pair_is_called_as_its_file_is(write):
+    write("pairs", TOYS)
+    assert speclib.load_pair("mine").name == "mine"
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (TOYS.encode("utf-16"), "is not UTF-8"),
+        (b'target = {model = "\xff"}', "is not UTF-8"),
+        (TOYS + "target = 3", "is no TOML"),
+        (TOYS + "name = 'me'", "unknown key 'name': a pair is called as its file is"),
+        (TOYS + "speed = 3", "unknown key 'speed'; known: target, draft, place"),
+        (TOYS + "place = {treads = 2}", "'place.treads'.*Did you mean 'threads'"),
+        (TOYS + "place = {threads = 0}", "place.threads is 0"),
+        (TOYS + "place = {draft = ['gpu']}", r"place.draft is .*gpu.*: give core:N"),
+        (TOYS + "latency = 3", "latency is 3: give a text"),
+        ('target = {model = "toy"}', "the key 'draft' is missing"),
+        ("target = 3\ndraft = 3", "target is 3"),
+        (TOYS.replace("0.9", "9.9"), "draft.alpha is 9.9: give 0 or more, up to 1"),
+        (TOYS.replace("0.9", "nan"), "draft.alpha is nan"),
+        (TOYS.replace("0.9", '"x"'), "draft.alpha is 'x'"),
+        ("", "the key 'target' is missing; the key 'draft' is missing"),
+    ],
+)
+def test_a_damaged_pair_file_is_one_line_that_names_it(write, text, says):
+    write("pairs", text)
+    with pytest.raises(BadValue, match=rf"mine\.toml.*{says}") as caught:
+        speclib.load_pair("mine")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (CURVES.encode("utf-16"), "is not UTF-8"),
+        (CURVES.replace("0.5", "nan"), "seconds in .*nan"),
+        (CURVES.replace("0.5", "inf"), "seconds in .*inf"),
+        (CURVES.replace("0.5", "0.0"), r"seconds in \(\(1, 0.0\),\)"),
+        (CURVES.replace("0.5", '"x"'), "could not convert string to float"),
+        (CURVES + "prefill = nan", "prefill nan"),
+        (CURVES + "prefill = -1", "prefill -1"),
+        (CURVES + "prefil = 1", "unknown keys .*prefil"),
+        (CURVES.replace("[target]", "[taget]"), "KeyError.*target"),
+    ],
+)
+def test_a_damaged_latency_file_is_one_line_that_names_it(write, text, says):
+    write("latency", text)
+    with pytest.raises(BadValue, match=rf"mine\.toml.*{says}") as caught:
+        speclib.load_latency("mine")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "..", "a\0b", "\ud800", "x" * 9999, "mine.toml"])
+def test_a_name_that_no_file_can_have_is_unknown(write, name):
+    write("pairs", TOYS)
+    with pytest.raises(UnknownName, match="no pair .*; known: mine"):
+        speclib.load_pair(name)
+
+
+# -- descriptions ----------------------------------------------------------------------
+def test_a_pair_of_ones_own_is_named_after_its_models():
+    pair = speclib.pair("big", {"model": "small", "shape": [2, 8, 2, 16]})
+    assert pair.name == "small+big"
+    assert pair.model("draft").shape == (2, 8, 2, 16)
+    assert pair.model("target").shape is None
+
+
+def test_toys_need_one_vocabulary():
+    small, large = {"model": "toy", "vocab": 8}, {"model": "toy", "vocab": 9}
+    assert factory.vocab(speclib.pair(small, small)) == 8
+    with pytest.raises(BadValue, match="vocab is 8 and the draft's 9"):
+        speclib.pair(small, large)
+
+
+def test_the_context_of_two_toys_is_the_shorter_one():
+    pair = speclib.pair({"model": "toy", "context": 90}, {"model": "toy", "context": 8})
+    assert factory.context(pair) == 8
+
+
+# -- places ----------------------------------------------------------------------------
+def test_further_targets_take_the_cores_after_the_first_one_s():
+    place = Place(target=("core:2", "core:3"))
+    cores = [place.of("target", index) for index in range(3)]
+    assert cores == [
+        ("core:2", "core:3"),
+        ("core:4", "core:5"),
+        ("core:6", "core:7"),
+    ]
+    assert Place().of("target", 5) == ("cpu",)
+
+
+def test_a_gpu_is_never_shared_by_guessing():
+    with pytest.raises(BadValue, match="target-2 has no place"):
+        Place(target=("cuda:0",)).of("target", 1)
+
+
+@pytest.mark.parametrize(
+    "gpu_count, target, second",
+    [(0, "core:1", "core:2"), (1, "cuda:0", None), (2, "cuda:1", None)],
+)
+def test_of_alternatives_the_first_that_a_machine_has_counts(gpu_count, target, second):
+    place = Place(target=("cuda:1|cuda:0|core:1",)).on_machine_with(gpu_count)
+    assert place.of("target") == (target,)
+    if second is not None:
+        assert place.of("target", 1) == (second,)
+
+
+def test_torch_is_asked_for_gpus_only_where_a_place_depends_on_them(monkeypatch):
+    asked = []
+    monkeypatch.setattr(gpus, "count", lambda: asked.append("torch") or 0)
+    toys = speclib.load_pair("toy")
+    assert factory.place(toys) == toys.place and asked == []
+    alternatives = Place(draft=("cuda:0|cpu",))
+    pair = Pair(target=toys.target, draft=toys.draft, place=alternatives)
+    assert factory.place(pair).of("draft") == ("cpu",) and asked == ["torch"]

@@ -1,0 +1,70 @@
+"""From a prompt to tokens: what a prompt may be, and what is said of any other."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+import speclib
+from speclib.decoding import encode
+from speclib.errors import BadValue
+from speclib.models import factory
+
+TOYS = speclib.load_pair("toy")
+CHAT = [{"role": "user", "content": "hi"}]
+
+
+def use_template(monkeypatch, apply_chat_template) -> None:
+    """Gives every pair a tokenizer with this chat template."""
+    tokenizer = SimpleNamespace(
+        chat_template="a template",
+        eos_token_id=7,
+        encode=list,
+        apply_chat_template=apply_chat_template,
+    )
+    monkeypatch.setattr(factory, "tokenizer", lambda pair: tokenizer)
+
+
+def test_a_chat_goes_through_the_template_with_the_assistants_turn_opened(monkeypatch):
+    heard = {}
+
+    def apply(messages, **options):
+        heard.update(options, messages=messages)
+        return [1, 2, 3]
+
+    use_template(monkeypatch, apply)
+    assert encode.encode(CHAT, TOYS, 5) == (1, 2, 3)
+    assert heard["messages"] == CHAT and heard["add_generation_prompt"]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("roles must alternate"), TypeError("x"), KeyError("content")]
+)
+def test_a_template_that_raises_is_one_line_that_names_the_pair(monkeypatch, error):
+    def refuse(messages, **options):
+        raise error
+
+    use_template(monkeypatch, refuse)
+    with pytest.raises(BadValue, match="chat template of pair 'toy'") as caught:
+        encode.encode(CHAT, TOYS, 5)
+    assert type(error).__name__ in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_empty_chat_is_as_empty_as_an_empty_text(monkeypatch):
+    use_template(monkeypatch, lambda messages, **options: [1])
+    for prompt in ([], "", ()):
+        with pytest.raises(BadValue, match="is empty: give at least one token"):
+            encode.encode(prompt, TOYS, 5)
+
+
+def test_a_prompt_leaves_room_for_the_new_tokens():
+    context = factory.context(TOYS)
+    assert encode.encode("x", TOYS, context - 1) == (0,)
+    with pytest.raises(BadValue, match=f"exceeds the {context} tokens that pair 'toy'"):
+        encode.encode("x", TOYS, context)
+
+
+def test_a_tokenizer_without_an_end_token_ends_nothing():
+    assert encode.end_tokens(SimpleNamespace(eos_token_id=None)) == frozenset()
+    assert encode.end_tokens(SimpleNamespace(eos_token_id=0)) == frozenset({0})

@@ -1,0 +1,41 @@
+"""What tests of cells share: a cache of their own, and a list of what is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from speclib import paths
+from speclib.experiment import cache
+from speclib.experiment.cells import virtual as virtual_cells
+
+
+class ComputedCell(NamedTuple):
+    """A virtual cell that was really run."""
+
+    method: str
+    gamma: int | None
+
+
+@pytest.fixture(autouse=True)
+def rows_folder(tmp_path, monkeypatch) -> Path:
+    """Where this test's own cache keeps its cells."""
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    return cache.rows_folder()
+
+
+@pytest.fixture
+def computed(monkeypatch) -> list[ComputedCell]:
+    """Every virtual cell that is really run, in order."""
+    computed_cells = []
+    run_requests = virtual_cells.run_requests
+
+    def run_and_note(cell, requests):
+        gamma = cell.settings.get("gamma")
+        computed_cells.append(ComputedCell(cell.method.__name__, gamma))
+        return run_requests(cell, requests)
+
+    monkeypatch.setattr(virtual_cells, "run_requests", run_and_note)
+    return computed_cells

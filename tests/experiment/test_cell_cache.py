@@ -1,0 +1,219 @@
+"""Finished cells on disk: what their keys depend on; no damaged one is trusted."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers.specs import LATENCY, measured_spec, virtual_spec
+
+from speclib import paths
+from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment.engines import measured_cell, virtual_cell
+from speclib.experiment.run_cells import run_all
+from speclib.methods import METHODS
+
+
+# -- code in keys ---------------------------------------------------------------------
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """A copy of the package, to edit."""
+    return shutil.copytree(
+        cache_keys.PACKAGE,
+        tmp_path / "speclib",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+
+
+ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
+
+
+def hash_now(package: Path) -> str:
+    """The hash of a PEARL cell's code as the package is now."""
+    cache_keys.hash_of_code.cache_clear()
+    cache_keys._meaning.cache_clear()
+    return cache_keys.hash_of_code(ROOTS, package)
+
+
+def append(path: Path, text: str = "\nEDITED = 1\n") -> None:
+    path.write_text(path.read_text() + text)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "methods/pearl.py",
+        "experiment/cells/virtual.py",
+        "worlds/virtual.py",
+        "core/sampling.py",
+        "core/verification.py",
+        "models/toy.py",
+        "trace/events.py",
+        "data/latency.py",
+    ],
+)
+def test_code_that_a_cell_runs_enters_its_key(package, file):
+    before = hash_now(package)
+    append(package / file)
+    assert hash_now(package) != before
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "methods/speculative.py",
+        "methods/__init__.py",
+        "papers/__init__.py",
+        "worlds/processes.py",
+        "models/hf.py",
+        "views/timeline/widget.py",
+        "experiment/__init__.py",
+        "experiment/cache.py",
+        "experiment/engines/virtual.py",
+        "__init__.py",
+    ],
+)
+def test_code_that_a_cell_does_not_run_keeps_it(package, file):
+    before = hash_now(package)
+    append(package / file)
+    assert hash_now(package) == before
+
+
+def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
+    pearl = package / "methods" / "pearl.py"
+    before = hash_now(package)
+    append(pearl, "# a comment\n")
+    replace(pearl, '"""PEARL', '"""Pearls: PEARL')
+    assert hash_now(package) == before
+
+    extra = package / "extra.py"
+    extra.write_text("X = 1\n")
+    append(pearl, "\ndef late():\n    from ..extra import X\n")
+    with_import = hash_now(package)
+    assert with_import != before
+    replace(extra, "1", "2")
+    assert hash_now(package) != with_import
+
+
+def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
+    def mine(world, gamma):
+        METHODS["speculative"](world, gamma)
+
+    mine.__module__ = "__main__"
+    assert cache_keys.is_foreign(mine)
+    assert not cache_keys.is_foreign(METHODS["pearl"])
+
+    monkeypatch.setitem(METHODS, "mine", mine)
+    spec, other = virtual_spec("mine", 4), virtual_spec("speculative", 4)
+    results = run_all([spec, other])
+    assert results[spec].stats == results[other].stats
+    assert virtual_cell.key_of(spec) != virtual_cell.key_of(other)
+
+
+# -- data and machine in keys ---------------------------------------------------------
+def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
+    roots = ("speclib.methods.pearl", *measured_cell.CODE)
+    modules = set(cache_keys.imported_modules(roots))
+    assert {
+        "speclib.models.hf",
+        "speclib.models.dilate",
+        "speclib.worlds.worker",
+    } <= modules
+    assert not {"speclib.methods.speculative", "speclib.experiment"} & modules
+
+    before = measured_cell.key_of(measured_spec())
+    monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))
+    assert measured_cell.key_of(measured_spec()) != before
+
+
+def test_a_latency_file_enters_the_key(tmp_path, monkeypatch):
+    file = tmp_path / "data" / "latency" / f"{LATENCY}.toml"
+    file.parent.mkdir(parents=True)
+    shutil.copy(paths.DATA / "latency" / f"{LATENCY}.toml", file)
+    monkeypatch.setattr(virtual_cell, "DATA", tmp_path / "data")
+
+    before = virtual_cell.key_of(virtual_spec())
+    append(file, "# another\n")
+    assert virtual_cell.key_of(virtual_spec()) != before
+
+
+# -- files ----------------------------------------------------------------------------
+def cut_in_half(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def emptied(_text: str) -> str:
+    return ""
+
+
+def with_another_digit(text: str) -> str:
+    return text.replace("3", "4", 1)
+
+
+def without_its_last_line(text: str) -> str:
+    return "\n".join(text.splitlines()[:-1]) + "\n"
+
+
+def with_a_line_before(text: str) -> str:
+    return "[1, 2]\n" + text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        cut_in_half,
+        emptied,
+        with_another_digit,
+        without_its_last_line,
+        with_a_line_before,
+    ],
+)
+def test_a_corrupt_cell_is_computed_again_not_trusted(rows_folder, computed, damage):
+    spec = virtual_spec()
+    truth = run_all([spec])[spec].stats
+    key = virtual_cell.key_of(spec)
+    file = rows_folder / f"{key}.jsonl"
+    file.write_text(damage(file.read_text()))
+
+    before = len(computed)
+    assert run_all([spec])[spec].stats == truth
+    assert len(computed) == before + 1
+    assert cache.read(key) is not None
+
+
+def test_a_cell_that_holds_something_else_is_computed_again(computed):
+    """As code wrote it that stored other things under the same key."""
+    spec = virtual_spec()
+    truth = run_all([spec])[spec].stats
+    before = len(computed)
+    cache.write(virtual_cell.key_of(spec), {"of": "old"}, [{"stats": [1, 2]}] * 3)
+    assert run_all([spec])[spec].stats == truth
+    assert len(computed) == before + 1
+
+
+def test_a_file_of_another_key_is_not_taken_for_this_one(rows_folder):
+    run_all([virtual_spec()])
+    ours = virtual_cell.key_of(virtual_spec())
+    other = virtual_cell.key_of(virtual_spec(gamma=4))
+    shutil.copy(rows_folder / f"{ours}.jsonl", rows_folder / f"{other}.jsonl")
+    assert cache.read(ours) is not None
+    assert cache.read(other) is None
+
+
+def test_what_is_computed_for_a_key_is_computed_once():
+    calls = []
+
+    def compute():
+        calls.append("computed")
+        return [[1.5, 2], {"h": [0.25]}]
+
+    first = cache.load_or_compute("a-key", compute)
+    assert first == cache.load_or_compute("a-key", compute) == [[1.5, 2], {"h": [0.25]}]
+    assert calls == ["computed"]

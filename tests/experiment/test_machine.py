@@ -1,0 +1,31 @@
+"""The machine's name, and what it can compute."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from speclib.experiment import machine
+
+
+def test_the_machine_has_a_short_stable_name():
+    assert machine.name() == machine.name()
+    assert " " not in machine.name()
+    assert f"-{machine.cores()}c" in machine.name()
+    assert json.dumps(machine.environment())
+
+
+@pytest.mark.parametrize(
+    "flags, places, able",
+    [
+        ("fpu avx512_bf16", ("core:0",), True),
+        ("fpu avx2", ("core:0", "cpu"), False),
+        ("fpu avx2", ("cuda:0", "cuda:1"), True),
+        ("fpu avx2", ("cpu", "cuda:0"), False),
+    ],
+)
+def test_bfloat16_wants_instructions_of_every_place(monkeypatch, flags, places, able):
+    monkeypatch.setattr(machine, "_cpuinfo", {"flags": flags}.get)
+    assert machine.computes("bfloat16", places) is able
+    assert machine.computes("auto", places)

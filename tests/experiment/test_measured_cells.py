@@ -1,0 +1,145 @@
+"""Measured cells, on toys in real processes: shared, resumed, named when they fail."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.specs import measured_spec
+
+from speclib.errors import SpeclibError
+from speclib.experiment import machine
+from speclib.experiment.cells import measured as measured_cells
+from speclib.experiment.engines import measured
+from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclib.methods import METHODS
+
+TOKENS = measured_spec().tokens  # of a request; warming up takes fewer
+
+
+def test_measured_cells_share_prompts_workers_and_baseline(monkeypatch):
+    plain = measured_spec("autoregressive", None)
+    pearl = measured_spec()
+    speculative = measured_spec("speculative", "best")
+    specs = [plain, pearl, speculative]
+    results = run_all(specs)
+    for result in results.values():
+        assert len(result.stats) == 3
+        assert result.machine == machine.name()
+        assert result.baseline == results[plain].stats
+    assert results[pearl].facts["differs"] == [None] * 3  # plain decoding's tokens
+    assert set(results[pearl].facts["contention"]) == {"draft", "target"}
+    best = results[speculative]
+    assert str(best.gamma) in best.facts["searched"]
+    assert example_trace(results[pearl]).meta["gamma"] == 2
+    assert results[pearl].pieces
+
+    def never(*_, **__):
+        raise AssertionError("workers started for cells that are done")
+
+    monkeypatch.setattr(measured, "Processes", never)
+    again = run_all(specs)
+    for spec in specs:
+        assert again[spec].cached
+        assert again[spec].stats == results[spec].stats
+        assert again[spec].pieces == results[spec].pieces
+
+
+def test_cells_of_one_method_and_window_share_its_run(monkeypatch):
+    decoded = []
+    decode_prompt = measured_cells.decode_prompt
+
+    def decode_and_note(world, prompt, setting, conditions, request):
+        if conditions.tokens == TOKENS:
+            decoded.append((setting.method, request))
+        return decode_prompt(world, prompt, setting, conditions, request)
+
+    monkeypatch.setattr(measured_cells, "decode_prompt", decode_and_note)
+    long, short = measured_spec(requests=3), measured_spec(requests=2)
+    results = run_all([short, long])
+    assert sorted(decoded) == [
+        ("autoregressive", 0),
+        ("autoregressive", 1),
+        ("autoregressive", 2),
+        ("pearl", 0),
+        ("pearl", 1),
+        ("pearl", 2),
+    ]
+    assert results[short].stats == results[long].stats[:2]
+
+
+def test_an_interrupted_measurement_goes_on_at_its_next_prompt(monkeypatch):
+    prompts = []  # by number, each time that a method other than plain decoding has it
+    decode_prompt = measured_cells.decode_prompt
+
+    def interrupted_once(world, prompt, setting, conditions, request):
+        if conditions.tokens == TOKENS and setting.method != "autoregressive":
+            prompts.append(request)
+            if len(prompts) == 4:  # the second method of the second prompt
+                raise KeyboardInterrupt
+        return decode_prompt(world, prompt, setting, conditions, request)
+
+    monkeypatch.setattr(measured_cells, "decode_prompt", interrupted_once)
+    specs = [measured_spec(gamma=2), measured_spec("speculative", 2)]
+    with pytest.raises(KeyboardInterrupt):
+        run_all(specs)
+    assert prompts == [0, 0, 1, 1]
+    run_all(specs)
+    assert prompts == [0, 0, 1, 1] + [1, 1, 2, 2]
+
+
+def test_a_measured_method_that_fails_leaves_the_others(monkeypatch):
+    def broken(world, gamma):
+        raise ZeroDivisionError("no draft")
+
+    broken.__module__ = "speclib.methods.pearl"
+    monkeypatch.setitem(METHODS, "broken", broken)
+    good, bad = measured_spec(), measured_spec("broken", 2)
+    with pytest.raises(CellsFailed, match="measured broken") as failed:
+        run_all([good, bad])
+    assert len(failed.value.results[good].stats) == 3
+
+
+def test_cells_that_are_done_survive_a_pair_that_cannot_start(monkeypatch):
+    done, new = measured_spec(), measured_spec(gamma=3)
+    run_all([done])
+
+    def broken(*_, **__):
+        raise SpeclibError("no such device")
+
+    monkeypatch.setattr(measured, "Processes", broken)
+    with pytest.raises(CellsFailed, match="1 of 2 cells") as failed:
+        run_all([done, new])
+    assert set(failed.value.results) == {done}
+
+
+def test_an_unknown_pair_or_task_is_named():
+    with pytest.raises(CellsFailed, match="no pair 'nowhere'"):
+        run_all([measured_spec(pair="nowhere")])
+    with pytest.raises(CellsFailed, match="unknown task 'sudoku'"):
+        run_all([measured_spec(task="sudoku")])
+
+
+def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
+    def missing(*_, **__):
+        raise ModuleNotFoundError("No module named 'torch'")
+
+    monkeypatch.setattr(measured, "Processes", missing)
+    says = r"No module named 'torch'.*speclib\[models\]"
+    with pytest.raises(CellsFailed, match=says):
+        run_all([measured_spec()])
+
+
+@pytest.mark.slow
+def test_bfloat16_cells_run_beside_plain_decoding_of_the_same_dtype():
+    if not machine.computes("bfloat16", ("cpu",)):
+        pytest.skip("no bfloat16 instructions")
+    spec = measured_spec(
+        pair="embedded/llama-7b-70b",
+        task="humaneval",
+        dtype="bfloat16",
+        requests=1,
+        tokens=8,
+    )
+    result = run_all([spec])[spec]
+    assert len(result.facts["agree"]) == result.stats[0].tokens == 8
+    for gap, differs in zip(result.facts["gap"], result.facts["differs"], strict=True):
+        assert (gap is None) == (differs is None)

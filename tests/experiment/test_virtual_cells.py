@@ -1,0 +1,143 @@
+"""Virtual cells: cached, resolved, resumed when interrupted, on one core or on all."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from helpers.specs import virtual_spec
+
+from speclib.errors import SpeclibError
+from speclib.experiment import machine
+from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.run_cells import CellsFailed, run_all
+from speclib.methods import METHODS
+from speclib.trace.metrics import total
+
+
+# -- cached ---------------------------------------------------------------------------
+def test_a_second_run_computes_nothing(computed):
+    specs = [
+        virtual_spec(),
+        virtual_spec("speculative", 5),
+        virtual_spec("autoregressive", None),
+    ]
+    first = run_all(specs)
+    assert len(computed) == 4  # two methods, plain decoding at alpha 0.9 and 1
+    again = run_all(specs)
+    assert len(computed) == 4
+    for spec in specs:
+        assert again[spec].cached
+        assert again[spec].stats == first[spec].stats
+        assert again[spec].baseline == first[spec].baseline
+
+
+def test_cells_asked_for_twice_or_under_another_name_run_once(computed):
+    results = run_all(
+        [virtual_spec(gamma="auto"), virtual_spec(), virtual_spec(gamma="auto")]
+    )
+    assert [cell for cell in computed if cell.method == "pearl"] == [("pearl", 3)]
+    assert {result.gamma for result in results.values()} == {3}
+    for result in results.values():
+        assert result.c == pytest.approx(49.34 / 18.58)
+
+
+# -- resolved -------------------------------------------------------------------------
+def test_the_best_window_is_the_best_of_all_windows():
+    speeds = {}
+    for gamma in range(1, 15):
+        spec = virtual_spec("speculative", gamma, requests=6)
+        speeds[gamma] = total(run_all([spec])[spec].stats).decode_speed
+
+    spec = virtual_spec("speculative", "best", requests=6)
+    result = run_all([spec])[spec]
+    assert result.gamma == max(speeds, key=speeds.__getitem__)
+    assert result.facts["searched"][str(result.gamma)] == speeds[result.gamma]
+
+
+def test_a_choice_takes_the_fastest_of_all_tokens():
+    speeds = {}
+    for gamma in (1, 3, 9):
+        spec = virtual_spec("speculative", gamma)
+        speeds[gamma] = total(run_all([spec])[spec].stats).decode_speed_e2e
+
+    spec = virtual_spec("speculative", (1, 3, 9))
+    result = run_all([spec])[spec]
+    assert result.gamma == max(speeds, key=speeds.__getitem__)
+    assert result.facts["of"] == 3
+
+
+def test_methods_meet_the_same_agreements():
+    """Common random numbers: whatever the method, the same positions are rejected."""
+
+    def rejected_positions(method, gamma):
+        cell = virtual_cells.ToyCell(
+            METHODS[method],
+            SimpleNamespace(c=2.0, seconds=lambda *_: 1.0),
+            0.8,
+            tokens=200,
+            settings={"gamma": gamma},
+        )
+        trace = virtual_cells.trace_request(cell)
+        tested = []
+        for event in trace.operations:
+            tested += [outcome for outcome in event.outcome if outcome != "wasted"]
+        return {
+            position
+            for position, outcome in enumerate(tested, 1)
+            if outcome == "rejected"
+        }
+
+    by_pearl = rejected_positions("pearl", 4)  # no bonus: its tests count positions
+    assert by_pearl == rejected_positions("pearl", 7)
+    assert len(by_pearl) == pytest.approx(40, abs=25)  # 6 sigma around 200 * 0.2
+
+
+# -- interruptions and failures -------------------------------------------------------
+def test_an_interrupted_run_keeps_finished_cells_and_resumes(computed, monkeypatch):
+    specs = [virtual_spec(gamma=gamma) for gamma in (2, 3, 4, 5)]
+    run_requests = virtual_cells.run_requests
+
+    def interrupted_at_the_third(cell, requests):
+        if cell.settings.get("gamma") == 4:
+            raise KeyboardInterrupt
+        return run_requests(cell, requests)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(virtual_cells, "run_requests", interrupted_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            run_all(specs)
+    computed.clear()
+    run_all(specs)
+    assert [cell for cell in computed if cell.method == "pearl"] == [
+        ("pearl", 4),
+        ("pearl", 5),
+    ]
+
+
+def test_a_failing_cell_leaves_the_others_and_is_named(monkeypatch):
+    def broken(world, gamma):
+        raise ZeroDivisionError("no draft")
+
+    monkeypatch.setitem(METHODS, "broken", broken)
+    good, bad = virtual_spec(), virtual_spec("broken", 2)
+    says = r"(?s)1 of 2 cells.*broken\(gamma=2\).*no draft"
+    with pytest.raises(CellsFailed, match=says) as failed:
+        run_all([bad, good])
+    assert set(failed.value.results) == {good}
+    assert set(failed.value.errors) == {bad}
+    assert isinstance(failed.value, SpeclibError)
+
+
+def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, rows_folder):
+    specs = [virtual_spec(gamma=gamma, tokens=60) for gamma in range(1, 11)]
+    on_all_cores = run_all(specs)
+    files = list(rows_folder.glob("*.jsonl"))
+    assert len(files) == 11  # in this cache, plain decoding once
+
+    monkeypatch.setattr(machine, "cores", lambda: 1)
+    shutil.rmtree(rows_folder)
+    on_one_core = run_all(specs)
+    for spec in specs:
+        assert on_one_core[spec].stats == on_all_cores[spec].stats

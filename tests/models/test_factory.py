@@ -1,0 +1,73 @@
+"""What a pair describes is built for this machine, with llama.cpp or without."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import speclib
+from speclib.data.pairs import ModelSpec
+from speclib.data.placement import Place
+from speclib.models import factory, gpus
+
+DUO = speclib.load_pair("embedded/duo")
+
+
+def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
+    alternatives = Place(target=("cuda:1|core:1",), draft=("core:0",))
+    pair = DUO.model_copy(update={"place": alternatives})
+
+    monkeypatch.setattr(gpus, "count", lambda: 2)
+    assert factory.place(pair).of("target") == ("cuda:1",)
+
+    monkeypatch.setattr(gpus, "count", lambda: 1)
+    place = factory.place(pair)
+    assert place.of("target") == ("core:1",)
+    assert place.of("target", 1) == ("core:2",)
+    assert place.of("draft") == ("core:0",)
+
+
+def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
+    pytest.importorskip("torch")
+    code = """
+        import sys
+        sys.modules["llama_cpp"] = None
+        import speclib
+        from speclib.models import factory
+        duo = speclib.load_pair("embedded/duo")
+        print(factory.runtime(duo, "draft"), type(factory.build(duo, "draft")).__name__)
+        must = duo.draft.model_copy(update={"runtime": "llamacpp"})
+        try:
+            factory.build(duo.model_copy(update={"draft": must}), "draft")
+        except speclib.SpeclibError as error:
+            print(error)
+    """
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    built, error = process.stdout.strip().split("\n")
+    assert built == "torch Layered"
+    assert "make llamacpp" in error
+    assert "six minutes" in error
+    assert 'runtime = "torch"' in error
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"shape": (4, 512, 8, 1280)}, {"quantization": "F16"}, {"runtime": "torch"}],
+)
+def test_a_gguf_is_as_it_is(setting):
+    name = next(iter(setting))
+    with pytest.raises(ValueError, match=f"{name} beside 'x.gguf'"):
+        ModelSpec(model="x.gguf", **setting)
+
+
+@pytest.mark.parametrize("pair", ["toy", "embedded/duo-torch"])
+def test_an_unknown_dtype_is_refused_for_toys_too(pair):
+    with pytest.raises(speclib.SpeclibError, match="'float12'; known: auto, float32"):
+        factory.build(speclib.load_pair(pair), "draft", "float12")

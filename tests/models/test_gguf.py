@@ -1,0 +1,158 @@
+"""GGUF files: written from checkpoints, found again, described, or refused."""
+
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+for package in ("llama_cpp", "gguf"):
+    pytest.importorskip(
+        package, reason="the extra llamacpp is not installed: make llamacpp"
+    )
+
+from helpers.checkpoints import save_tokenizer  # noqa: E402
+from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
+
+import speclib  # noqa: E402
+from speclib import SpeclibError  # noqa: E402
+from speclib.data.pairs import ModelSpec, Pair  # noqa: E402
+from speclib.models import factory  # noqa: E402
+from speclib.models.llamacpp import export  # noqa: E402
+from speclib.models.llamacpp.gguf import describe  # noqa: E402
+from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
+
+DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)
+DUO = speclib.load_pair("embedded/duo")
+
+
+# -- written and found -----------------------------------------------------------------
+def test_quantising_takes_room_away():
+    sizes = []
+    for quantization in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"):
+        path = export.find_or_write(DRAFT, SHAPE, quantization)
+        sizes.append(path.stat().st_size)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 5 * sizes[-1]
+
+
+def write_into(cache):
+    """In a process of its own: writes a file into ``cache``; its name and content."""
+    export.CACHE = Path(cache)
+    path = export.find_or_write(DRAFT, None, "Q8_0")
+    return path.name, path.read_bytes()
+
+
+@pytest.mark.slow
+def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
+    with get_context("spawn").Pool(2) as pool:
+        first, second = pool.map(write_into, [str(tmp_path)] * 2)
+    assert first == second
+    name, _content = first
+    assert [path.name for path in (tmp_path / "gguf").iterdir()] == [name]
+
+
+def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "CACHE", tmp_path / "cache")
+    folder, _ = save_checkpoint(tmp_path / "m")
+    first = export.find_or_write(folder, None, "F16")
+    written = first.stat().st_mtime_ns
+    assert export.find_or_write(folder, None, "F16").stat().st_mtime_ns == written
+    assert export.find_or_write(folder, None, "F32") != first
+    assert export.find_or_write(folder, (4, 128, 8, 96), "F16") != first
+
+    save_checkpoint(tmp_path / "m", tie_word_embeddings=True)
+    assert export.find_or_write(folder, None, "F16") != first
+
+
+def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
+    card = describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
+    own = factory.tokenizer(DUO)
+    assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
+    assert card.context == 2048
+    assert card.quantization == "Q5_K - Medium"
+
+
+# -- in pairs --------------------------------------------------------------------------
+def test_a_pair_says_what_runs_its_models():
+    path = str(export.find_or_write(DRAFT, SHAPE, "Q8_0"))
+    own = pair_with(ModelSpec(model=path))
+    torch_duo = speclib.load_pair("embedded/duo-torch")
+    assert factory.runtime(DUO, "draft") == "llama.cpp Q5_K_M"
+    assert factory.runtime(DUO, "target") == "torch"
+    assert factory.runtime(own, "draft") == "llama.cpp Q8_0"
+    assert factory.runtime(torch_duo, "draft") == "torch"
+    assert factory.runtime(speclib.load_pair("toy"), "draft") == "toy"
+
+
+def test_a_gguf_by_its_path_is_a_draft():
+    path = str(export.find_or_write(DRAFT, SHAPE, "F16"))
+    own = pair_with(ModelSpec(model=path))
+    assert factory.vocab(own) == 4096
+    assert factory.context(own) == 2048
+    assert len(factory.tokenizer(own)) == 4096
+    assert isinstance(factory.build(own, "draft"), LlamaCpp)
+
+
+# -- refused ---------------------------------------------------------------------------
+def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_path):
+    folder, _ = save_checkpoint(tmp_path / "m")
+    export.write(folder, None, tmp_path / "other.gguf")
+    own = pair_with(ModelSpec(model=str(tmp_path / "other.gguf")))
+    with pytest.raises(
+        SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"
+    ):
+        factory.tokenizer(own)
+
+
+def test_a_truncated_gguf_says_so(tmp_path):
+    whole = export.find_or_write(DRAFT, None, "F16").read_bytes()
+    short = tmp_path / "short.gguf"
+    for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
+        short.write_bytes(whole[:size])
+        with pytest.raises(
+            SpeclibError, match="cannot load .*short.gguf: .+truncated or damaged"
+        ):
+            LlamaCpp(short, 4096, 2048)
+        own = pair_with(ModelSpec(model=str(short)))
+        with pytest.raises(SpeclibError, match="short.gguf"):
+            factory.tokenizer(own)
+
+
+def test_what_is_no_gguf_is_named(tmp_path):
+    with pytest.raises(SpeclibError, match="there is no file .*none.gguf"):
+        LlamaCpp(tmp_path / "none.gguf", 16, 16)
+    (tmp_path / "odd.gguf").write_bytes(b"PK\3\4 something else")
+    with pytest.raises(SpeclibError, match="odd.gguf is no GGUF: it begins with b'PK"):
+        LlamaCpp(tmp_path / "odd.gguf", 16, 16)
+
+
+def test_k_quants_want_multiples_of_256_and_say_what_is_not():
+    with pytest.raises(
+        SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
+    ):
+        export.find_or_write(DRAFT, None, "Q5_K_M")
+    with pytest.raises(SpeclibError, match="and ffn .* is 1184"):
+        export.find_or_write(DRAFT, (4, 512, 8, 1184), "Q4_K_M")
+
+
+def test_what_the_exporter_does_not_write_is_refused(tmp_path):
+    folder, _ = save_checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
+    with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
+        export.find_or_write(folder, None, "F16")
+
+    folder, _ = save_checkpoint(tmp_path / "words")
+    save_tokenizer(tmp_path / "words", ["a"])
+    with pytest.raises(SpeclibError, match="no byte-level BPE.*convert_hf_to_gguf"):
+        export.find_or_write(folder, None, "F16")
+
+    with pytest.raises(SpeclibError, match="'some/hub-id' is no folder"):
+        export.find_or_write("some/hub-id", None, "F16")
+
+
+def test_a_gguf_is_no_target():
+    path = str(export.find_or_write(DRAFT, None, "F16"))
+    own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
+    with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
+        factory.tokenizer(own)

@@ -1,0 +1,50 @@
+"""Errors: what Python's own handlers catch, and which name is suggested."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from speclib.errors import BadCall, BadValue, SpeclibError, UnknownName, unknown_name
+from speclib.worlds.devices import DeviceLost
+
+
+@pytest.mark.parametrize(
+    "error, python_s",
+    [(BadValue, ValueError), (UnknownName, LookupError), (BadCall, TypeError)],
+)
+def test_an_error_is_also_what_python_calls_it(error, python_s):
+    assert issubclass(error, SpeclibError) and issubclass(error, python_s)
+
+
+def test_an_unknown_name_is_a_bad_value_and_a_lost_device_is_neither():
+    assert issubclass(UnknownName, ValueError)
+    assert not issubclass(DeviceLost, ValueError | LookupError)
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("perl", "no perl; known: pearl, dsi. Did you mean 'pearl'?"),
+        ("DSI", "no DSI; known: pearl, dsi. Did you mean 'dsi'?"),
+        ("medusa", "no medusa; known: pearl, dsi"),
+        (3, "no 3; known: pearl, dsi"),
+        (None, "no None; known: pearl, dsi"),
+    ],
+)
+def test_the_nearest_name_is_suggested_where_one_is_near(name, message):
+    assert str(unknown_name(f"no {name}", name, ["pearl", "dsi"])) == message
+
+
+def test_advice_comes_last_and_nothing_known_is_said():
+    error = unknown_name("no a", "a", [], "Make one")
+    assert str(error) == "no a; known: none. Make one"
+    error = unknown_name("no a", "a", ["aa"], "Make one")
+    assert str(error) == "no a; known: aa. Did you mean 'aa'? Make one"
+
+
+def test_errors_come_through_a_pipe_as_they_are():
+    error = unknown_name("no a", "a", ["b"])
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is UnknownName and str(copy) == str(error)
