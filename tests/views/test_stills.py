@@ -88,3 +88,10 @@ def test_dots_stand_at_their_values_and_bars_at_the_means():
 def test_bad_input_is_named(call, message):
     with pytest.raises(SpeclibError, match=message):
         call()
+
+
+def test_a_data_frame_has_a_line_per_column():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"one": [1.0, 2.0], "two": [2.0, 3.0]}, index=["a", "b"])
+    lines = {"one": {"a": 1.0, "b": 2.0}, "two": {"a": 2.0, "b": 3.0}}
+    assert curves(frame, "title").drawing() == curves(lines, "title").drawing()

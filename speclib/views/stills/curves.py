@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from math import ceil, floor, isfinite
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 from speclib.arguments import AnyNumber, checked
 from speclib.errors import BadValue
@@ -87,8 +88,9 @@ class LineEnd(NamedTuple):
 class Curves(Still):
     """A line per name, with a dot at each value.
 
-    ``lines``: name -> {x: y}. The x are places side by side, in the order in which they
-    first appear; ``below`` says what they are. ``title`` names unit and kind of the
+    ``lines``: name -> {x: y}, or a pandas DataFrame with a column per line. The x are
+    places side by side, in the order in which they first appear; ``below`` says what
+    they are. ``title`` names unit and kind of the
     values. ``low``: the axis begins there, or at the lowest value if that is lower.
 
     A value that is not finite is left out. Raises SpeclibError where a line has no
@@ -98,12 +100,12 @@ class Curves(Still):
     @checked
     def __init__(
         self,
-        lines: Mapping[str, Mapping[Hashable, AnyNumber]],
+        lines: Any,
         title: str,
         below: str = "",
         low: AnyNumber | None = None,
     ):
-        self.lines = {name: finite_values(line) for name, line in lines.items()}
+        self.lines = {name: finite_values(line) for name, line in lines_of(lines)}
         if not self.lines or not all(self.lines.values()):
             raise BadValue("a line of a chart has no values: give each at least one")
         self.title = title
@@ -251,9 +253,29 @@ def moved_apart(ends: list[LineEnd]) -> list[LineEnd]:
     return moved
 
 
+def lines_of(
+    lines: Mapping[str, Mapping[Hashable, float]],
+) -> list[tuple[str, Mapping[Hashable, float]]]:
+    """(name, {x: y}) of each line.
+
+    A DataFrame and its columns have ``items()`` like a Mapping; that is all that is asked
+    of them. Raises BadValue for anything else.
+    """
+    if not hasattr(lines, "items"):
+        raise BadValue(f"lines is {lines!r}: give name -> {{x: y}}, or a DataFrame")
+    named_lines = list(lines.items())
+    for name, line in named_lines:
+        if not hasattr(line, "items"):
+            raise BadValue(f"line {name!r} is {line!r}: give its values as {{x: y}}")
+        for x, y in line.items():
+            if isinstance(y, bool) or not isinstance(y, Real):
+                raise BadValue(f"line {name!r} is {y!r} at {x!r}: give a number")
+    return [(str(name), line) for name, line in named_lines]
+
+
 @checked
 def curves(
-    lines: Mapping[str, Mapping[Hashable, AnyNumber]],
+    lines: Any,
     title: str,
     below: str = "",
     low: AnyNumber | None = None,
