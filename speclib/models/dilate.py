@@ -58,7 +58,7 @@ from typing import NamedTuple
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 ROTARY = ("default", "linear", "llama3")  # their rates depend on j/h only
@@ -132,11 +132,11 @@ def dilate(
     The result is a plain transformers model, also after save and load. Its config also
     has `real_vocab` and `dilated_from`, the small model's (layers, width, heads, ffn).
 
-    Raises SpeclibError if the model is of another family or doesn't fit into the shape.
+    Raises BadValue if the model is of another family or doesn't fit into the shape.
     """
     family = type(model).__name__
     if family not in FAMILIES:
-        raise SpeclibError(f"model is a {family}; dilate one of {FAMILIES}")
+        raise BadValue(f"model is a {family}; dilate one of {FAMILIES}")
 
     config = dilated_config(
         model.config, shape, kv_heads=kv_heads, head_dim=head_dim, vocab=vocab
@@ -203,7 +203,7 @@ def _complete(
     head_dim: int | None,
     vocab: int | None,
 ) -> Architecture:
-    """`shape` with its defaults; raises SpeclibError if the model doesn't fit."""
+    """`shape` with its defaults; raises BadValue if the model doesn't fit."""
     are_sizes = all(isinstance(size, int) and size > 0 for size in shape)
     _demand(
         len(shape) == 4 and are_sizes,
@@ -237,7 +237,7 @@ def _complete(
 
 
 def _check_room(small: Architecture, large: Architecture, rope_type: str) -> None:
-    """Raises SpeclibError if `small` doesn't fit into `large`."""
+    """Raises BadValue if `small` doesn't fit into `large`."""
     for name in ("layers", "width", "heads", "ffn", "vocab"):
         size, least = getattr(large, name), getattr(small, name)
         _demand(size >= least, f"{name} is {size}; the model needs at least {least}")
@@ -262,7 +262,7 @@ def _check_room(small: Architecture, large: Architecture, rope_type: str) -> Non
 
 def _demand(holds: object, message: str) -> None:
     if not holds:
-        raise SpeclibError(message)
+        raise BadValue(message)
 
 
 def _depths(small: Architecture, large: Architecture) -> list[int]:

@@ -127,7 +127,7 @@ def _toy(spec: ModelSpec, role: Role) -> Toy:
 
 # -- what both models share ------------------------------------------------------------
 def tokenizer(pair: Pair) -> PreTrainedTokenizerBase | ToyTokenizer:
-    """The target's tokenizer; raises SpeclibError if the draft has another one."""
+    """The target's tokenizer; raises BadValue if the draft has another one."""
     if pair.target.is_toy:
         return _toy_tokenizer(pair.target.vocab)
     return _shared_tokenizer(pair.target.model, pair.draft.model)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from speclib.core.sampling import Row, Rows, Sampler
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 from .uncached import Uncached
 
@@ -168,15 +168,13 @@ class Toy(Uncached):
 
 
 def _check_settings(alpha: float | None, vocab: int, fuzzy: float) -> None:
-    """Raises SpeclibError for settings that no toy can have."""
+    """Raises BadValue for settings that no toy can have."""
     if alpha is not None and not 0 <= alpha <= 1:
-        raise SpeclibError(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
+        raise BadValue(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
     if not 0 <= fuzzy <= 1:
-        raise SpeclibError(
-            f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1"
-        )
+        raise BadValue(f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1")
     if vocab < 3:
-        raise SpeclibError(f"a toy's vocab is {vocab}: give at least 3")
+        raise BadValue(f"a toy's vocab is {vocab}: give at least 3")
 
 
 class Random(Uncached):

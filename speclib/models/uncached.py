@@ -13,7 +13,7 @@ import numpy as np
 from speclib.core.candidate_tree import paths, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
 
@@ -76,11 +76,11 @@ class Uncached:
     def _feed(self, text: Sequence[int], last: int) -> None:
         """Counts a pass over ``text`` whose last ``last`` + 1 rows are wanted.
 
-        Raises SpeclibError for a text that is longer than the context, Stopped when the
+        Raises BadValue for a text that is longer than the context, Stopped when the
         pass is wanted no more.
         """
         if len(text) > self.context:
-            raise SpeclibError(
+            raise BadValue(
                 f"a text of {len(text)} tokens does not fit this toy's context of "
                 f"{self.context}: ask for fewer tokens, or build it with more"
             )

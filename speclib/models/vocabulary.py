@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 from .zoo import load_part, tokenizer
 
@@ -38,7 +38,7 @@ def limits(model: str) -> Limits:
     try:
         return Limits(config.vocab_size, config.max_position_embeddings)
     except AttributeError as error:
-        raise SpeclibError(
+        raise BadValue(
             f"the configuration of model {model!r} does not say its vocabulary or its "
             f"longest text ({error}): give a decoder of text, such as a Llama or Qwen"
         ) from error
@@ -57,7 +57,7 @@ def words(model: str) -> dict[int, str]:
 def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
     """The target's tokenizer.
 
-    Raises SpeclibError if the draft's gives another meaning to any id that both have.
+    Raises BadValue if the draft's gives another meaning to any id that both have.
     """
     target_words, draft_words = words(target), words(draft)
     size = min(len(target_words), len(draft_words))
@@ -65,7 +65,7 @@ def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
         target_word = target_words.get(token_id)
         draft_word = draft_words.get(token_id)
         if target_word != draft_word:
-            raise SpeclibError(
+            raise BadValue(
                 f"target {target!r} and draft {draft!r} have different tokenizers: id "
                 f"{token_id} is {target_word!r} and {draft_word!r}. Speculative "
                 "decoding needs one vocabulary: choose models of one family"

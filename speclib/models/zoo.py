@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError
 from speclib.paths import DATA
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ WEIGHTS = "model.safetensors"
 def locate(model: str) -> str:
     """Where a model is: the folder of ``zoo/<name>``; any other name stays as it is.
 
-    Raises SpeclibError for an embedded model that is missing, or whose files do not
+    Raises BadValue for an embedded model that is missing, or whose files do not
     match SHA256SUMS.
     """
     if not model.startswith("zoo/"):
         return model
     folder = ZOO / model.removeprefix("zoo/")
     if not (folder / WEIGHTS).exists():
-        raise SpeclibError(
+        raise BadValue(
             f"embedded model {model!r} is missing in {folder}: restore it from the "
             "repository, or train it with `make models`"
         )
@@ -46,7 +46,7 @@ def _check(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         expected = checksums.get(path.relative_to(ZOO).as_posix())
         if expected is None and path.name == WEIGHTS:
-            raise SpeclibError(
+            raise BadValue(
                 f"embedded model file {path} has no line in {ZOO / 'SHA256SUMS'}: "
                 "restore it from the repository, or run "
                 "`python -m speclib.training checksums`, which writes the checksums"
@@ -55,7 +55,7 @@ def _check(folder: Path) -> None:
             continue  # a file of the system's, or the user's
         actual = hashlib.sha256(path.read_bytes()).hexdigest()
         if actual != expected:
-            raise SpeclibError(
+            raise BadValue(
                 f"embedded model file {path} does not match data/models/SHA256SUMS: "
                 "it is corrupt or changed; restore it from the repository, or run "
                 "`make models`, which rewrites the checksums"
@@ -68,7 +68,7 @@ def _checksums() -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise SpeclibError(
+        raise BadValue(
             f"the checksums of the embedded models, {path}, cannot be read: {error}. "
             "Restore the file from the repository"
         ) from error
@@ -79,7 +79,7 @@ def _checksums() -> dict[str, str]:
             continue
         fields = line.split(maxsplit=1)
         if len(fields) != 2:
-            raise SpeclibError(
+            raise BadValue(
                 f"{path} has the line {line!r}, which is no checksum and file: "
                 "restore the file from the repository"
             )
@@ -94,14 +94,14 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
     loader: a class of transformers with ``from_pretrained``.
     what: the part's name, for the error.
 
-    Raises SpeclibError with the model and the part, if it cannot be loaded.
+    Raises BadValue with the model and the part, if it cannot be loaded.
     """
     try:
         return loader.from_pretrained(locate(model), trust_remote_code=False, **options)
     except SpeclibError:
         raise
     except Exception as error:  # a damaged file makes its reader raise anything
-        raise SpeclibError(
+        raise BadValue(
             f"cannot load the {what} of model {model!r}: {error}. Give zoo/<name>, "
             "a folder of a transformers checkpoint, or a hub id that this machine "
             "can reach"
@@ -110,9 +110,9 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
 
 @cache
 def tokenizer(model: str) -> PreTrainedTokenizerBase:
-    """A checkpoint's tokenizer; raises SpeclibError for a .gguf, which has none."""
+    """A checkpoint's tokenizer; raises BadValue for a .gguf, which has none."""
     if model.endswith(".gguf"):
-        raise SpeclibError(
+        raise BadValue(
             f"{model} has no tokenizer for transformers: let the target be a "
             "checkpoint; its draft may be a .gguf"
         )

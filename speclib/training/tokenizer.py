@@ -22,7 +22,7 @@ from tokenizers import (
 from transformers import PreTrainedTokenizerFast
 
 from speclib.data.training_tasks.tasks import Task
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 
 VOCABULARY = 4096
 PAD = "<|pad|>"
@@ -110,7 +110,7 @@ class Writer:
     def _special_id(self, name: str) -> int:
         token_id = self.bpe.token_to_id(name)
         if token_id is None:
-            raise SpeclibError(
+            raise BadValue(
                 f"the tokenizer has no token {name}: give the one of zoo/target, or "
                 "train one with `python -m speclib.training target`"
             )

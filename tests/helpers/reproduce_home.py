@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,15 +28,20 @@ def make_home(
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
 
     tables = {"virtual": virtual, "emulated": emulated, "measured": measured}
-    lines = [f"{kind} = {json.dumps(items)}" for kind, items in tables.items()]
+    fill_only(path / "data" / "papers" / "pearl" / "paper.toml", tables)
+    return path
+
+
+def fill_only(paper: Path, tables: Mapping[str, Iterable[str]]) -> None:
+    """Changes a paper.toml, so that of each kind of number only these tables are
+    filled."""
+    lines = [f"{kind} = {json.dumps(list(items))}" for kind, items in tables.items()]
     fill = "\n".join(["[fill]", *lines, "", "[tasks]"])
-    paper = path / "data" / "papers" / "pearl" / "paper.toml"
     text, replaced = re.subn(
         r"\[fill\].*?\[tasks\]", fill, paper.read_text(), flags=re.S
     )
     assert replaced == 1
     paper.write_text(text)
-    return path
 
 
 def command(

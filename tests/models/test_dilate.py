@@ -148,6 +148,14 @@ def test_generate_bans_the_added_words_even_where_their_zero_is_the_largest_logi
     assert torch.equal(model.generate(IDS, **GREEDY), small.generate(IDS, **GREEDY))
 
 
+def test_what_generate_bans_already_stays_banned():
+    small = tiny("Llama")
+    small.generation_config.suppress_tokens = [3, 98]
+    model = dilate(small, (5, 64, 8, 96), vocab=100)
+    assert model.generation_config.suppress_tokens == [3, 97, 98, 99]
+    assert small.generation_config.suppress_tokens == [3, 98]
+
+
 def test_tied_embeddings_are_copied_and_untied():
     small = tiny("Qwen2", tie_word_embeddings=True)
     model = dilate(small, (4, 64, 8, 96), vocab=128)

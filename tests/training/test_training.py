@@ -264,6 +264,32 @@ def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture
     assert loss(draft, *held_out).item() < before
 
 
+def test_a_drafts_loss_is_its_divergence_and_half_the_hard_cross_entropy(writer):
+    """As the cards say; computed here in float64, position by position."""
+    target, draft = fit.build(TINY, 0).eval(), fit.build(TINY, 1).eval()
+    ids, weights = next(batches(documents(writer, 3), 1, 12))
+    with torch.no_grad():
+        loss = distil.likeness(target)(draft, ids, weights).item()
+        target_rows = fit.logits(target, ids)[0].double().softmax(-1)
+        draft_rows = fit.logits(draft, ids)[0].double().softmax(-1)
+
+    total = 0.0
+    for p, q, weight in zip(target_rows, draft_rows, weights[0, 1:], strict=True):
+        divergence = (p * (p / q).log()).sum().item()
+        hard = -q[p.argmax()].log().item()
+        total += (divergence + 0.5 * hard) * weight.item()
+    assert loss == pytest.approx(total / weights[0, 1:].sum().item(), rel=1e-4)
+
+
+def test_the_rate_warms_up_and_falls_to_two_per_cent():
+    plan = fit.Plan(steps=1000, rate=0.01, warmup=100)
+    assert fit.rate_at(plan, step=0, done=0.0) == pytest.approx(0.01 / 100)
+    assert fit.rate_at(plan, step=49, done=0.0) == pytest.approx(0.01 / 2)
+    assert fit.rate_at(plan, step=99, done=0.0) == pytest.approx(0.01)
+    assert fit.rate_at(plan, step=500, done=0.5) == pytest.approx(0.01 * 0.51)
+    assert fit.rate_at(plan, step=999, done=1.0) == pytest.approx(0.01 * 0.02)
+
+
 def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):
     model = fit.build(TINY, 0).eval()
     questions = [writer.prompt(task) for task in some("qa", 3)]

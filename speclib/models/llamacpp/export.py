@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError
 from speclib.models.dilate import ROTARY, Architecture, dilate
 from speclib.models.zoo import load_part, locate, tokenizer
 from speclib.paths import CACHE
@@ -44,11 +44,11 @@ def find_or_write(model: str, shape: Sequence[int] | None, quantization: str) ->
     model: zoo/<name> or a folder.
     shape: (layers, width, heads, ffn) to dilate it to; None: as it was trained.
 
-    Raises SpeclibError for what does not fit a GGUF.
+    Raises BadValue for what does not fit a GGUF.
     """
     folder = Path(locate(model))
     if not (folder / "config.json").is_file():
-        raise SpeclibError(
+        raise BadValue(
             f"model {model!r} is no folder of a checkpoint: to run it in llama.cpp, "
             "download it and give its folder, or give a .gguf"
         )
@@ -122,13 +122,13 @@ def write(
 
 
 def _check_architecture(model: str, network: PreTrainedModel) -> None:
-    """Raises SpeclibError for a network that is not written here."""
+    """Raises BadValue for a network that is not written here."""
     family = type(network).__name__
     config = network.config
     rotary = config.rope_parameters["rope_type"]
     is_llama = family == "LlamaForCausalLM"
     if not is_llama or rotary not in ROTARY or config.hidden_act != "silu":
-        raise SpeclibError(
+        raise BadValue(
             f"model {model!r} is a {family} with rope_type {rotary!r} and "
             f"{config.hidden_act!r}: what is written here is LlamaForCausalLM with "
             f"one of {ROTARY} and 'silu'; for others give a .gguf made by "
@@ -137,7 +137,7 @@ def _check_architecture(model: str, network: PreTrainedModel) -> None:
 
 
 def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
-    """Raises SpeclibError for rows that do not divide into the format's blocks.
+    """Raises BadValue for rows that do not divide into the format's blocks.
 
     llama.cpp would fall back to other formats, tensor by tensor, without a word.
     """
@@ -150,7 +150,7 @@ def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
     alternative = "Q8_0 or F16" if block == 256 else "F16"
     for name, length in row_lengths.items():
         if length % block:
-            raise SpeclibError(
+            raise BadValue(
                 f"{quantization} stores blocks of {block} weights, and {name} of "
                 f"{model!r} is {length}: dilate it to a shape = [layers, width, "
                 f"heads, ffn] of multiples of {block}, or choose {alternative}"
@@ -222,11 +222,11 @@ def _add_tokens(writer: gguf.GGUFWriter, config: PretrainedConfig, model: str) -
 
 
 def _check_tokenizer(model: str, description: dict) -> None:
-    """Raises SpeclibError for a tokenizer that is not written here."""
+    """Raises BadValue for a tokenizer that is not written here."""
     is_bpe = description["model"]["type"] == "BPE"
     decoder = description.get("decoder") or {}
     if not is_bpe or decoder.get("type") != "ByteLevel":
-        raise SpeclibError(
+        raise BadValue(
             f"the tokenizer of {model!r} is no byte-level BPE, the only kind "
             "written here: give a .gguf made by llama.cpp's convert_hf_to_gguf.py"
         )

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError
 
 try:
     from llama_cpp import llama_cpp as api
@@ -67,7 +67,7 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     settings: fields of llama_model_params. The caller frees the pointer with
     llama_model_free.
 
-    Raises SpeclibError for a file that is missing, no GGUF, or truncated, and for a
+    Raises BadValue for a file that is missing, no GGUF, or truncated, and for a
     model without a KV cache that can be cut.
     """
     path = Path(path)
@@ -82,7 +82,7 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     model = api.llama_model_load_from_file(os.fsencode(path), params)
     if not model:
         reason = "; ".join(latest_errors) or "no reason given"
-        raise SpeclibError(
+        raise BadValue(
             f"llama.cpp cannot load {path}: {reason}. It is truncated or damaged, or "
             "newer than this llama.cpp: get or write it again (in speclib's cache: "
             "delete it)"
@@ -90,7 +90,7 @@ def open_model(path: str | Path, **settings: Any) -> Any:
 
     if not _has_cuttable_cache(model):
         api.llama_model_free(model)
-        raise SpeclibError(
+        raise BadValue(
             f"the model in {path} has no KV cache that can be cut to a common "
             "prefix: give a decoder with attention in every layer"
         )
@@ -98,16 +98,16 @@ def open_model(path: str | Path, **settings: Any) -> Any:
 
 
 def _check_is_gguf(path: Path) -> None:
-    """Raises SpeclibError for a file that is missing, or of another format."""
+    """Raises BadValue for a file that is missing, or of another format."""
     if not path.is_file():
-        raise SpeclibError(
+        raise BadValue(
             f"there is no file {path}: give the path of a GGUF, or a checkpoint "
             'with runtime = "llamacpp", which is written as one'
         )
     with path.open("rb") as file:
         beginning = file.read(len(MAGIC))
     if beginning != MAGIC:
-        raise SpeclibError(
+        raise BadValue(
             f"{path} is no GGUF: it begins with {beginning!r}, not {MAGIC!r}; give a "
             "GGUF, or the folder of a transformers checkpoint"
         )

@@ -26,7 +26,7 @@ import numpy as np
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError
 from speclib.operations.operation import Stopped
 
 from .gguf import api, latest_errors, open_model
@@ -177,7 +177,7 @@ class LlamaCpp:
         of every sequence.
         """
         if len(starts) > SEQUENCES:
-            raise SpeclibError(
+            raise BadValue(
                 f"{len(starts)} sequences at once: {SEQUENCES} is the most here"
             )
         text = tuple(text)
@@ -224,7 +224,7 @@ class LlamaCpp:
         It is cut to the tokens that serve; returns how many these are.
         """
         if len(text) > self.context:
-            raise SpeclibError(
+            raise BadValue(
                 f"a text of {len(text)} tokens does not fit the context of "
                 f"{self.context} of {self.path}: ask for fewer tokens"
             )
@@ -321,7 +321,7 @@ def load(
     Raises SpeclibError if one of its ``places`` is a GPU.
     """
     if any(place.startswith("cuda") for place in places):
-        raise SpeclibError(
+        raise BadValue(
             f"model {spec.model!r} runs in llama.cpp, on the CPU here, but its "
             f'place is {places}: give core:N or cpu, or runtime = "torch"'
         )

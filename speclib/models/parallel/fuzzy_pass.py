@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.models.dilate import FAMILIES
 from speclib.models.hf import decoder_layers
 from speclib.theory.layer_groups import group_layers
@@ -57,12 +57,12 @@ def can_share_inputs(network: PreTrainedModel) -> bool:
 
 
 def check(network: PreTrainedModel) -> None:
-    """Raises SpeclibError for a network whose layers cannot share an input."""
+    """Raises BadValue for a network whose layers cannot share an input."""
     if can_share_inputs(network):
         return
     family = type(network).__name__
     kinds = ", ".join(_attention_kinds(network)) or "of other layers"
-    raise SpeclibError(
+    raise BadValue(
         f"this {family} ({kinds}) cannot run several of its layers at once (spread is "
         f"'layers'): take one of {', '.join(FAMILIES)} with one kind of attention, or "
         "leave spread out"

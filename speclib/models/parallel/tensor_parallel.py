@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue
 from speclib.models.hf import HFModel, network
 from speclib.models.packed_linear import pack
 
@@ -109,7 +109,7 @@ def _style(network: PreTrainedModel, name: str) -> str | None:
 
 
 def _check(network: PreTrainedModel, size: int) -> None:
-    """Raises SpeclibError for a network that cannot be cut among ``size`` ranks."""
+    """Raises BadValue for a network that cannot be cut among ``size`` ranks."""
     _check_plan(network)
     family = type(network).__name__
     config = network.config.get_text_config()
@@ -120,7 +120,7 @@ def _check(network: PreTrainedModel, size: int) -> None:
     }
     for what, count in counts.items():
         if count % size:
-            raise SpeclibError(
+            raise BadValue(
                 f"this {family} has {count} {what}, which {size} ranks cannot share "
                 f"alike: give it a number of places that divides {count}, or "
                 "another shape"
@@ -128,13 +128,13 @@ def _check(network: PreTrainedModel, size: int) -> None:
 
 
 def _check_plan(network: PreTrainedModel) -> None:
-    """Raises SpeclibError for a plan of unknown styles, or one that cuts nothing."""
+    """Raises BadValue for a plan of unknown styles, or one that cuts nothing."""
     styles = set((network.tp_plan or {}).values())
     unknown = sorted(styles - CUT_DIMENSIONS.keys() - WHOLE)
     if not unknown and "rowwise" in styles:
         return
     known = ", ".join([*CUT_DIMENSIONS, *sorted(WHOLE)])
-    raise SpeclibError(
+    raise BadValue(
         f"spread is 'tensors', but the plan of {type(network).__name__} has "
         f"{', '.join(unknown) or 'none'}; known: {known}. Leave spread out"
     )

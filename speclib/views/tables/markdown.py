@@ -163,7 +163,9 @@ def _without_empty_columns(table: PipeTable) -> PipeTable:
         if column < table.left or texts - {"", DASH}:
             kept.append(column)
     heads = [table.heads[column] for column in kept]
-    rows = [[row[column] for column in kept] for row in table.rows]
+    rows = []
+    for row in table.rows:
+        rows.append([row[column] for column in kept])
     return PipeTable(heads, rows, table.left)
 
 

@@ -1,0 +1,44 @@
+"""Chromium, and what its pages complain about."""
+
+from __future__ import annotations
+
+from shutil import which
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+)
+PATIENCE = 120_000  # milliseconds: a machine may be slow
+
+
+def chromium() -> str:
+    """The path of Chromium; without one the test is skipped."""
+    for name in NAMES:
+        path = which(name)
+        if path:
+            return path
+    pytest.skip("no Chromium here: apt-get install chromium")
+
+
+def new_page(browser, **options) -> tuple:
+    """A page, and the list that gathers every error of its scripts and console."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000}, **options)
+    page.set_default_timeout(PATIENCE)
+    errors: list[str] = []
+
+    def note_message(message) -> None:
+        if message.type == "error":
+            errors.append(message.text)
+
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", note_message)
+    return page, errors

@@ -1,0 +1,101 @@
+"""A JupyterLab server for a reader who never used Jupyter before."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+SERVER = (
+    "-m",
+    "jupyterlab",
+    "--no-browser",
+    "--allow-root",
+    "--ServerApp.port_retries=0",
+    "--IdentityProvider.token=reader",
+)
+
+# News are not fetched, and cells that nobody scrolled to are rendered, too.
+SETTINGS = {
+    "apputils-extension/notification": '{"fetchNews": "false"}',
+    "notebook-extension/tracker": '{"windowingMode": "none"}',
+}
+SECONDS_TO_START = 180
+
+
+class Lab(NamedTuple):
+    """A running server: its port, and the folder of its notebooks."""
+
+    port: int
+    books: Path
+
+    def address(self, name: str) -> str:
+        """Where the notebook of this name opens, in a workspace of its own."""
+        return (
+            f"http://127.0.0.1:{self.port}/lab/workspaces/{name}/tree/{name}.ipynb"
+            "?token=reader"
+        )
+
+
+@contextmanager
+def running_lab(home: Path) -> Iterator[Lab]:
+    """A server whose reader's home is the empty folder ``home``."""
+    books = home / "books"
+    books.mkdir()
+    write_settings(home)
+    port = free_port()
+    log = home / "log"
+    with open(log, "w") as file:
+        server = subprocess.Popen(
+            [
+                sys.executable,
+                *SERVER,
+                f"--ServerApp.port={port}",
+                f"--ServerApp.root_dir={books}",
+            ],
+            env=environment(home),
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        wait_until_running(server, log)
+        yield Lab(port, books)
+    finally:
+        server.terminate()  # ends its kernels too
+        server.wait(60)
+
+
+def write_settings(home: Path) -> None:
+    folder = home / ".jupyter/lab/user-settings/@jupyterlab"
+    for extension, setting in SETTINGS.items():
+        path = folder / f"{extension}.jupyterlab-settings"
+        path.parent.mkdir(parents=True)
+        path.write_text(setting)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """This process's environment, without what it says of Jupyter."""
+    variables = {"HOME": str(home)}
+    for name, value in os.environ.items():
+        if name != "HOME" and not name.startswith(("JUPYTER", "IPYTHON")):
+            variables[name] = value
+    return variables
+
+
+def wait_until_running(server: subprocess.Popen, log: Path) -> None:
+    until = time.monotonic() + SECONDS_TO_START
+    while "is running at" not in log.read_text():
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.1)

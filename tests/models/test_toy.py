@@ -1,0 +1,33 @@
+"""Toy models: what they are surest of is what they write, in fuzzy passes too."""
+
+import numpy as np
+
+from speclib.core.sampling import Sampler
+from speclib.models.toy import BOS, Random, Toy
+
+GREEDY, SOFT = Sampler(), Sampler(temperature=1.0)
+
+
+def test_a_toy_that_doubts_is_surest_of_the_token_that_it_writes():
+    toy = Toy(alpha=0.6, vocab=9, doubt=0.5, fuzzy=0.3)
+    for lp in (1, 4):
+        text = (BOS,)
+        with toy.drafting(lp, calibrate=False):
+            for _ in range(200):
+                token = int(toy.rows(text, 0, GREEDY)[0].argmax())
+                chances = toy.chances()
+                assert chances[token] == chances.max()
+                assert chances[BOS] == 0
+                text += (token,)
+
+
+def test_the_row_of_a_fuzzy_pass_is_that_of_no_other_text():
+    fuzzy, exact = Random(vocab=3), Random(vocab=3)
+    with fuzzy.drafting(2, calibrate=False):
+        fuzzy.rows((0,), 0, SOFT)
+        row = fuzzy.rows((0, 1), 0, SOFT)[0]
+    assert (fuzzy.sharing, fuzzy.exact) == (2, 1)
+
+    texts = [(0, 1), (0, 1, 2), (0, 1, 2, 1)]  # the last ends as the pass is described
+    for text in texts:
+        assert not np.array_equal(row, exact.rows(text, 0, SOFT)[0])
