@@ -31,11 +31,15 @@ def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(
         (0.3, 1.0, 2.5), (0, 1, 7, 50, 99), (0.05, 0.5, 1.0)
     ):
         chain = [warpers.TemperatureLogitsWarper(temperature)]
-        chain += [warpers.TopKLogitsWarper(top_k)] if top_k else []
-        chain += [warpers.TopPLogitsWarper(top_p)] if top_p < 1 else []
+        if top_k:
+            chain.append(warpers.TopKLogitsWarper(top_k))
+        if top_p < 1:
+            chain.append(warpers.TopPLogitsWarper(top_p))
+
         expected = torch.tensor(logits)
         for warper in chain:
             expected = warper(None, expected)
+
         have = Sampler(temperature, top_k, top_p)(logits)
         assert have.dtype == logits.dtype
         np.testing.assert_allclose(
@@ -74,9 +78,8 @@ def test_banned_tokens_get_no_mass_whatever_the_sampler():
 
 @pytest.mark.parametrize("temperature", [1e-40, 1e-310])
 def test_a_temperature_near_zero_is_still_a_distribution(temperature):
-    assert Sampler(temperature)(np.array([[1.0, 20.0, 3.0]], np.float32)).tolist() == [
-        [0, 1, 0]
-    ]
+    logits = np.array([[1.0, 20.0, 3.0]], np.float32)
+    assert Sampler(temperature)(logits).tolist() == [[0, 1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,8 @@ def test_a_temperature_near_zero_is_still_a_distribution(temperature):
     ],
 )
 def test_a_wrong_setting_is_refused_by_name_value_and_next_step(settings, value):
-    with pytest.raises(SpeclibError, match=f"{next(iter(settings))} is {value}: give"):
+    (name,) = settings
+    with pytest.raises(SpeclibError, match=f"{name} is {value}: give"):
         Sampler(**settings)
 
 
@@ -101,6 +105,7 @@ FINE = np.full(4096, 1 / 4096)  # choosing from this reads a coin to 12 bits
 
 
 def read(coins: Coins, position: int, role: str, index: int = 0) -> float:
+    """A coin's number in [0, 1)."""
     return (coins.choose(FINE, position, role, index) + 0.5) / 4096
 
 
@@ -109,8 +114,8 @@ def test_coins_are_uniform():
 
     A fresh seed would fail 1 time in 1,000.
     """
-    coins = [read(Coins(1), i, "draft") for i in range(20_000)]
-    assert kstest(coins, "uniform").pvalue > 1e-3
+    numbers = [read(Coins(1), position, "draft") for position in range(20_000)]
+    assert kstest(numbers, "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -134,9 +139,9 @@ def test_coins_that_differ_in_one_part_of_the_key_are_independent(other):
     coins, shift, role, index = other
     table = np.zeros((8, 8))
     for position in range(5_000):
-        a = read(Coins(1, 0), position, "draft")
-        b = read(coins, position + shift, role, index)
-        table[int(a * 8), int(b * 8)] += 1
+        one = read(Coins(1, 0), position, "draft")
+        another = read(coins, position + shift, role, index)
+        table[int(one * 8), int(another * 8)] += 1
     assert chi2_contingency(table).pvalue > 1e-3
 
 
@@ -172,24 +177,28 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
 )
 def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
     dist = np.array(masses, dtype)
-    dist = dist / dist.sum() if dist.any() else np.array([0, 1, 0], dtype)
+    if dist.any():  # float32 may have lost all of it
+        dist = dist / dist.sum()
+    else:
+        dist = np.array([0, 1, 0], dtype)
     assert dist[invert(dist, u)] > 0
 
 
 def test_inverting_follows_the_cumulative_sum():
     dist = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
-    at = {0.0: 1, 0.2499: 1, 0.25: 3, 0.7499: 3, 0.75: 4, ONE: 4}
-    assert {u: invert(dist, u) for u in at} == at
+    token_at = {0.0: 1, 0.2499: 1, 0.25: 3, 0.7499: 3, 0.75: 4, ONE: 4}
+    for u, token in token_at.items():
+        assert invert(dist, u) == token
 
 
 def test_the_residual_is_what_p_has_more_than_q():
-    p, q = np.array([0.6, 0.1, 0.3]), np.array([0.2, 0.7, 0.1])
-    np.testing.assert_allclose(residual(p, q), [2 / 3, 0, 1 / 3], atol=1e-15)
-    np.testing.assert_allclose(
-        residual(p.astype(np.float32), q.astype(np.float32)),
-        [2 / 3, 0, 1 / 3],
-        atol=1e-7,
-    )
+    p = np.array([0.6, 0.1, 0.3])
+    q = np.array([0.2, 0.7, 0.1])
+    left = [2 / 3, 0, 1 / 3]
+    np.testing.assert_allclose(residual(p, q), left, atol=1e-15)
+
+    rounded = residual(p.astype(np.float32), q.astype(np.float32))
+    np.testing.assert_allclose(rounded, left, atol=1e-7)
 
 
 def test_a_residual_that_underflows_is_p():
@@ -206,7 +215,11 @@ class Fixed:
     """
 
     def __init__(self, text=(0,), **u: float):
-        self.text, self.u, self.coins, self.read, self.marks = text, u, self, [], []
+        self.text = text
+        self.u = u
+        self.coins = self
+        self.read: list[tuple[int, str]] = []  # (position, role) of each coin
+        self.marks: list[tuple[int, str]] = []  # (token, outcome)
 
     def choose(self, dist, position, role, index=0):
         self.read.append((position, role))
@@ -216,8 +229,8 @@ class Fixed:
         self.marks.append((drafted.token, outcome))
 
 
-def drafted(*tokens, q=(0.5, 0.5, 0.0)):
-    return tuple(Drafted(t, np.array(q)) for t in tokens)
+def drafted(*tokens: int, q=(0.5, 0.5, 0.0)) -> tuple[Drafted, ...]:
+    return tuple(Drafted(token, np.array(q)) for token in tokens)
 
 
 @pytest.mark.parametrize(
@@ -225,16 +238,16 @@ def drafted(*tokens, q=(0.5, 0.5, 0.0)):
 )
 def test_a_drafted_token_passes_when_a_coin_is_strictly_under_p_over_q(u, accepted):
     rows = np.array([[0.25, 0.0, 0.75]])  # p/q of token 0 is 1/2
-    verdict = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
-    assert verdict == (Verified((0,), ()) if accepted else Verified((), (2,)))
+    verified = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
+    assert verified == (Verified((0,), ()) if accepted else Verified((), (2,)))
 
 
 def test_a_token_the_target_excludes_never_passes_and_one_it_prefers_always_does():
     rows = np.array([[0.0, 1.0, 0.0]])
-    assert verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows) == Verified(
-        (), (1,)
-    )
-    assert verify(Fixed(accept=ONE), drafted(1), rows) == Verified((1,), ())
+    excluded = verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows)
+    assert excluded == Verified((), (1,))
+    preferred = verify(Fixed(accept=ONE), drafted(1), rows)
+    assert preferred == Verified((1,), ())
 
 
 def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
@@ -252,9 +265,10 @@ def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
     [
         (1, (), [(1, "accept")]),  # rows run out first
         (2, (), [(1, "accept"), (2, "accept")]),  # every row tested a token
+        # One row is left over: the bonus.
         (3, (2,), [(1, "accept"), (2, "accept"), (3, "target")]),
     ],
-)  # one left over: the bonus
+)
 def test_a_bonus_is_drawn_only_from_a_row_that_is_left(rows, extra, read):
     world = Fixed(accept=0.0, target=ONE)
     p = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])[:rows]

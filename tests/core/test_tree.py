@@ -6,6 +6,7 @@ They are compared with texts that are scored one by one.
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
 
 
-def grown(dice: random.Random, nodes: int) -> tuple[int, ...]:
+def random_parents(dice: random.Random, nodes: int) -> tuple[int, ...]:
     """Parents of a tree: each node follows any before it, or the text."""
     return tuple(dice.randrange(-1, node) for node in range(nodes))
 
@@ -55,13 +56,11 @@ def test_a_node_sees_itself_and_its_path():
 
 
 def test_a_stem_is_as_long_as_each_node_follows_the_one_before():
-    assert [stem(p) for p in ((), (-1,), (-1, 0, 1), (-1, 0, 0), (-1, -1, 1))] == [
-        0,
-        1,
-        3,
-        2,
-        1,
-    ]
+    assert stem(()) == 0
+    assert stem((-1,)) == 1
+    assert stem((-1, 0, 1)) == 3
+    assert stem((-1, 0, 0)) == 2
+    assert stem((-1, -1, 1)) == 1
 
 
 # -- offering and following ------------------------------------------------------------
@@ -88,12 +87,13 @@ def test_candidates_beyond_the_vocabulary_are_left_out_with_what_comes_after_the
     assert (ids(drafted), parents) == ((3, 4, 5), (-1, 0, -1))
 
 
-def certainly(*tokens, vocab=10) -> np.ndarray:
+def certainly(*tokens: int, vocab=10) -> np.ndarray:
+    """The rows of a target that is sure of each token."""
     return np.eye(vocab)[list(tokens)]
 
 
 @pytest.mark.parametrize(
-    "said, verdict, outcome",
+    "said, verified, outcome",
     [
         (
             (3, 4, 0, 9, 0),
@@ -123,15 +123,20 @@ def certainly(*tokens, vocab=10) -> np.ndarray:
     ],
 )
 def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
-    said, verdict, outcome
+    said, verified, outcome
 ):
-    """Nodes 3 - 4, 6, and 5 under 3; row 0 is the text's, row i + 1 node i's."""
+    """What the target says after the text, after 3, 6, 3 4 and 3 5.
+
+    text ── 3 ─┬─ 4
+         │     └─ 5
+         └─ 6
+    """
     world = opened()
-    drafted, parents = world.guess((3, 4, 6, 5)), (-1, 0, -1, 0)
-    reordered = (said[0], said[1], said[3], said[2], said[4])  # nodes are 3, 4, 6, 5
-    tree = CandidateTree(drafted, parents)
-    assert match_tree(world, tree, certainly(*reordered)) == verdict
-    world.commit(verdict.tokens)
+    tree = CandidateTree(world.guess((3, 4, 6, 5)), parents=(-1, 0, -1, 0))
+    after_text, after_3, after_6, after_3_4, after_3_5 = said
+    rows = certainly(after_text, after_3, after_3_4, after_6, after_3_5)
+    assert match_tree(world, tree, rows) == verified
+    world.commit(verified.tokens)
     assert world.end().events[0].outcome == outcome
 
 
@@ -144,55 +149,70 @@ def test_a_place_counts_once_whatever_the_number_of_candidates():
 
 
 # -- losslessness ----------------------------------------------------------------------
-def branching(world, drawn):
-    """Offers two candidates of two tokens each time; ``drawn(world, ...)`` decides."""
+def two_tokens_at_once(world, test):
+    """A method that offers three paths of two tokens each time; ``test`` decides."""
     while world.going:
-        draft, parents = offer(world, [(0, 1), (1, 0), (1, 1)])
-        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
-        world.commit(drawn(world, draft, parents, rows).tokens)
+        tree = offer(world, [(0, 1), (1, 0), (1, 1)])
+        scoring = world.target.score_tree(world.text, tree.tokens, tree.parents)
+        rows = world.wait(scoring)
+        world.commit(test(world, tree, rows).tokens)
 
 
-def matched(world, draft, parents, rows):
-    return match_tree(world, CandidateTree(draft, parents), rows)
-
-
-def afresh_for_every_branch(world, draft, parents, rows):
+def drawn_afresh_for_every_path(world, tree, rows):
     """REST's published code, in which each path is drawn for on its own.
 
-    It draws a token at every node that it leads through; the longest path that its
+    It draws a token at every node that a path leads through. The longest path that its
     draws agree with counts.
     """
-    leaves = [n for n in range(len(draft)) if n not in parents] or [-1]
-    best, text = (-1, ()), len(world.text)
-    for index, leaf in enumerate(leaves):
-        line = (
-            []
-            if leaf < 0
-            else [n for n in range(len(draft)) if ancestry(parents)[leaf, n]]
-        )
-        node, passed = -1, ()
-        for n in line:
-            token = world.coins.choose(
-                rows[node + 1], text + len(passed), "target", 1 + index
-            )
-            if token != draft[n].token:
-                break
-            node, passed = n, (*passed, token)
-        best = max(best, (node, passed), key=lambda found: len(found[1]))
-    node, passed = best
-    return Verified(
-        passed, (world.coins.choose(rows[node + 1], text + len(passed), "target"),)
-    )
+    best = Passed(node=-1, tokens=())
+    for index, leaf in enumerate(leaves_of(tree)):
+        passed = follow_one_path(world, tree, rows, leaf, coin=1 + index)
+        if len(passed.tokens) > len(best.tokens):
+            best = passed
+
+    position = len(world.text) + len(best.tokens)
+    extra = world.coins.choose(rows[best.node + 1], position, "target")
+    return Verified(best.tokens, (extra,))
 
 
-def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not():
+class Passed(NamedTuple):
+    """How far down a path the drafts agreed with the draws: the last node of it."""
+
+    node: int
+    tokens: tuple[int, ...]
+
+
+def leaves_of(tree: CandidateTree) -> list[int]:
+    nodes = range(len(tree.drafted))
+    return [node for node in nodes if node not in tree.parents] or [-1]
+
+
+def follow_one_path(world, tree, rows, leaf: int, coin: int) -> Passed:
+    passed = Passed(node=-1, tokens=())
+    if leaf < 0:
+        return passed
+    on_path = ancestry(tree.parents)[leaf]
+    for node, draft in enumerate(tree.drafted):
+        if not on_path[node]:
+            continue
+        position = len(world.text) + len(passed.tokens)
+        row = rows[passed.node + 1]
+        token = world.coins.choose(row, position, "target", coin)
+        if token != draft.token:
+            break
+        passed = Passed(node, (*passed.tokens, token))
+    return passed
+
+
+def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_path_is_not():
     models = {"draft": Random(2, 3, 5), "target": Random(2, 4, 5)}
     wanted = truth(models["target"], 4)
-    assert distance(outcomes(branching, models, 4, drawn=matched), wanted) < 1e-12
-    assert (
-        distance(outcomes(branching, models, 4, drawn=afresh_for_every_branch), wanted)
-        > 0.01
-    )
+
+    found = outcomes(two_tokens_at_once, models, 4, test=match_tree)
+    assert distance(found, wanted) < 1e-12
+
+    found = outcomes(two_tokens_at_once, models, 4, test=drawn_afresh_for_every_path)
+    assert distance(found, wanted) > 0.01
 
 
 # -- the operation ---------------------------------------------------------------------
@@ -205,28 +225,36 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_branch_is_not
 def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
     dice = random.Random(1)
     for _ in range(20):
-        parents = grown(dice, dice.randrange(6))
+        parents = random_parents(dice, dice.randrange(6))
         tokens = tuple(dice.randrange(1, 6) for _ in parents)
         op = ScoreTree((1, 2, *tokens), parents)
         rows = [model.rows(text, 0, sampler)[0] for text in op.texts]
         assert (model.tree(op.text, parents, sampler) == rows).all()
 
 
+class WithoutTrees:
+    """A model that scores texts only."""
+
+    def __init__(self, toy: Random):
+        self.toy = toy
+        self.vocab = toy.vocab
+        self.reset = toy.reset
+        self.cut = toy.cut
+        self.rows = toy.rows
+
+    @property
+    def prefix(self):
+        return self.toy.prefix
+
+
 def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
-    class Plain:
-        def __init__(self):
-            self.toy, self.vocab = Random(6, 3), 6
-            self.reset, self.cut, self.rows = (
-                self.toy.reset,
-                self.toy.cut,
-                self.toy.rows,
-            )
-
-        prefix = property(lambda self: self.toy.prefix)
-
-    found = [opened(vocab=6, target=target) for target in (Plain(), Random(6, 3))]
-    rows = [w.wait(w.target.score_tree(w.text, (3, 4, 5), (-1, 0, -1))) for w in found]
-    assert rows[0].shape == (4, 6) and (rows[0] == rows[1]).all()
+    rows = []
+    for target in (WithoutTrees(Random(6, 3)), Random(6, 3)):
+        world = opened(vocab=6, target=target)
+        scoring = world.target.score_tree(world.text, (3, 4, 5), (-1, 0, -1))
+        rows.append(world.wait(scoring))
+    assert rows[0].shape == (4, 6)
+    assert (rows[0] == rows[1]).all()
 
 
 def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
@@ -242,21 +270,11 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
     world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=9)
     world.wait(world.target.score_tree(world.text, (3, 4, 5), (-1, 0, 0)))
     world.wait(world.target.score_tree(world.text + (3, 4, 5), (7,), (-1,)))
-    one, two = world.end().operations
-    assert (one.dur, one.kept, one.fed, one.candidates, one.tokens) == (
-        5,
-        0,
-        5,
-        3,
-        (1, 2, 3, 4, 5),
-    )
-    assert (two.dur, two.kept, two.fed, two.candidates, two.tokens) == (
-        2,
-        4,
-        2,
-        1,
-        (5, 7),
-    )
+    first, second = world.end().operations
+    assert (first.dur, first.kept, first.fed) == (5, 0, 5)
+    assert (first.candidates, first.tokens) == (3, (1, 2, 3, 4, 5))
+    assert (second.dur, second.kept, second.fed) == (2, 4, 2)
+    assert (second.candidates, second.tokens) == (1, (5, 7))
 
 
 def test_what_the_target_finds_likeliest_after_nodes_only_looked_at_is_in_the_trace():
@@ -268,13 +286,9 @@ def test_what_the_target_finds_likeliest_after_nodes_only_looked_at_is_in_the_tr
 
 # -- transformers ----------------------------------------------------------------------
 def networks(dtype: str):
+    """Small random networks of two families, each with two kinds of attention."""
     torch = pytest.importorskip("torch")
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        Qwen2Config,
-        Qwen2ForCausalLM,
-    )
+    import transformers
 
     sizes = {
         "vocab_size": 61,
@@ -285,15 +299,15 @@ def networks(dtype: str):
         "num_key_value_heads": 2,
         "max_position_embeddings": 128,
     }
-    for config, network in (
-        (LlamaConfig, LlamaForCausalLM),
-        (Qwen2Config, Qwen2ForCausalLM),
-    ):
+    families = {
+        transformers.LlamaConfig: transformers.LlamaForCausalLM,
+        transformers.Qwen2Config: transformers.Qwen2ForCausalLM,
+    }
+    for config, network in families.items():
         for attention in ("sdpa", "eager"):
             torch.manual_seed(0)
-            yield network(config(**sizes, attn_implementation=attention)).to(
-                getattr(torch, dtype)
-            )
+            net = network(config(**sizes, attn_implementation=attention))
+            yield net.to(getattr(torch, dtype))
 
 
 @pytest.mark.parametrize("dtype, close", [("float32", 1e-5), ("float64", 1e-12)])
@@ -307,27 +321,34 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
     pytest.importorskip("torch")
     from speclib.models.hf import HFModel
 
-    sampler, dice = Sampler(1.0), random.Random(2)
+    sampler = Sampler(1.0)
+    dice = random.Random(2)
     for network in networks(dtype):
-        model, fresh, text = HFModel(network, 61), HFModel(network, 61), (1, 2, 3)
+        model, other = HFModel(network, 61), HFModel(network, 61)
+
+        def fresh_rows(text, other=other):
+            """The row after a text, from an empty cache."""
+            other.reset()
+            return other.rows(text, 0, sampler)
+
+        text = (1, 2, 3)
         for _ in range(12):
-            parents = grown(dice, dice.randrange(12))
+            parents = random_parents(dice, dice.randrange(12))
             tokens = tuple(dice.randrange(61) for _ in parents)
             rows = model.tree(text + tokens, parents, sampler)
             for row, path in zip(rows, paths(text + tokens, parents), strict=True):
-                fresh.reset()
-                np.testing.assert_allclose(
-                    row, fresh.rows(path, 0, sampler)[0], atol=close
-                )
+                np.testing.assert_allclose(row, fresh_rows(path)[0], atol=close)
+
+            # The cache holds the text and the line that the tree begins with.
             stays = text + tokens[: stem(parents)]
+            lengths = {layer.get_seq_length() for layer in model.cache.layers}
             assert model.prefix.fed == list(stays)
-            assert {layer.get_seq_length() for layer in model.cache.layers} == {
-                len(stays)
-            }
+            assert lengths == {len(stays)}
+
             text += tokens[: dice.randrange(3)] + (dice.randrange(61),)
-            fresh.reset()
+            expected = fresh_rows(text)
             np.testing.assert_allclose(
-                model.rows(text, 0, sampler), fresh.rows(text, 0, sampler), atol=close
+                model.rows(text, 0, sampler), expected, atol=close
             )
 
 
@@ -341,7 +362,5 @@ def test_a_tree_that_is_one_line_is_a_text():
     np.testing.assert_allclose(
         rows, text.rows((1, 2, 3, 4, 5), 3, Sampler(1.0)), atol=1e-15
     )
-    assert (
-        tree.prefix.fed == text.prefix.fed
-        and tree.prefix.count == text.prefix.count == 5
-    )
+    assert tree.prefix.fed == text.prefix.fed
+    assert tree.prefix.count == text.prefix.count == 5
