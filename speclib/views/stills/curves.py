@@ -258,8 +258,8 @@ def lines_of(
 ) -> list[tuple[str, Mapping[Hashable, float]]]:
     """(name, {x: y}) of each line.
 
-    A DataFrame and its columns have ``items()`` like a Mapping; that is all that is asked
-    of them. Raises BadValue for anything else.
+    A DataFrame and its columns have ``items()`` like a Mapping, and nothing else is
+    asked of them. Raises BadValue for anything without it.
     """
     if not hasattr(lines, "items"):
         raise BadValue(f"lines is {lines!r}: give name -> {{x: y}}, or a DataFrame")
