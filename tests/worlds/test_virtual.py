@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import simpy
+from helpers.watched_world import common_prefix
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,97 +67,139 @@ def times(trace) -> dict:
 
 
 # -- SimPy as the oracle ---------------------------------------------------------------
-def program(seed: int, ties: bool, cancels: bool) -> list[tuple]:
+class Submit(NamedTuple):
+    device: str
+    seconds: float
+
+
+class Wait(NamedTuple):
+    """For all of some operations, or for the first of them; named by their numbers."""
+
+    kind: str  # "all" or "first"
+    operations: list[int]
+
+
+class Cancel(NamedTuple):
+    operation: int
+
+
+Statement = Submit | Wait | Cancel
+
+
+class Outcome(NamedTuple):
+    """``spans``: operation -> (device, start, seconds); ``woken``: when waits ended."""
+
+    spans: dict[int, tuple[str, float, float]]
+    woken: list[float]
+
+
+def random_program(seed: int, ties: bool, cancels: bool) -> list[Statement]:
     """Random statements: submit, wait for all or the first of some, cancel.
 
     Durations are whole multiples of 2**-20, so that sums are exact; few and small ones
     make ties, zeros included.
     """
-    draw, statements, dead = random.Random(seed), [], set()
-    for i in range(40):
-        seconds = (
-            draw.randrange(4) / 4 if ties else draw.randrange(1, 1 << 24) / (1 << 20)
-        )
-        statements.append(("submit", draw.choice(DEVICES), seconds))
-        alive = [j for j in range(i + 1) if j not in dead]
-        chance = draw.random()
-        if chance < 0.15 and alive:
-            statements.append(("all", draw.sample(alive, min(len(alive), 3))))
-        elif chance < 0.35 and alive:
-            statements.append(("first", draw.sample(alive, min(len(alive), 4))))
-        elif chance < 0.45 and cancels and alive:
-            dead.add(victim := draw.choice(alive))
-            statements.append(("cancel", [victim]))
+    dice = random.Random(seed)
+    statements: list[Statement] = []
+    cancelled: set[int] = set()
+    for number in range(40):
+        if ties:
+            seconds = dice.randrange(4) / 4
+        else:
+            seconds = dice.randrange(1, 1 << 24) / (1 << 20)
+        statements.append(Submit(dice.choice(DEVICES), seconds))
+
+        wanted = [n for n in range(number + 1) if n not in cancelled]
+        chance = dice.random()
+        if chance < 0.15 and wanted:
+            some = dice.sample(wanted, min(len(wanted), 3))
+            statements.append(Wait("all", some))
+        elif chance < 0.35 and wanted:
+            some = dice.sample(wanted, min(len(wanted), 4))
+            statements.append(Wait("first", some))
+        elif chance < 0.45 and cancels and wanted:
+            victim = dice.choice(wanted)
+            cancelled.add(victim)
+            statements.append(Cancel(victim))
     return statements
 
 
-def run_here(statements, cancel) -> tuple[dict, list[float]]:
-    world = still([s[2] for s in statements if s[0] == "submit"], cancel)
-    futures, woken = [], []
-    for what, *args in statements:
-        if what == "submit":
-            futures.append(world.submit(args[0], Score((len(futures),))))
+def run_here(statements: list[Statement], cancel: str) -> Outcome:
+    seconds = [s.seconds for s in statements if isinstance(s, Submit)]
+    world = still(seconds, cancel)
+    futures = []
+    woken = []
+    for statement in statements:
+        if isinstance(statement, Submit):
+            operation = Score((len(futures),))
+            futures.append(world.submit(statement.device, operation))
             continue
-        getattr(world, what)(*(futures[i] for i in args[0]))
+        if isinstance(statement, Cancel):
+            world.cancel(futures[statement.operation])
+        else:
+            wait = world.all if statement.kind == "all" else world.first
+            wait(*(futures[n] for n in statement.operations))
         woken.append(world.now)
+
     for future in futures:
         if not future.cancelled:
             world.wait(future)
-    return times(world.end()), woken
+    return Outcome(times(world.end()), woken)
 
 
-def run_simpy(statements, cancel) -> tuple[dict, list[float]]:
-    env, found, woken = simpy.Environment(), {}, []
+def run_simpy(statements: list[Statement], cancel: str) -> Outcome:
+    """The same program with SimPy's own resources, processes and events."""
+    env = simpy.Environment()
     devices = {name: simpy.Resource(env, capacity=1) for name in DEVICES}
-    jobs, stops = [], []
+    jobs: list[simpy.Process] = []
+    stops: list[simpy.Event] = []
+    spans = {}
+    woken = []
 
-    def job(i, device, seconds):
+    def run_job(number: int, device: str, seconds: float):
         with devices[device].request() as turn:
-            yield turn | stops[i]
+            yield turn | stops[number]
             if not turn.triggered:
-                return
+                return  # it was cancelled while it waited
             start = env.now
             over = env.timeout(seconds)
-            yield (over | stops[i]) if cancel == "immediate" else over
-            found[i] = (device, start, env.now - start)
+            yield (over | stops[number]) if cancel == "immediate" else over
+            spans[number] = (device, start, env.now - start)
 
-    def controller():
-        for what, *args in statements:
-            if what == "submit":
+    def run_program():
+        for statement in statements:
+            if isinstance(statement, Submit):
                 stops.append(env.event())
-                jobs.append(env.process(job(len(jobs), *args)))
+                job = run_job(len(jobs), statement.device, statement.seconds)
+                jobs.append(env.process(job))
                 continue
-            if what == "cancel":
-                [stops[i].succeed() for i in args[0] if not stops[i].triggered]
-                for _ in range(
-                    4
-                ):  # release, grant and start are events of this instant
+            if isinstance(statement, Cancel):
+                if not stops[statement.operation].triggered:
+                    stops[statement.operation].succeed()
+                for _ in range(4):  # release, grant and start are of this instant
                     yield env.timeout(0)
             else:
-                yield getattr(env, {"all": "all_of", "first": "any_of"}[what])(
-                    [jobs[i] for i in args[0]]
-                )
+                wait = env.all_of if statement.kind == "all" else env.any_of
+                yield wait([jobs[n] for n in statement.operations])
             woken.append(env.now)
 
-    env.process(controller())
+    env.process(run_program())
     env.run()
-    return found, woken
+    return Outcome(spans, woken)
 
 
 @pytest.mark.parametrize("ties", [True, False], ids=["ties", "no ties"])
 def test_operations_start_and_end_as_in_simpy(ties):
     for seed in range(150):
-        statements = program(seed, ties, cancels=False)
-        assert run_here(statements, "after-op") == run_simpy(statements, "after-op"), (
-            seed
-        )
+        program = random_program(seed, ties, cancels=False)
+        assert run_here(program, "after-op") == run_simpy(program, "after-op"), seed
 
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_cancelled_operations_free_their_devices_as_in_simpy(cancel):
     for seed in range(150):
-        statements = program(seed, ties=False, cancels=True)
-        assert run_here(statements, cancel) == run_simpy(statements, cancel), seed
+        program = random_program(seed, ties=False, cancels=True)
+        assert run_here(program, cancel) == run_simpy(program, cancel), seed
 
 
 # -- order, cancelling, mistakes -------------------------------------------------------
@@ -182,10 +226,8 @@ def test_a_queue_is_first_come_first_served():
 @pytest.mark.parametrize("cancel, end", [("immediate", 1.0), ("after-op", 5.0)])
 def test_cancelling_frees_the_device_at_once_or_when_its_operation_ends(cancel, end):
     world = still([5.0, 1.0, 3.0], cancel)
-    running, other = (
-        world.submit("target", Score((0,))),
-        world.submit("draft", Score((1,))),
-    )
+    running = world.submit("target", Score((0,)))
+    other = world.submit("draft", Score((1,)))
     queued = world.submit("target", Score((2,)))
     assert world.first(other, running) is other
     world.cancel(running)
@@ -199,10 +241,8 @@ def test_cancelling_frees_the_device_at_once_or_when_its_operation_ends(cancel, 
 
 def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
     world = still([5.0, 1.0, 1.0])
-    done, queued = (
-        world.submit("target", Score((0,))),
-        world.submit("target", Score((1,))),
-    )
+    done = world.submit("target", Score((0,)))
+    queued = world.submit("target", Score((1,)))
     world.cancel(queued, queued)
     world.wait(done)
     world.cancel(done)
@@ -212,9 +252,7 @@ def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_cancelling_again_changes_nothing(cancel):
-    """A method may forget what it has cancelled, of a queued operation or a running
-    one.
-    """
+    """Of a queued operation or a running one: a method may forget what it cancelled."""
     world = still([5.0, 1.0, 1.0], cancel)
     running = world.submit("target", Score((0,)))
     queued = world.submit("target", Score((1,)))
@@ -235,9 +273,9 @@ def test_cancelling_again_changes_nothing(cancel):
 
 def test_cancelling_a_running_and_a_queued_operation_starts_nothing():
     world = still([5.0, 1.0])
-    world.cancel(
-        world.submit("target", Score((0,))), world.submit("target", Score((1,)))
-    )
+    running = world.submit("target", Score((0,)))
+    queued = world.submit("target", Score((1,)))
+    world.cancel(running, queued)
     assert [e.id for e in world.end().operations] == [0]
 
 
@@ -257,10 +295,8 @@ def test_of_an_aborted_pass_nothing_stays_in_the_cache():
 
 
 def test_an_aborted_pass_leaves_a_real_models_cache_sound():
-    torch, transformers = (
-        pytest.importorskip("torch"),
-        pytest.importorskip("transformers"),
-    )
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
     from speclib.models.hf import HFModel
 
     torch.manual_seed(0)
@@ -286,10 +322,8 @@ def test_an_aborted_pass_leaves_a_real_models_cache_sound():
 
 def test_waiting_for_what_will_never_end_says_so():
     world = still()
-    running, queued = (
-        world.submit("target", Score((0,))),
-        world.submit("target", Score((1,))),
-    )
+    running = world.submit("target", Score((0,)))
+    queued = world.submit("target", Score((1,)))
     world.cancel(queued)
     with pytest.raises(
         SpeclibError, match="cancelled or never submitted: nothing is running"
@@ -410,8 +444,9 @@ def test_an_iteration_of_pearl_takes_the_longer_of_drafting_and_verifying(
 
 @pytest.mark.parametrize("gamma", [2, 6])
 def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
-    """Without pre-verify, the first block is drafted while the target idles; without
-    post-verify, drafting and verifying alternate.
+    """Without pre-verify, the first block is drafted while the target idles.
+
+    Without post-verify, drafting and verifying alternate.
     """
     pearl = METHODS["pearl"]
     _, trace = decode(
@@ -493,14 +528,11 @@ def test_a_curve_is_numpys_linear_interpolation(points, fed):
 def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(
     cached, text, data
 ):
-    prefix, last = Prefix(), data.draw(st.integers(0, len(text) - 1))
+    prefix = Prefix()
     prefix.move(cached, 0)
-    common = next(
-        (i for i, (a, b) in enumerate(zip(cached, text, strict=False)) if a != b),
-        min(len(cached), len(text)),
-    )
+    last = data.draw(st.integers(0, len(text) - 1))
     kept = prefix.keep(tuple(text), last)
-    assert kept == min(common, len(text) - last - 1)
+    assert kept == min(common_prefix(cached, text), len(text) - last - 1)
     prefix.move(tuple(text), kept)
     assert prefix.fed == text
 
@@ -572,23 +604,22 @@ def test_a_malformed_latency_file_is_refused_by_name(latency_file, text):
 
 
 def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_file):
-    """Nine layers are 9, 6, 5, 4 groups (see test_layered): 3 join at the measured lp
-    of 2, at 3 one more, at 4 two.
+    """Nine layers are 9, 6, 5, 4 groups (see test_layer_schedule).
 
-    For one token 0.05 s each of an exact pass's 0.5, for three 0.1 of 1.
+    So 3 layers join at the measured lp of 2, one more at 3, two more at 4. Each saves
+    0.05 s of the 0.5 s of an exact pass of one token, and 0.1 s of 1 s of three tokens.
     """
     latency_file(FUZZY)
     latency = load_latency("mine")
-    for lp, one, two, three in (
-        (1, 0.5, 0.75, 1),
-        (2, 0.35, 0.525, 0.7),
-        (3, 0.3, 0.45, 0.6),
-        (4, 0.25, 0.375, 0.5),
-    ):
-        for fed, seconds in ((1, one), (2, two), (3, three)):
-            assert latency.fuzzy.seconds(latency.draft, lp, fed) == pytest.approx(
-                seconds
-            )
+    seconds_of = {  # lp -> seconds of one, two and three tokens
+        1: (0.5, 0.75, 1),
+        2: (0.35, 0.525, 0.7),
+        3: (0.3, 0.45, 0.6),
+        4: (0.25, 0.375, 0.5),
+    }
+    for lp, expected in seconds_of.items():
+        found = [latency.fuzzy.seconds(latency.draft, lp, fed) for fed in (1, 2, 3)]
+        assert found == pytest.approx(expected)
     longer = latency.lengthened(0.5)
     assert longer.fuzzy.curve(3) == pytest.approx(0.7 + 0.5 * 2 * 0.35)
     assert latency.lengthened(0) is latency
@@ -604,20 +635,16 @@ def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
     (one token: 0.3 s).
     """
     latency_file(FUZZY)
-    for calibrate, first, then in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
-        world = Virtual(
-            {"draft": Random(5, 1), "target": Random(5, 2)}, load_latency("mine")
-        )
+    for calibrate, first, second in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
+        models = {"draft": Random(5, 1), "target": Random(5, 2)}
+        world = Virtual(models, load_latency("mine"))
         world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
-        drafted, _ = world.wait(
-            world.draft.draft_tree(world.text, 3, 3, None, 3, calibrate)
-        )
-        world.wait(
-            world.draft.draft_tree(
-                (1, 2, drafted[0].token, 4), 3, 3, None, 3, calibrate
-            )
-        )
-        assert [e.dur for e in world.end().operations] == pytest.approx([first, then])
+        how = {"levels": 3, "width": 3, "lp": 3, "calibrate": calibrate}
+        tree = world.wait(world.draft.draft_tree(world.text, **how))
+        text = (*world.text, tree.drafted[0].token, 4)
+        world.wait(world.draft.draft_tree(text, **how))
+        seconds = [event.dur for event in world.end().operations]
+        assert seconds == pytest.approx([first, second])
 
 
 @pytest.mark.parametrize("c", [0, -1.0, float("nan")])
@@ -630,15 +657,15 @@ def test_a_cost_ratio_must_be_above_zero(c):
 def test_two_runs_leave_the_same_trace_to_the_last_byte(case, decode):
     for settings in case.at(1, 4):
         for sampler in (Sampler(), Sampler(1.0)):
-            first, again = (
-                decode(
+            traces = []
+            for _ in range(2):
+                _, trace = decode(
                     case.method,
                     {"draft": Random(5, 1), "target": Random(5, 2)},
                     20,
                     sampler=sampler,
                     latency=Latency.ratio(3.7),
                     **settings,
-                )[1].to_json()
-                for _ in range(2)
-            )
-            assert first == again
+                )
+                traces.append(trace.to_json())
+            assert traces[0] == traces[1]
