@@ -250,6 +250,8 @@ def _add_weights(
         dtype = torch.float32 if weight.dim() == 1 else matrix_dtype
         weight = weight.to(dtype).contiguous()
         llama_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        if llama_name is None:
+            raise BadValue(f"llama.cpp has no name for the weight {name!r}")
         writer.add_tensor(llama_name, weight.numpy())
 
 
