@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from helpers.patience import on_this_machine
 from helpers.processes import (
     OWN_SESSION,
     living_in_session,
@@ -154,11 +155,8 @@ def stop(process: subprocess.Popen, sig: signal.Signals) -> None:
 
 
 def assert_nothing_lives(process: subprocess.Popen) -> None:
-    """All processes of a run that is stopped end within two seconds.
-
-    Where processes wait for a core, they have so many times as long.
-    """
-    patience = 2 * max(1.0, machine.load())
+    """All processes of a run that is stopped end within two seconds."""
+    patience = on_this_machine(2)
     started = time.monotonic()
     while living_in_session(process.pid):
         process.poll()

@@ -6,6 +6,8 @@ output.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +21,7 @@ from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.operation import Request, perform
-from speclib.trace.metrics import stats, total
+from speclib.trace.metrics import Stats, stats
 
 DUO = METHODS["duodecoding"]
 WORDS = tuple(range(1, 60))
@@ -145,16 +147,13 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
 # -- which one goes on -----------------------------------------------------------------
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
-    for sampler in (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9)):
-        for seed in range(4):
-            settings = dict(sampler=sampler, coins=Coins(seed))
-            plain, _ = decode(METHODS["autoregressive"], models, 30, **settings)
-            for gamma in (1, 2, 4, 6, 12):
-                for k in (None, 1, 2, 3, 8):
-                    assert (
-                        decode(DUO, models, 30, gamma=gamma, k=k, **settings)[0]
-                        == plain
-                    )
+    samplers = (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9))
+    for sampler, seed in product(samplers, range(4)):
+        how = {"sampler": sampler, "coins": Coins(seed)}
+        plain, _ = decode(METHODS["autoregressive"], models, 30, **how)
+        for gamma, k in product((1, 2, 4, 6, 12), (None, 1, 2, 3, 8)):
+            output, _ = decode(DUO, models, 30, gamma=gamma, k=k, **how)
+            assert output == plain
 
 
 def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
@@ -162,41 +161,46 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
 
     It is the chosen sequence less its first token.
     """
-    models, chosen = {"draft": Random(3, 3), "target": Random(3, 4)}, set()
+    models = {"draft": Random(3, 3), "target": Random(3, 4)}
+    chosen = set()
     for seed in range(20):
         _, trace = decode(
             DUO, models, 40, gamma=6, sampler=Sampler(1.0), coins=Coins(seed)
         )
-        branches, scores = (
-            [e for e in trace.operations if e.op == op]
-            for op in ("draft_sequences", "score")
-        )
-        for branch, score, after, commit in zip(
-            branches, scores, scores[1:], trace.commits, strict=False
-        ):
-            passed = (
-                len(commit.tokens) == score.candidates + 1
-            )  # the whole window, and its own
-            following = [d for d in branch.sequences if d[:1] == commit.tokens[-1:]]
-            window = following[0][1:] if passed and following else ()
-            assert after.tokens[len(after.tokens) - after.candidates :] == window
-            chosen.add(
-                branch.sequences.index(following[0]) if passed and following else None
-            )
+        draftings = [e for e in trace.operations if e.op == "draft_sequences"]
+        passes = [e for e in trace.operations if e.op == "score"]
+        rounds = zip(draftings, passes, passes[1:], trace.commits, strict=False)
+        for drafting, this_pass, next_pass, commit in rounds:
+            # The whole window passed if its tokens and one of the target's came out.
+            number = None
+            if len(commit.tokens) == this_pass.candidates + 1:
+                number = place_of_sequence(drafting.sequences, commit.tokens[-1])
+            chosen.add(number)
+
+            window = () if number is None else drafting.sequences[number][1:]
+            start = len(next_pass.tokens) - next_pass.candidates
+            assert next_pass.tokens[start:] == window
     assert chosen >= {None, 0, 1, 2}
+
+
+def place_of_sequence(sequences, first_token: int) -> int | None:
+    """Which of the sequences begins with this token, if one does."""
+    for number, sequence in enumerate(sequences):
+        if sequence[:1] == (first_token,):
+            return number
+    return None
 
 
 def test_one_verdict_a_round_on_the_new_sequences_and_one_a_token_of_the_window(decode):
     models = {"draft": Random(3, 3), "target": Random(3, 4)}
-    s = total(
-        stats(
-            decode(
-                DUO, models, 60, gamma=4, k=2, sampler=Sampler(1.0), coins=Coins(seed)
-            )[1]
+    counts = Stats()
+    for seed in range(10):
+        _, trace = decode(
+            DUO, models, 60, gamma=4, k=2, sampler=Sampler(1.0), coins=Coins(seed)
         )
-        for seed in range(10)
-    )
-    assert 0 < s.accepted < s.accepted + s.rejected <= s.tokens < s.drafted
+        counts += stats(trace)
+    assert counts.accepted > 0 and counts.rejected > 0
+    assert counts.accepted + counts.rejected <= counts.tokens < counts.drafted
 
 
 # -- what a round takes ----------------------------------------------------------------

@@ -408,61 +408,97 @@ class Step(NamedTuple):
 
     mode: str
     start: float
-    drafted: tuple[str, ...]
-    committed: tuple[str, ...]
+    drafted: list[str]
+    committed: list[str]
 
 
-def replay(item: str, c: float) -> tuple[list[Step], dict, list[str], list[str]]:
-    """Runs PEARL on a pair that says what the printed steps say (t_draft = 1, t_target
-    = c).
+class Replayed(NamedTuple):
+    """A run of PEARL on a printed example.
 
-    Returns the steps, the table's data, and the accepted and the rejected tokens in
-    order.
+    ``printed``: the steps as the paper prints them. ``accepted`` and ``rejected``: the
+    drafted words that the target tested, in order.
     """
-    table = tomllib.loads((DATA / "papers" / "pearl" / f"{item}.toml").read_text())
-    gamma, steps = table["settings"]["gamma"], table["steps"]
-    words = ["(not printed)"] + sorted(
-        {w for s in steps for k in ("draft", "committed") for w in s[k]}
-    )
-    number = {w: i for i, w in enumerate(words)}
-    draft, target, text = {}, {}, (BOS,)
-    for step in steps:
-        block = [number[w] for w in step["block"]]
-        window = tuple(block + [BOS] * (gamma - len(block)))[1:] if block else ()
-        says = tuple(number[w] for w in step["draft"])
-        draft |= {text + window + says[:i]: token for i, token in enumerate(says)}
+
+    steps: list[Step]
+    printed: list[dict]
+    accepted: list[str]
+    rejected: list[str]
+
+
+class Script:
+    """What draft and target say, so that PEARL must take the printed steps.
+
+    Words have numbers; 0 is what is not printed.
+    """
+
+    def __init__(self, steps: list[dict], gamma: int):
+        printed = set()
+        for step in steps:
+            printed.update(step["draft"], step["committed"])
+        self.words = ["(not printed)", *sorted(printed)]
+        self.number = {word: number for number, word in enumerate(self.words)}
+
+        self.draft: dict[tuple[int, ...], int] = {}
+        self.target: dict[tuple[int, ...], int] = {}
+        self.text: tuple[int, ...] = (BOS,)
+        for step in steps:
+            self.add(step, gamma)
+
+    def add(self, step: dict, gamma: int) -> None:
+        # The draft goes on after the window: the block of the step before, less its
+        # first token, with unprinted tokens in place of those that the paper left out.
+        block = [self.number[word] for word in step["block"]]
+        window: tuple[int, ...] = ()
+        if block:
+            unprinted = [BOS] * (gamma - len(block))
+            window = (*block[1:], *unprinted)
+
+        drafted = tuple(self.number[word] for word in step["draft"])
+        for place, token in enumerate(drafted):
+            self.draft[self.text + window + drafted[:place]] = token
         for word in step["committed"]:
-            target[text] = number[word]
-            text += (number[word],)
-    models = {
-        "draft": Scripted(draft, len(words)),
-        "target": Scripted(target, len(words)),
-    }
-    world = Virtual(models, Latency(Curve(((1, 1.0),)), Curve(((1, float(c)),))))
-    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=len(text) - 1)
+            self.target[self.text] = self.number[word]
+            self.text += (self.number[word],)
+
+    def models(self) -> dict[str, Scripted]:
+        return {
+            "draft": Scripted(self.draft, len(self.words)),
+            "target": Scripted(self.target, len(self.words)),
+        }
+
+
+def replay(item: str, c: float) -> Replayed:
+    """Runs PEARL as a printed example has it; t_draft is 1, t_target is ``c``."""
+    path = DATA / "papers" / "pearl" / f"{item}.toml"
+    table = tomllib.loads(path.read_text())
+    gamma = table["settings"]["gamma"]
+    script = Script(table["steps"], gamma)
+    words = script.words
+
+    latency = Latency(Curve(((1, 1.0),)), Curve(((1, float(c)),)))
+    world = Virtual(script.models(), latency)
+    limit = len(script.text) - 1
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=limit)
     METHODS["pearl"](world, gamma)
     trace = world.end()
-    drafts = [e for e in trace.operations if e.op == "propose"]
-    scores = [e for e in trace.operations if e.is_scoring]
-    shown = [
-        Step(
-            "post-verify" if s.candidates else "pre-verify",
-            s.ts,
-            tuple(words[t] for t in d.tokens if t),
-            tuple(words[t] for t in e.tokens),
+
+    draftings = [event for event in trace.operations if event.op == "propose"]
+    passes = [event for event in trace.operations if event.is_scoring]
+    steps = []
+    for drafting, scoring, commit in zip(draftings, passes, trace.commits, strict=True):
+        step = Step(
+            mode="post-verify" if scoring.candidates else "pre-verify",
+            start=scoring.ts,
+            drafted=[words[token] for token in drafting.tokens if token],
+            committed=[words[token] for token in commit.tokens],
         )
-        for d, s, e in zip(drafts, scores, trace.commits, strict=True)
-    ]
-    judged = [
-        [
-            words[t]
-            for d in drafts
-            for t, o in zip(d.tokens, d.outcome, strict=True)
-            if o == outcome
-        ]
-        for outcome in ("accepted", "rejected")
-    ]
-    return shown, table, *judged
+        steps.append(step)
+
+    tested: dict[str, list[str]] = {"accepted": [], "rejected": [], "wasted": []}
+    for drafting in draftings:
+        for token, outcome in zip(drafting.tokens, drafting.outcome, strict=True):
+            tested[outcome].append(words[token])
+    return Replayed(steps, table["steps"], tested["accepted"], tested["rejected"])
 
 
 def test_table_9_is_replayed_step_by_step():
@@ -472,47 +508,52 @@ def test_table_9_is_replayed_step_by_step():
     mark; steps 1 and 2 show four of five drafted tokens; step 6 shows four of the five
     accepted and an output cut short; step 7's runs over.
     """
-    steps, table, accepted, rejected = replay("table-9", c=5)
-    printed = table["steps"]
-    assert (
-        [s.mode for s in steps]
-        == [p["mode"] for p in printed]
-        == [
-            "pre-verify",
-            "pre-verify",
-            "post-verify",
-            "pre-verify",
-            "post-verify",
-            "pre-verify",
-            "post-verify",
-            "post-verify",
-        ]
-    )
-    assert [list(s.drafted) for s in steps] == [p["draft"] for p in printed]
-    assert [list(s.committed) for s in steps] == [p["committed"] for p in printed]
-    assert [len(s.committed) for s in steps] == [1, 1, 2, 1, 4, 1, 5, 3]
-    assert [w for s in steps for w in s.committed] == (
+    replayed = replay("table-9", c=5)
+    steps, printed = replayed.steps, replayed.printed
+    modes = [step.mode for step in steps]
+    assert modes == [step["mode"] for step in printed]
+    assert modes == [
+        "pre-verify",
+        "pre-verify",
+        "post-verify",
+        "pre-verify",
+        "post-verify",
+        "pre-verify",
+        "post-verify",
+        "post-verify",
+    ]
+    assert [step.drafted for step in steps] == [step["draft"] for step in printed]
+    assert [step.committed for step in steps] == [step["committed"] for step in printed]
+    assert [len(step.committed) for step in steps] == [1, 1, 2, 1, 4, 1, 5, 3]
+
+    output = [word for step in steps for word in step.committed]
+    sentence = (
         "I ' m happy to help you with your question ! However , "
         "I notice that the equations"
-    ).split()
-    assert rejected == "Great glad this equation".split()
-    assert accepted == [w for p in printed for w in p["accepted"]]
+    )
+    assert " ".join(output) == sentence
+    assert replayed.rejected == ["Great", "glad", "this", "equation"]
+    accepted = [word for step in printed for word in step["accepted"]]
+    assert replayed.accepted == accepted
 
 
 def test_figure_3_is_replayed_at_its_times():
     """c = 3: pre-verify at 0 and 3t, post-verify at 6t and 9t; x10 .. x12 dropped."""
-    steps, _, accepted, rejected = replay("figure-3", c=3)
-    assert [(s.start, s.mode) for s in steps] == [
+    replayed = replay("figure-3", c=3)
+    steps = replayed.steps
+    assert [(step.start, step.mode) for step in steps] == [
         (0, "pre-verify"),
         (3, "pre-verify"),
         (6, "post-verify"),
         (9, "post-verify"),
     ]
-    assert [" ".join(s.drafted) for s in steps] == [
+    assert [" ".join(step.drafted) for step in steps] == [
         "x1 x2 x3",
         "x4 x5 x6",
         "x7 x8 x9",
         "x10 x11 x12",
     ]
-    assert [w for s in steps for w in s.committed] == "y1 x4 x5 x6 x7 x8 y2".split()
-    assert (accepted, rejected) == ("x4 x5 x6 x7 x8".split(), ["x1", "x9"])
+    output = [word for step in steps for word in step.committed]
+    assert " ".join(output) == "y1 x4 x5 x6 x7 x8 y2"
+    assert " ".join(replayed.accepted) == "x4 x5 x6 x7 x8"
+    assert replayed.rejected == ["x1", "x9"]

@@ -14,6 +14,7 @@ from speclib.models.toy import Random
 from speclib.operations import OPERATIONS
 from speclib.operations.operation import Request, perform
 from speclib.operations.payload import Cell
+from speclib.operations.propose import Propose
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
@@ -53,6 +54,19 @@ def test_a_name_stands_for_its_operation():
 
 def test_it_travels_to_another_process_unchanged(operation):
     assert pickle.loads(pickle.dumps(operation)) == operation
+
+
+@pytest.mark.parametrize(
+    "committed, concerns",
+    [
+        ((1, 2), True),  # all of the three drafts may follow
+        ((1, 2, 9, 9), True),  # the third may
+        ((1, 2, 9, 9, 9), False),  # they would all stand before the text's end
+        ((1, 9), False),  # the text went another way
+    ],
+)
+def test_a_drafting_concerns_a_text_that_it_can_go_beyond(committed, concerns):
+    assert Propose((1, 2), n=3).concerns(committed) is concerns
 
 
 def test_it_keeps_what_it_can_and_feeds_the_rest(operation):

@@ -1,6 +1,4 @@
-"""Cancelling: what is wanted no more ends soon, is counted, and leaves nothing wrong
-behind.
-"""
+"""Cancelling: what is wanted no more ends soon, is counted, and does no harm."""
 
 from __future__ import annotations
 
@@ -51,33 +49,37 @@ def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran
     target,
 ):
     layers = target.network.config.num_hidden_layers
-    first, longer, other = (
-        tuple(range(3, 11)),
-        tuple(range(3, 16)),
-        (3, 4, 5, 6, 70, 71, 72),
-    )
+    assert layers > 1
+    first = tuple(range(3, 11))  # eight tokens
+    longer = tuple(range(3, 16))  # goes on from all of them
+    other = (3, 4, 5, 6, 70, 71, 72)  # goes on from four of them
 
-    def logits(stop: int | None, unwanted, text):
+    def logits_without_a_stop(text):
         target.reset()
         target.rows(first, 0, Sampler())
-        if stop is not None:
-            target.stopped = After(stop)
-            with pytest.raises(Stopped):
-                target.rows(unwanted, 2, Sampler())
-            target.stopped = bool
-            held = {layer.get_seq_length() for layer in target.cache.layers}
-            assert held == {len(target.prefix.fed)} == {8 if unwanted is longer else 4}
         target.rows(text, 1, Sampler())
         return target.logits
 
-    for text in (longer, other):
-        never = logits(None, None, text)
-        for unwanted in (longer, other) if text is other else (longer,):
-            for stop in range(layers):
-                np.testing.assert_allclose(
-                    logits(stop, unwanted, text), never, atol=1e-6
-                )
-    assert layers > 1
+    def logits_after_a_stop(text, unwanted, layer: int):
+        """A pass over ``unwanted`` is stopped before ``layer``; then ``text``."""
+        target.reset()
+        target.rows(first, 0, Sampler())
+
+        target.stopped = After(layer)
+        with pytest.raises(Stopped):
+            target.rows(unwanted, 2, Sampler())
+        target.stopped = bool
+        cached = {layer.get_seq_length() for layer in target.cache.layers}
+        assert cached == {len(target.prefix.fed)} == {8 if unwanted is longer else 4}
+
+        target.rows(text, 1, Sampler())
+        return target.logits
+
+    for text, unwanted in ((longer, longer), (other, longer), (other, other)):
+        expected = logits_without_a_stop(text)
+        for layer in range(layers):
+            found = logits_after_a_stop(text, unwanted, layer)
+            np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(target):

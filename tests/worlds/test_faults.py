@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.patience import on_this_machine
 from helpers.processes import (
     OWN_SESSION,
     gone,
@@ -94,7 +95,7 @@ def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
     assert run(world).tokens == EXPECTED
     now = pids(world)
     assert set(now) == set(DEVICES) and gone(
-        set(before.values()) - set(now.values()), 2
+        set(before.values()) - set(now.values()), on_this_machine(2)
     )
 
 
@@ -162,7 +163,7 @@ def test_a_killed_worker_is_named_within_two_seconds_and_replaced(world, act, de
         DeviceLost, match=f"device '{device}' of pair 'toy' was lost.*code -9"
     ):
         act(world, device)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < on_this_machine(2)
     recovers(world, before)
 
 
@@ -176,7 +177,7 @@ def test_a_worker_killed_at_the_end_costs_the_finished_output_nothing(world, dev
             kill(world, device)
 
     assert run(world, on_commit=end).tokens == tuple(written) == EXPECTED
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < on_this_machine(2)
     recovers(world, before, noticed=False)
 
 
@@ -203,7 +204,7 @@ def strike_at_random(world, seed: int) -> None:
     except DeviceLost as error:
         assert f"device {device!r}" in str(error)
         noticed = True
-    assert time.monotonic() - begun < 2.3  # the delay, and two seconds
+    assert time.monotonic() - begun < on_this_machine(2.3)  # the delay, and two seconds
     if not noticed:
         time.sleep(0.3)  # the strike may still be to come
     recovers(world, before, noticed)
@@ -234,7 +235,8 @@ def test_of_two_busy_devices_the_one_that_hangs_is_stopped_in_time(device):
         begun = time.monotonic()
         with pytest.raises(DeviceLost, match=f"{device}.*hung.*0.5 s.*timeout="):
             run(world)
-        assert time.monotonic() - begun < 1 and gone([before[device]], 2)
+        assert time.monotonic() - begun < on_this_machine(1)
+        assert gone([before[device]], on_this_machine(2))
         recovers(world, before)
 
 
@@ -243,9 +245,10 @@ def test_a_device_that_hangs_is_missed_while_another_keeps_answering():
         begin(world)
         os.kill(pids(world)["target"], signal.SIGSTOP)
         asked, begun = world.target.score(world.text), time.monotonic()
-        while not asked.done and time.monotonic() - begun < 3:
+        while not asked.done and time.monotonic() - begun < on_this_machine(3):
             world.first(asked, world.draft.propose(world.text, 1))
-        assert "hung" in str(asked.error) and time.monotonic() - begun < 1
+        assert "hung" in str(asked.error)
+        assert time.monotonic() - begun < on_this_machine(1)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -265,7 +268,8 @@ def test_a_worker_that_hangs_while_it_is_built_is_stopped_in_time(world, device)
     begun = time.monotonic()
     with pytest.raises(DeviceLost, match=f"{device}.*0.5 s.*larger start_timeout"):
         run(world)
-    assert time.monotonic() - begun < 2.5 and gone(hung, 2)
+    assert time.monotonic() - begun < on_this_machine(2.5)
+    assert gone(hung, on_this_machine(2))
     recovers(world, {})
 
 
@@ -276,7 +280,8 @@ def test_closing_does_not_wait_for_workers_that_hang():
         os.kill(p, signal.SIGSTOP)
     begun = time.monotonic()
     world.close()
-    assert time.monotonic() - begun < 2 and gone(before, 1)
+    assert time.monotonic() - begun < on_this_machine(2)
+    assert gone(before, on_this_machine(1))
 
 
 # -- memory, numbers, methods ----------------------------------------------------------
@@ -431,10 +436,10 @@ def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
                 break
             begun = time.monotonic()
             assert run(world, 8).tokens == EXPECTED[:8], line
-            assert time.monotonic() - begun < 2, line
+            assert time.monotonic() - begun < on_this_machine(2), line
             line += stride
         assert line > 400
-    assert gone(living_children(parent), 2)
+    assert gone(living_children(parent), on_this_machine(2))
 
 
 def test_interrupts_at_random_times_leave_the_world_usable():
@@ -527,7 +532,8 @@ def end(process: subprocess.Popen, sig: signal.Signals) -> str:
             if process.poll() is None
             else set()
         )
-        assert time.monotonic() - begun < (10 if set(living) <= ending else 2), [
+        limit = on_this_machine(10 if set(living) <= ending else 2)
+        assert time.monotonic() - begun < limit, [
             Path(f"/proc/{p}/cmdline").read_text() for p in living
         ]
         time.sleep(0.02)

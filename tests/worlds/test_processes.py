@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from helpers.patience import on_this_machine
 from helpers.processes import gone
 
 import speclib
@@ -89,7 +90,7 @@ def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
         begun = time.monotonic()
         with pytest.raises(DeviceLost, match="draft.*exit code -9"):
             speclib.decode("x", world=world, method="speculative", gamma=3)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < on_this_machine(2)
         assert (
             len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens)
             == 64
@@ -112,8 +113,14 @@ class AnyTime:
 
 def overtaken(trace) -> int:
     """Target passes that ended after one that began later."""
-    scores = [e for e in trace.operations if e.is_scoring]
-    return sum(any(a.ts < b.ts and a.end > b.end for b in scores) for a in scores)
+    passes = [event for event in trace.operations if event.is_scoring]
+    count = 0
+    for one in passes:
+        was_overtaken = any(
+            one.ts < other.ts and one.end > other.end for other in passes
+        )
+        count += was_overtaken
+    return count
 
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
