@@ -4,6 +4,8 @@ VENV   ?= .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 QUICK  ?=
+FULL   ?=
+MINUTES ?=
 PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
@@ -12,7 +14,8 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
-	@echo "\nQUICK=1 for a shorter run of reproduce with fewer prompts, PAPER=pearl for one paper."
+	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: as long as it takes,"
+	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only."
 
 setup: $(READY)  ## install the pinned environment into .venv
 
@@ -28,7 +31,7 @@ llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes o
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-llamacpp.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
-	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(PAPER),--paper $(PAPER))
+	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))
 
 test: $(READY)   ## the fast tests, and the learn notebooks
 	$(PY) -m pytest -q -n auto --dist worksteal -p no:nbval

@@ -31,16 +31,27 @@ def reproduce(
         list[str] | None, typer.Option(help="Only this paper; repeatable.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few minutes' version.")
+        bool, typer.Option("--quick", help="Shorter requests, five minutes.")
     ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Everything, however long it takes.")
+    ] = False,
+    minutes: Annotated[
+        float | None, typer.Option(help="At most so long, instead of 25 minutes.")
+    ] = None,
     virtual: Annotated[bool, typer.Option("--virtual", help="No real models.")] = False,
 ) -> None:
     """Regenerate every table and figure into reports/."""
+    from speclib.reproduce.regenerate import reproduce as regenerate
+
     started = time.monotonic()
     try:
-        from speclib.reproduce.regenerate import reproduce as regenerate
-
-        outcome = regenerate(paper or (), quick=quick, measured=not virtual)
+        outcome = regenerate(
+            paper or (),
+            quick=quick,
+            minutes=_minutes(quick, full, minutes),
+            measured=not virtual,
+        )
     except KeyboardInterrupt:
         print(
             "\ninterrupted; finished cells are kept, run again to go on",
@@ -50,10 +61,31 @@ def reproduce(
 
     for key in outcome.current:
         print(f"{key}: nothing changed, reports are up to date")
+    for key, count in outcome.unfinished.items():
+        print(f"{key}: {count} cells lack requests; run again to go on with them")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
         _print_failures(outcome.failed)
+    if outcome.interrupted:
+        print(
+            "interrupted; finished cells are kept, run again to go on", file=sys.stderr
+        )
+        raise typer.Exit(130)
+    if outcome.failed:
         raise typer.Exit(1)
+
+
+def _minutes(quick: bool, full: bool, minutes: float | None) -> float | None:
+    """The budget that the options mean; None: no limit."""
+    from speclib.reproduce.budget import DEFAULT_MINUTES, QUICK_MINUTES
+
+    if full:
+        if quick or minutes is not None:
+            raise BadValue("--full has no limit of time: give it without the others")
+        return None
+    if minutes is not None:
+        return minutes
+    return QUICK_MINUTES if quick else DEFAULT_MINUTES
 
 
 def _print_failures(errors: Mapping[str, str]) -> None:

@@ -61,6 +61,12 @@ class Progress:
             self._bar.total = self.total
             self._bar.refresh()
 
+    def rename(self, title: str) -> None:
+        """From now on the task has this title."""
+        self.title = title
+        if self._bar is not None:
+            self._bar.set_description(title)
+
     def step(self, what: str = "", steps: int = 1) -> None:
         """So many steps are finished; ``what`` names the last."""
         self.done += steps

@@ -41,6 +41,8 @@ class Profile:
     virtual_tokens     per virtual cell, all its requests together
     prompts, tokens    prompts per measured cell, and tokens per prompt
     sweep_prompts      prompts per window that a measured search tries
+    searches           whether a measured cell searches for its best window; otherwise
+                       it takes the one that an earlier search found
     emulated_requests, emulated_tokens
                        requests per emulated cell, and tokens per request
     """
@@ -52,6 +54,7 @@ class Profile:
     sweep_prompts: int
     emulated_requests: int
     emulated_tokens: int
+    searches: bool = True
 
 
 FULL = Profile(
@@ -69,8 +72,9 @@ QUICK = Profile(
     prompts=2,
     tokens=32,
     sweep_prompts=1,
-    emulated_requests=1,
+    emulated_requests=2,
     emulated_tokens=32,
+    searches=False,
 )
 
 

@@ -9,15 +9,15 @@ Knows no file format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from speclib.experiment.run_cells import CellsFailed, run_all
-from speclib.experiment.spec import Profile
+from speclib.experiment.run_cells import CellsFailed, run_all, stored
+from speclib.experiment.spec import CellResult, Profile, Spec
 from speclib.progress import Progress
 
 from .rows import add_rows_and_verdicts
 from .schema import ENGINE_KINDS, Paper, Table
-from .table_cells import cells_to_run
+from .table_cells import TableCell, cells_to_run
 from .table_result import TableResult
 
 
@@ -45,22 +45,69 @@ def fill_all(
     ``errors``.
     """
     kinds = tuple(kinds)
-    tables = [paper.table(item) for item in (only or paper.tables)]
-    cells = {}
-    specs = []
-    for table in tables:
-        cells[table.item] = cells_to_run(table, profile, kinds)
-        specs += [cell.spec for cell in cells[table.item]]
-
+    cells = cells_of(paper, profile, only, kinds)
+    specs = [cell.spec for own_cells in cells.values() for cell in own_cells]
     try:
         cell_results, errors = run_all(specs, progress), {}
     except CellsFailed as failure:
         cell_results, errors = failure.results, failure.errors
+    return _results(paper, profile, cells, cell_results, errors, kinds)
 
+
+def collect_all(
+    paper: Paper,
+    profile: Profile,
+    errors: Mapping[Spec, Exception],
+    kinds: Iterable[str] = ENGINE_KINDS,
+) -> dict[str, TableResult]:
+    """The same of what earlier runs left in the cache; no cell is run.
+
+    ``errors`` says of cells why they failed. Cells that are neither in the cache nor
+    among these are in their table's ``left_out``.
+    """
+    kinds = tuple(kinds)
+    cells = cells_of(paper, profile, None, kinds)
+    specs = [cell.spec for own_cells in cells.values() for cell in own_cells]
+    failed = dict(errors)
+    cell_results: dict[Spec, CellResult] = {}
+    for spec in dict.fromkeys(specs):
+        if spec in failed:
+            continue
+        try:
+            result = stored(spec)
+        except Exception as error:
+            failed[spec] = error
+        else:
+            if result is not None:
+                cell_results[spec] = result
+    return _results(paper, profile, cells, cell_results, failed, kinds)
+
+
+def cells_of(
+    paper: Paper,
+    profile: Profile,
+    only: Iterable[str] | None = None,
+    kinds: Iterable[str] = ENGINE_KINDS,
+) -> dict[str, list[TableCell]]:
+    """The cells of all tables of a paper, or ``only`` some, by item."""
+    kinds = tuple(kinds)
+    cells = {}
+    for item in only or paper.tables:
+        cells[item] = cells_to_run(paper.table(item), profile, kinds)
+    return cells
+
+
+def _results(
+    paper: Paper,
+    profile: Profile,
+    cells: Mapping[str, list[TableCell]],
+    cell_results: dict[Spec, CellResult],
+    errors: dict[Spec, Exception],
+    kinds: tuple[str, ...],
+) -> dict[str, TableResult]:
     results = {}
-    for table in tables:
-        result = TableResult(table, profile)
-        own_cells = cells[table.item]
+    for item, own_cells in cells.items():
+        result = TableResult(paper.table(item), profile)
         add_rows_and_verdicts(result, own_cells, cell_results, errors, kinds)
-        results[table.item] = result
+        results[item] = result
     return results

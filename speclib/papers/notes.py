@@ -79,6 +79,8 @@ def describe_settings(spec: Spec, result: CellResult) -> list[str]:
 
 def _describe_gamma(cell: TableCell, result: CellResult) -> str:
     tried = result.facts.get("searched")
+    if cell.earlier_search:
+        return f"gamma {result.gamma}, best of a search on {cell.earlier_search}"
     if not tried:
         return f"gamma {result.gamma}"
     windows = [int(window) for window in tried]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from speclib.experiment.other_load import is_disturbed
 from speclib.experiment.run_cells import example_trace
 from speclib.experiment.spec import CellResult, Spec
 
@@ -42,6 +43,8 @@ def add_rows_and_verdicts(
             _add_cell(result, cell, cell_results[cell.spec])
         elif cell.spec in errors:
             _add_failed_cell(result, cell, errors[cell.spec])
+        else:
+            result.left_out.add((cell.row, cell.column, cell.kind))
     add_scripted_numbers(result, kinds)
     _add_means(result)
     _add_verdicts(result)
@@ -171,6 +174,8 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
     place = cell.row, cell.column, cell.kind
     result.cell_results[place] = cell_result
     result.samples[place] = samples
+    if any(is_disturbed(others) for others in cell_result.facts.get("others", ())):
+        result.disturbed.add(place)
 
     note = note_of(cell, cell_result)
     source = f"{cell.kind} {cell_result.created}"

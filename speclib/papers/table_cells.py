@@ -15,6 +15,7 @@ from . import statistics
 from .cell_errors import naming_cell
 from .pearl_figures import FROM_ONE_TRACE
 from .schema import ENGINE_KINDS, Table
+from .windows import found_window
 
 # The settings without which a cell has no number of a kind.
 NEEDED_SETTINGS = {
@@ -30,7 +31,8 @@ class TableCell(NamedTuple):
     ``stat`` is the statistic that is read, ``metric`` what the table calls it. Counts
     of passes are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell
     has set of its own run, the acceptance rate or the clock; it is empty if it has set
-    nothing.
+    nothing. ``earlier_search`` names the machine on which the cell's window was found,
+    if it was not searched for here.
     """
 
     row: str
@@ -42,6 +44,7 @@ class TableCell(NamedTuple):
     unit: str
     scaled_tokens: int = 0
     calibrates: str = ""
+    earlier_search: str = ""
 
 
 def cells_to_run(
@@ -107,17 +110,33 @@ def _table_cell(
         calibrates = ""
         if kind != "measured":
             calibrates = _role(table, row, column, settings)
+        spec = _spec(table, settings, kind, profile)
+        earlier_search = ""
+        if spec.kind == "measured" and spec.gamma == "best" and not profile.searches:
+            spec, earlier_search = _with_found_window(spec)
         return TableCell(
             row=row,
             column=column,
             kind=kind,
-            spec=_spec(table, settings, kind, profile),
+            spec=spec,
             stat=statistics.apply_accounting(stat, accounting),
             metric=settings["metric"],
             unit=settings["unit"],
             scaled_tokens=prompts * _longest(settings, profile),
             calibrates=calibrates,
+            earlier_search=earlier_search,
         )
+
+
+def _with_found_window(spec: Spec) -> tuple[Spec, str]:
+    """The cell with the best window of an earlier search, and where that was made.
+
+    Where none was made the window is round(c), and the place is empty.
+    """
+    found = found_window(spec)
+    if found is None:
+        return spec.but(gamma="auto"), ""
+    return spec.but(gamma=found.gamma), found.machine
 
 
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:

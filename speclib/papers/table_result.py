@@ -37,7 +37,10 @@ class TableResult:
     ``samples`` the bootstrap resamples of its number: resample i of two cells is drawn
     from the same requests, so they may be compared one by one. ``samples`` is None for
     a number that has none. ``figure`` is what a view needs to render a figure that is
-    no table. ``errors`` says by the name of a cell why it failed.
+    no table. ``errors`` says by the name of a cell why it failed. ``left_out`` are
+    cells that were not run yet, and ``disturbed`` those beside which other programs
+    kept the machine busy, both as (row, column, kind). ``earlier`` holds the ledger's
+    row of cells that were left out, where it has one.
     """
 
     table: Table
@@ -49,6 +52,9 @@ class TableResult:
     samples: dict[tuple[str, str, str], np.ndarray | None] = field(default_factory=dict)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
+    left_out: set[tuple[str, str, str]] = field(default_factory=set)
+    disturbed: set[tuple[str, str, str]] = field(default_factory=set)
+    earlier: dict[tuple[str, str, str], LedgerRow] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:

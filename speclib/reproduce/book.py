@@ -21,13 +21,18 @@ from speclib import paths
 from speclib.arguments import checked
 from speclib.errors import unknown_name
 from speclib.experiment import machine
+from speclib.experiment.run_cells import is_complete
 from speclib.experiment.spec import FULL, QUICK, CellResult
-from speclib.papers.fill import fill_all
+from speclib.papers.earlier import earlier_numbers
+from speclib.papers.fill import cells_of, collect_all, fill_all
 from speclib.papers.ledger import LedgerRow, read_ledger
 from speclib.papers.load import load_paper
 from speclib.papers.pearl_figures import ReplayedSteps
+from speclib.papers.table_cells import TableCell
 from speclib.papers.table_result import TableResult
 from speclib.trace.events import Trace
+
+from . import failures
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -64,32 +69,63 @@ class Book:
     """A paper and its filled tables.
 
     ``quick`` runs fewer requests and prompts. With ``measured=False`` there are no real
-    models, as where torch is not installed. Raises SpeclibError for an unknown paper or
-    item.
+    models, as where torch is not installed. With ``run=False`` nothing is run: the book
+    shows what earlier runs left in the cache, and for the rest the ledger's numbers.
+    Raises SpeclibError for an unknown paper or item.
     """
 
     @checked
-    def __init__(self, paper: str, *, quick: bool = False, measured: bool = True):
+    def __init__(
+        self,
+        paper: str,
+        *,
+        quick: bool = False,
+        measured: bool = True,
+        run: bool = True,
+    ):
         self.paper = load_paper(paper)
         self.profile = QUICK if quick else FULL
         self.kinds = kinds_to_run(measured)
+        self.run = run
 
     @cached_property
     def filled(self) -> dict[str, TableResult]:
         """Every table with everything that is known of it, by item."""
-        return fill_all(self.paper, self.profile, kinds=self.kinds)
+        if self.run:
+            return fill_all(self.paper, self.profile, kinds=self.kinds)
+        errors = failures.read(self.paper.key)
+        filled = collect_all(self.paper, self.profile, errors, self.kinds)
+        for result in filled.values():
+            result.earlier = earlier_numbers(
+                result.table, result.left_out, self._ledger, machine.name()
+            )
+        return filled
+
+    def cells(self) -> dict[str, list[TableCell]]:
+        """The cells of every table that are to be run, by item."""
+        return cells_of(self.paper, self.profile, kinds=self.kinds)
+
+    def count_unfinished(self) -> int:
+        """How many cells have fewer requests than they ask for, or none at all."""
+        unfinished = set()
+        for own_cells in self.cells().values():
+            for cell in own_cells:
+                if not is_complete(cell.spec):
+                    unfinished.add(cell.spec)
+        return len(unfinished)
 
     @cached_property
     def others(self) -> list[LedgerRow]:
         """What other machines measured, from the merged ledger."""
+        return [row for row in self._ledger if of_another_machine(row)]
+
+    @cached_property
+    def _ledger(self) -> list[LedgerRow]:
+        """The paper's rows in the ledger as it is now; none without a ledger."""
         path = paths.REPORTS / "ledger.csv"
         if not path.exists():
             return []
-        rows = []
-        for row in read_ledger(path):
-            if row.paper == self.paper.key and of_another_machine(row):
-                rows.append(row)
-        return rows
+        return [row for row in read_ledger(path) if row.paper == self.paper.key]
 
     @checked
     def item(self, name: str) -> TableResult:

@@ -16,6 +16,8 @@ from speclib import paths
 from speclib.errors import BadValue
 from speclib.experiment import machine
 from speclib.experiment.atomic_files import write_atomically
+from speclib.experiment.spec import CellResult
+from speclib.papers import windows
 from speclib.papers.ledger import (
     ClaimRow,
     LedgerRow,
@@ -25,6 +27,7 @@ from speclib.papers.ledger import (
     write_claims,
     write_ledger,
 )
+from speclib.papers.table_result import TableResult
 
 from .book import Book, of_another_machine
 
@@ -52,11 +55,15 @@ def _update_ledger(book: Book) -> None:
 def _is_kept(row: LedgerRow, book: Book) -> bool:
     """Whether a row of the ledger stays when a paper's rows are written anew.
 
-    Those of other papers and of other machines do, and numbers of a kind that this call
-    did not look at.
+    Those of other papers and of other machines do, numbers of a kind that this call did
+    not look at, and those of cells that it did not reach.
     """
     if row.paper != book.paper.key or of_another_machine(row):
         return True
+    if row.item in book.filled:
+        left_out = book.filled[row.item].left_out
+        if (row.row, row.column, row.kind) in left_out:
+            return row.value is not None
     is_of_another_kind = row.kind not in ("paper", *book.kinds)
     return is_of_another_kind and row.value is not None
 
@@ -105,14 +112,33 @@ def _write_own_ledger(rows: Iterable[LedgerRow]) -> None:
 def write_front_figure(book: Book) -> None:
     """Writes timeline.png, the project's front-page figure.
 
-    Does nothing for a paper that does not have it, or has it not measured.
+    Does nothing for a paper that does not have it, or has not measured all of it.
     """
     front = book.paper.facts.get("front")
-    if not front or "measured" not in book.kinds:
+    if not front or not _has_measured(book.filled[front["item"]], front["column"]):
         return
     timeline = book.timeline(front["item"], front["column"], tokens=front["tokens"])
     part = timeline.save(paths.REPORTS / ".timeline.png")
     part.replace(paths.REPORTS / "timeline.png")
+
+
+def _has_measured(result: TableResult, column: str) -> bool:
+    """Whether a column of a table has measured runs, and none of them is left out."""
+    for places, is_wanted in ((result.left_out, False), (result.cell_results, True)):
+        has_some = any((place[1], place[2]) == (column, "measured") for place in places)
+        if has_some != is_wanted:
+            return False
+    return True
+
+
+def write_windows(book: Book) -> None:
+    """Writes windows.csv: the windows that searches found best."""
+    results: list[CellResult] = []
+    for table_result in book.filled.values():
+        for cell_result in table_result.cell_results.values():
+            if cell_result.spec.kind == "measured":
+                results.append(cell_result)
+    windows.write_windows(results)
 
 
 def write_page(book: Book, executed: Path) -> None:

@@ -1,12 +1,14 @@
-"""``make reproduce``: tables filled, the ledger written, notebooks run, pages made.
+"""``make reproduce``: cells run as a budget allows, tables and pages written.
 
 What is up to date is left alone: first by one hash over everything that a paper's
 reports depend on, then cell by cell through the cache. Files are replaced whole or not
-at all.
+at all. Whatever ends a run, time or an interrupt, reports are written of what there is,
+and the next run goes on from there.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -16,11 +18,16 @@ from speclib import paths
 from speclib.errors import SpeclibError, unknown_name
 from speclib.experiment import cache
 from speclib.experiment.atomic_files import remove_leftovers
+from speclib.experiment.spec import Spec
 
-from . import freshness
+from . import failures, freshness
+from .budget import Budget
+from .one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
     from .book import Book
+    from .costs import Costs
+    from .schedule import PaperWork, Schedule
 
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
@@ -36,26 +43,36 @@ def print_at_once(text: str) -> None:
 class Outcome:
     """What a call did.
 
-    ``done`` are the papers that were regenerated, ``current`` those left alone,
-    ``failed`` the reasons by the name of the cell that failed.
+    done         the papers that were regenerated
+    current      those left alone
+    failed       the reasons by the name of the cell that failed
+    unfinished   by paper, how many of its cells lack requests or were not run at all
+    interrupted  whether an interrupt ended the call; reports were written nevertheless
     """
 
     done: list[str] = field(default_factory=list)
     current: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    unfinished: dict[str, int] = field(default_factory=dict)
+    interrupted: bool = False
 
 
 def reproduce(
     only: Iterable[str] = (),
     *,
     quick: bool = False,
+    minutes: float | None = None,
     measured: bool = True,
     say: Say = print_at_once,
 ) -> Outcome:
     """Regenerates ``reports/`` for all papers, or ``only`` some.
 
-    Raises SpeclibError for an unknown paper. Cells that fail are in the outcome, and
-    everything else is written.
+    minutes   at most so long; None: until everything is done
+    quick     fewer and shorter requests, and no search for a best window
+    measured  with real models
+
+    Raises SpeclibError for an unknown paper, and for a budget in which nothing can be
+    done. Cells that fail are in the outcome, and everything else is written.
     """
     all_papers = list_papers()
     chosen = list(only) or all_papers
@@ -64,62 +81,159 @@ def reproduce(
             folder = paths.DATA / "papers"
             raise unknown_name(f"no paper {key!r} under {folder}", key, all_papers)
 
-    remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
-    outcome = Outcome()
-    for key in chosen:
-        _reproduce_if_stale(key, quick, measured, say, outcome)
-    if outcome.done:
-        # The shared files, such as the index, changed. That makes no paper stale.
-        for key in all_papers:
-            freshness.accept_shared_files(key)
+    budget = Budget.of(minutes)
+    with one_at_a_time(say):
+        remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
+        outcome = Outcome()
+        call = Call(quick, measured, budget, say, outcome)
+        stale = [key for key in chosen if not call.is_current(key)]
+        outcome.current = [key for key in chosen if key not in stale]
+        if stale:
+            call.regenerate([key for key in all_papers if key in stale])
+            # The shared files, such as the index, changed. That makes no paper stale.
+            for key in all_papers:
+                freshness.accept_shared_files(key)
     return outcome
 
 
 def list_papers() -> list[str]:
-    """The papers that have a folder of tables, in alphabetical order."""
-    return sorted(path.parent.name for path in paths.DATA.glob("papers/*/paper.toml"))
+    """The papers that have a folder of tables, in the order in which they are run."""
+    from speclib.papers.load import load_paper
+
+    keys = sorted(path.parent.name for path in paths.DATA.glob("papers/*/paper.toml"))
+    return sorted(keys, key=lambda key: load_paper(key).facts.get("place", len(keys)))
 
 
-def _reproduce_if_stale(
-    key: str, quick: bool, measured: bool, say: Say, outcome: Outcome
-) -> None:
-    """Regenerates one paper, unless it is up to date, and adds to ``outcome``."""
-    inputs = freshness.hash_of_inputs(key, quick, measured)
-    if freshness.is_current(key, inputs):
-        outcome.current.append(key)
-        return
+class Call:
+    """One call of ``reproduce``: what it was told, and the outcome that it fills."""
 
-    failed = _reproduce_paper(key, quick, measured, say)
-    outcome.done.append(key)
-    outcome.failed |= failed
-    if failed:
-        freshness.forget(key)
-    else:
-        freshness.remember(key, inputs)
+    def __init__(
+        self, quick: bool, measured: bool, budget: Budget, say: Say, outcome: Outcome
+    ):
+        self.quick = quick
+        self.measured = measured
+        self.budget = budget
+        self.say = say
+        self.outcome = outcome
 
+    def is_current(self, key: str) -> bool:
+        """Whether a paper's reports are up to date, and complete."""
+        return freshness.is_current(key, self._inputs(key))
 
-def _reproduce_paper(key: str, quick: bool, measured: bool, say: Say) -> dict[str, str]:
-    """One paper, from cells to pages; the reasons by the cell that failed."""
-    from . import publish
-    from .book import Book
+    def regenerate(self, keys: list[str]) -> None:
+        """Runs the cells of these papers as the budget allows, and writes reports."""
+        from speclib.experiment.run_cells import Runner
+        from speclib.progress import Progress
 
-    book = Book(key, quick=quick, measured=measured)
-    if measured and "measured" not in book.kinds:
-        say(
-            "torch is not installed: no measured numbers. "
-            "`pip install -e '.[models]'` adds it"
+        from .costs import Costs
+        from .schedule import Schedule
+
+        books = {key: self._open_book(key) for key in keys}
+        costs = Costs.read()
+        pages = sum(costs.seconds(f"page {key}") for key in keys)
+        deadline = self.budget.deadline(less=pages)
+        papers = [_paper_work(book) for book in books.values()]
+
+        errors: dict[Spec, Exception] = {}
+        with Progress("cells") as bar, Runner(bar) as runner:
+            schedule = Schedule(papers, runner, costs, deadline, self._say_headline)
+            self._say_plan(schedule, books)
+            self.budget.check_least(schedule.least_seconds() + pages)
+            try:
+                schedule.do_all()
+            except KeyboardInterrupt:
+                self.outcome.interrupted = True
+                self.say(
+                    "\ninterrupted: writing the reports of what there is "
+                    "(interrupt again to leave them as they are)"
+                )
+            errors = runner.errors
+        if deadline is None and not self.outcome.interrupted:
+            costs.publish()
+
+        for key in keys:
+            failures.keep(key, errors)
+            self._write_reports(key, costs)
+
+    def _say_plan(self, schedule: Schedule, books: dict[str, Book]) -> None:
+        """Says what is missing, how long it takes, and what the budget is."""
+        from .schedule import describe_seconds
+
+        missing = schedule.seconds_missing()
+        profile = next(iter(books.values())).profile.name
+        self.say(
+            f"{', '.join(books)}: what is missing takes about "
+            f"{describe_seconds(missing)} here ({profile} profile); "
+            f"{self.budget.describe()}"
         )
-    say(f"{key}: filling {len(book.paper.tables)} tables ({book.profile.name} profile)")
-    failed: dict[str, str] = {}
-    for result in book.filled.values():
-        failed |= result.errors
 
-    publish.write_tables(book)
-    if not failed:
-        publish.write_front_figure(book)
-    failed |= _make_page(book, say)
-    publish.write_index(book)
-    return failed
+    def _say_headline(self, paper: PaperWork) -> None:
+        """Writes the tables of a paper whose headline has just been run."""
+        from . import publish
+
+        publish.write_tables(self._open_book(paper.key))
+        report = f"{paths.REPORTS.name}/{paper.key}.md"
+        elapsed = self.budget.describe_elapsed()
+        self.say(f"{paper.key}: {paper.headline_item} stands in {report} ({elapsed})")
+
+    def _write_reports(self, key: str, costs: Costs) -> None:
+        """Writes a paper's tables, page and index, and notes what is unfinished."""
+        from . import publish
+
+        book = self._open_book(key)
+        failed: dict[str, str] = {}
+        for result in book.filled.values():
+            failed |= result.errors
+        unfinished = book.count_unfinished()
+
+        publish.write_tables(book)
+        publish.write_windows(book)
+        if not failed:
+            publish.write_front_figure(book)
+        started = time.monotonic()
+        failed |= _make_page(book, self.say)
+        costs.saw(f"page {key}", time.monotonic() - started)
+        publish.write_index(book)
+
+        self.outcome.done.append(key)
+        self.outcome.failed |= failed
+        if unfinished:
+            self.outcome.unfinished[key] = unfinished
+        if failed or unfinished:
+            freshness.forget(key)
+        else:
+            freshness.remember(key, self._inputs(key))
+
+    def _open_book(self, key: str) -> Book:
+        """The paper as the cache has it now."""
+        from .book import Book
+
+        book = Book(key, quick=self.quick, measured=self.measured, run=False)
+        if self.measured and "measured" not in book.kinds:
+            self.say(
+                "torch is not installed: no measured numbers. "
+                "`pip install -e '.[models]'` adds it"
+            )
+        return book
+
+    def _inputs(self, key: str) -> str:
+        return freshness.hash_of_inputs(key, self.quick, self.measured)
+
+
+def _paper_work(book: Book) -> PaperWork:
+    """What is to be run for a paper."""
+    from .schedule import PaperWork
+    from .work import headline_item, works_of
+
+    key = book.paper.key
+    cells = book.cells()
+    headline = headline_item(book.paper.facts, cells)
+    return PaperWork(
+        key=key,
+        headline_item=headline,
+        headline=works_of({headline: cells[headline]}, f"{key} headline"),
+        rest=works_of(cells, key),
+    )
 
 
 def _make_page(book: Book, say: Say) -> dict[str, str]:
@@ -148,6 +262,7 @@ def _make_page(book: Book, say: Say) -> dict[str, str]:
         "paper": key,
         "quick": book.profile.name == "quick",
         "measured": "measured" in book.kinds,
+        "run": False,
     }
     try:
         out = paths.REPORTS / f"{key}.ipynb"

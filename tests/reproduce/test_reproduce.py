@@ -258,3 +258,45 @@ def test_merging_a_file_that_is_no_ledger_names_it(home):
     before = reports(home)
     assert "bad.csv is no ledger" in run(home, "merge", "bad.csv", status=2)
     assert reports(home) == before
+
+
+# -- two at once, and budgets ----------------------------------------------------------
+def test_a_second_run_in_the_same_checkout_waits_and_says_so(tmp_path):
+    home = make_home(tmp_path / "home")
+    first = command(home, *REPRODUCE)
+    while first.poll() is None and not (home / ".cache" / "rows").is_dir():
+        time.sleep(0.01)
+    second = run(home, *REPRODUCE)
+    out, err = first.communicate(timeout=300)
+    assert first.returncode == 0, out + err
+    assert "another run is under way" in second
+    assert "nothing changed" in second
+
+
+def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
+    home = make_home(tmp_path / "home", virtual=["table-5", "table-6", "table-14"])
+    # As if two of the tables had taken hours here.
+    seen = {"table-5": 1, "table-6": 1e4, "table-14": 1e4}
+    costs = {f"virtual pearl {item}": seconds for item, seconds in seen.items()}
+    (home / ".cache").mkdir()
+    (home / ".cache" / "costs.json").write_text(json.dumps(costs))
+    out = run(home, *REPRODUCE)
+    assert "cells lack requests; run again to go on" in out
+    virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}
+    assert virtual_items == {"table-5"}
+    assert "table-14" in markdown_of(home)
+
+    (home / ".cache" / "costs.json").unlink()
+    out = run(home, *REPRODUCE)
+    assert "lack requests" not in out
+    virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}
+    assert virtual_items == {"table-5", "table-6", "table-14"}
+
+
+@pytest.mark.parametrize("minutes", ["0", "-3", "0.0001"])
+def test_a_budget_in_which_nothing_fits_says_what_the_least_is(tmp_path, minutes):
+    home = make_home(tmp_path / "home")
+    out = run(home, *REPRODUCE, f"--minutes={minutes}", status=2)
+    assert out.splitlines()[-1].startswith("error: minutes is ")
+    assert "give" in out
+    assert not (home / "reports").exists()

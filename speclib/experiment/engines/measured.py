@@ -15,7 +15,9 @@ its next prompt, and every speed-up compares runs of the same minute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import contextlib
+import time
+from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
@@ -23,11 +25,12 @@ from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
+from speclib.experiment import machine, other_load
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import examine_outputs
 from speclib.experiment.cells.task_prompts import Prompt, load_prompts
+from speclib.experiment.limits import NO_LIMITS, Limits
 from speclib.experiment.spec import CellResult, Spec, WorkerPool
 from speclib.models import factory
 from speclib.progress import Progress
@@ -45,42 +48,147 @@ Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 
-def results(
-    specs: list[Spec], bar: Progress
-) -> Iterator[tuple[Spec, CellResult | Exception]]:
-    """Each spec with its result, or the error it ended with, pair by pair.
+class OpenWorkers:
+    """The workers of the pair that was asked for last, kept from call to call.
 
-    A step of ``bar`` is a prompt.
+    Starting them takes seconds, since models are built. Those of another pair are
+    stopped first: not every machine has room for two pairs. A context manager.
+
+    ``start_seconds``: how long each start took, by workers.
     """
-    bar.grow(sum(spec.requests for spec in specs))
-    for workers, sharing in _group(specs, lambda spec: spec.worker_pool).items():
-        yield from _results_of_one_pair(workers, sharing, bar)
+
+    def __init__(self) -> None:
+        self.start_seconds: dict[WorkerPool, float] = {}
+        self._pool: WorkerPool | None = None
+        self._measurement: Measurement | None = None
+
+    def __enter__(self) -> OpenWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the workers, if there are any."""
+        measurement, self._measurement, self._pool = self._measurement, None, None
+        if measurement is not None:
+            measurement.world.close()
+
+    def are(self, pool: WorkerPool) -> bool:
+        """Whether these are the workers that run now."""
+        return self._measurement is not None and self._pool == pool
+
+    def of(self, pool: WorkerPool, bar: Progress) -> Measurement:
+        """The measurement that is under way in these workers."""
+        if self._measurement is None or self._pool != pool:
+            self.close()
+            bar.step(f"starting {pool.pair}", 0)
+            started = time.monotonic()
+            self._measurement = _start(pool)
+            self._pool = pool
+            self.start_seconds[pool] = time.monotonic() - started
+        return self._measurement
 
 
-def _results_of_one_pair(
-    workers: WorkerPool, specs: list[Spec], bar: Progress
-) -> Iterator[tuple[Spec, CellResult | Exception]]:
-    """The same for specs that need the same workers: first the failures."""
+def _start(pool: WorkerPool) -> Measurement:
+    """Start workers, and find out what must be known of them."""
+    world = Processes(
+        load_pair(pool.pair),
+        dtype=pool.dtype,
+        servers=pool.servers,
+        cancel=pool.cancel,
+    )
+    try:
+        world_facts = {
+            "contention": measured_cells.measure_contention(world),
+            "load": round(machine.load(), 2),
+            "draft": factory.runtime(world.pair, "draft"),
+        }
+        return Measurement(world, world_facts)
+    except BaseException:
+        world.close()
+        raise
+
+
+def run(
+    specs: list[Spec],
+    bar: Progress,
+    limits: Limits = NO_LIMITS,
+    workers: OpenWorkers | None = None,
+) -> dict[Spec, Exception]:
+    """Do the prompts that are missing, pair by pair; returns the errors of cells.
+
+    A step of ``bar`` is a prompt of a cell. ``workers`` are used and left open, where
+    they are given.
+    """
+
+    def missing(cell: MeasuredCell) -> list[int]:
+        return cell.missing(limits)
+
+    return _run(specs, missing, bar, limits, workers)
+
+
+def run_disturbed_again(
+    specs: list[Spec],
+    bar: Progress,
+    limits: Limits,
+    most_tries: int,
+    workers: OpenWorkers | None = None,
+) -> dict[Spec, Exception]:
+    """Do disturbed prompts once more, those that had fewer than ``most_tries``."""
+
+    def to_repeat(cell: MeasuredCell) -> list[int]:
+        disturbed = cell.disturbed()
+        return [
+            number for number in disturbed if cell.outcomes[number].tries < most_tries
+        ]
+
+    return _run(specs, to_repeat, bar, limits, workers)
+
+
+def stored(spec: Spec) -> CellResult | None:
+    """What the cache has of a cell; None without a prompt that is done."""
+    return MeasuredCell(spec).result()
+
+
+def _run(
+    specs: list[Spec],
+    prompts_of: Callable[[MeasuredCell], list[int]],
+    bar: Progress,
+    limits: Limits,
+    workers: OpenWorkers | None,
+) -> dict[Spec, Exception]:
+    """Do the prompts that ``prompts_of`` names of each cell."""
     cells: list[MeasuredCell] = []
     errors: dict[Spec, Exception] = {}
     for spec in specs:
         try:
-            cells.append(MeasuredCell(spec, on_prompt=bar.step))
+            cells.append(MeasuredCell(spec))
         except Exception as error:
             errors[spec] = error
 
-    unfinished = [cell for cell in cells if not cell.is_done]
-    try:
-        errors |= _measure(workers, unfinished, bar)
-    except Exception as error:  # the workers failed, and with them all that is not done
-        for cell in unfinished:
-            if not cell.is_done:
-                errors[cell.spec] = _with_advice(error)
+    work = {cell: prompts_of(cell) for cell in cells}
+    unfinished = [cell for cell in cells if work[cell]]
+    bar.grow(sum(len(work[cell]) for cell in unfinished))
 
-    yield from errors.items()
-    for cell in cells:
-        if cell.spec not in errors:
-            yield cell.spec, cell.result()
+    with contextlib.ExitStack() as stack:
+        open_workers = workers or stack.enter_context(OpenWorkers())
+        for pool, sharing in _group(unfinished, lambda c: c.spec.worker_pool).items():
+            if limits.is_over:
+                break
+            try:
+                measurement = open_workers.of(pool, bar)
+                by_conditions = _group(sharing, lambda cell: cell.conditions)
+                for conditions, alike in by_conditions.items():
+                    errors |= measurement.do(
+                        conditions, {cell: work[cell] for cell in alike}, bar, limits
+                    )
+            except Exception as error:  # the workers failed, and all that needs them
+                open_workers.close()
+                for cell in sharing:
+                    if prompts_of(cell):
+                        errors.setdefault(cell.spec, _with_advice(error))
+    return errors
 
 
 def _with_advice(error: Exception) -> Exception:
@@ -93,62 +201,56 @@ def _with_advice(error: Exception) -> Exception:
     )
 
 
-def _measure(
-    workers: WorkerPool, cells: list[MeasuredCell], bar: Progress
-) -> dict[Spec, Exception]:
-    """Complete cells in one set of workers; returns the errors of those that failed."""
-    if not cells:
-        return {}
-    bar.step(f"starting {workers.pair}", 0)
-    with Processes(
-        load_pair(workers.pair),
-        dtype=workers.dtype,
-        servers=workers.servers,
-        cancel=workers.cancel,
-    ) as world:
-        world_facts = {
-            "contention": measured_cells.measure_contention(world),
-            "load": round(machine.load(), 2),
-            "draft": factory.runtime(world.pair, "draft"),
-        }
-        measurement = Measurement(world, world_facts, bar)
-        for conditions, alike in _group(cells, lambda cell: cell.conditions).items():
-            measurement.complete(conditions, alike)
-    return measurement.errors
-
-
 class Measurement:
     """Cells of one pair, under way in its workers.
 
     world        the workers
     world_facts  what ``CellResult.facts`` says of them
-    errors       why by spec of the cells that failed
     """
 
-    def __init__(self, world: Processes, world_facts: dict, bar: Progress):
+    def __init__(self, world: Processes, world_facts: dict):
         self.world = world
         self.world_facts = world_facts
-        self.bar = bar
-        self.errors: dict[Spec, Exception] = {}
         self._warm: set[Setting] = set()
 
-    def complete(self, conditions: Conditions, cells: list[MeasuredCell]) -> None:
-        """Complete cells of equal conditions, prompt by prompt."""
+    def do(
+        self,
+        conditions: Conditions,
+        work: dict[MeasuredCell, list[int]],
+        bar: Progress,
+        limits: Limits,
+    ) -> dict[Spec, Exception]:
+        """Do prompts of cells of equal conditions; returns the errors of cells.
+
+        ``work``: the numbers of the prompts that each cell needs.
+        """
+        numbers = sorted({number for needed in work.values() for number in needed})
         prompts = load_prompts(
             conditions.task,
             conditions.length,
-            max(cell.spec.requests for cell in cells),
+            max(numbers[-1] + 1, max(cell.spec.sweep for cell in work)),
             factory.tokenizer(self.world.pair),
         )
-        for cell in cells:
+        errors: dict[Spec, Exception] = {}
+        for cell in work:
+            if limits.is_over:
+                return errors
             try:
                 self._warm_up(cell, prompts[0])
-                self._prepare(cell, prompts)
+                self._prepare(cell, prompts, bar)
             except Exception as error:
-                self.errors[cell.spec] = error
-        for number, prompt in enumerate(prompts):
-            sound = [cell for cell in cells if cell.spec not in self.errors]
-            self._measure_prompt(number, prompt, sound)
+                errors[cell.spec] = error
+
+        for number in numbers:
+            if limits.is_over:
+                return errors
+            cells = [
+                cell
+                for cell, needed in work.items()
+                if number in needed and cell.spec not in errors
+            ]
+            errors |= self._measure_prompt(number, prompts[number], cells, bar)
+        return errors
 
     def _warm_up(self, cell: MeasuredCell, prompt: Prompt) -> None:
         """Decode a few tokens plainly and by the cell's method, once in a world."""
@@ -162,14 +264,16 @@ class Measurement:
                 )
                 self._warm.add(setting)
 
-    def _prepare(self, cell: MeasuredCell, prompts: list[Prompt]) -> None:
+    def _prepare(
+        self, cell: MeasuredCell, prompts: list[Prompt], bar: Progress
+    ) -> None:
         """Settle the cell's window and start its header, unless an earlier run did."""
         if cell.header is not None:
             return
         spec, world = cell.spec, self.world
         facts = dict(self.world_facts)
         if spec.gamma == "best":
-            speeds = self._try_windows(cell, prompts)
+            speeds = self._try_windows(cell, prompts, bar)
             gamma = max(speeds, key=speeds.__getitem__)
             facts["searched"] = {str(g): speed for g, speed in speeds.items()}
         elif spec.gamma is None:
@@ -187,12 +291,12 @@ class Measurement:
         )
 
     def _try_windows(
-        self, cell: MeasuredCell, prompts: list[Prompt]
+        self, cell: MeasuredCell, prompts: list[Prompt], bar: Progress
     ) -> dict[int, float]:
         """Window -> tokens per second on the first prompts, of windows about c."""
         speeds = {}
         for gamma in measured_cells.windows_near_c(self.world.ratio, WINDOWS):
-            self.bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
+            bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
             setting = Setting(cell.spec.method, gamma, cell.spec.settings)
             request_stats = []
             for request, prompt in enumerate(prompts[: cell.spec.sweep]):
@@ -204,15 +308,19 @@ class Measurement:
         return speeds
 
     def _measure_prompt(
-        self, number: int, prompt: Prompt, cells: list[MeasuredCell]
-    ) -> None:
-        """Decode a prompt by plain decoding and by every cell that lacks it."""
-        lacking = [cell for cell in cells if cell.lacks(number)]
-        if not lacking:
-            return
-        runs = self._decode_in_turn(number, prompt, lacking)
+        self, number: int, prompt: Prompt, cells: list[MeasuredCell], bar: Progress
+    ) -> dict[Spec, Exception]:
+        """Decode a prompt by plain decoding and by every cell, and keep what came.
+
+        Returns the errors of cells.
+        """
+        if not cells:
+            return {}
+        start = other_load.read_clocks()
+        runs, errors = self._decode_in_turn(number, prompt, cells)
+        others = other_load.others_since(start)
         if PLAIN not in runs:
-            return  # nothing to compare the others with
+            return errors  # nothing to compare the others with
 
         # Asked when all runs are over, so that none of them finds a warmer cache.
         plain = runs[PLAIN]
@@ -223,14 +331,16 @@ class Measurement:
             plain_output=plain.tokens,
             with_agreements=number == 0,
         )
-        for cell in lacking:
+        for cell in cells:
             if cell.setting in runs:
                 result = runs[cell.setting]
-                cell.add(result, plain, output_facts[result.tokens])
+                cell.add(number, result, plain, output_facts[result.tokens], others)
+                bar.step(cell.spec.name)
+        return errors
 
     def _decode_in_turn(
         self, number: int, prompt: Prompt, cells: list[MeasuredCell]
-    ) -> dict[Setting, Result]:
+    ) -> tuple[dict[Setting, Result], dict[Spec, Exception]]:
         """Decode a prompt by plain decoding and by the cells' methods, each once.
 
         Who begins rotates with the number of the prompt. A method that fails fails its
@@ -239,6 +349,7 @@ class Measurement:
         settings = list(dict.fromkeys([PLAIN, *(cell.setting for cell in cells)]))
         first = number % len(settings)
         runs: dict[Setting, Result] = {}
+        errors: dict[Spec, Exception] = {}
         for setting in settings[first:] + settings[:first]:
             try:
                 runs[setting] = measured_cells.decode_prompt(
@@ -247,10 +358,10 @@ class Measurement:
             except Exception as error:
                 for cell in cells:
                     if setting in (PLAIN, cell.setting):
-                        self.errors[cell.spec] = error
+                        errors[cell.spec] = error
                 if setting == PLAIN:
-                    return runs
-        return runs
+                    break
+        return runs, errors
 
 
 def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result
-from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment import cache, cache_keys, machine, other_load
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import OutputFacts
+from speclib.experiment.limits import Limits
 from speclib.experiment.spec import CellResult, Spec, present
 from speclib.methods import METHODS
 from speclib.models import factory
@@ -60,8 +60,10 @@ class MeasuredHeader:
 class PromptOutcome:
     """What one prompt gave, beside plain decoding of the same prompt.
 
-    ``differs`` and ``gap``: where the output leaves plain decoding's (see
-    ``Departure``).
+    differs, gap  where the output leaves plain decoding's (see ``Departure``)
+    others        the share of the machine that other programs took meanwhile
+    tries         how often it was run; of several, the one with the fewest others is
+                  kept
     """
 
     stats: Stats
@@ -69,30 +71,34 @@ class PromptOutcome:
     sequence_choices: list[tuple[int, int | None]]
     differs: int | None
     gap: float | None
+    others: float = 0.0
+    tries: int = 1
 
 
 class MeasuredCell:
-    """A measured spec, and what is known of it so far.
+    """A measured spec, and what is known of it so far."""
 
-    ``on_prompt(name, count)`` is called with the spec's name for prompts that are done.
-    """
-
-    def __init__(self, spec: Spec, on_prompt: Callable[[str, int], None]):
+    def __init__(self, spec: Spec):
         self.spec = spec
         self.key = key_of(spec)
-        self.on_prompt = on_prompt
         self.header: MeasuredHeader | None = None  # None until the cell is prepared
         self.outcomes: list[PromptOutcome] = []
         stored = cache.load(self.key, MeasuredHeader, PromptOutcome)
         if stored is not None:
             self.header = stored.header
-            self.outcomes = stored.rows
-        self.was_cached = self.is_done
-        on_prompt(spec.name, len(self.outcomes))
+            self.outcomes = stored.rows[: spec.requests]
 
-    @property
-    def is_done(self) -> bool:
-        return len(self.outcomes) >= self.spec.requests
+    def missing(self, limits: Limits) -> list[int]:
+        """The numbers of the prompts that are still to be done."""
+        return list(range(len(self.outcomes), limits.requests_of(self.spec)))
+
+    def disturbed(self) -> list[int]:
+        """The numbers of the prompts during which others kept the machine busy."""
+        return [
+            number
+            for number, outcome in enumerate(self.outcomes)
+            if other_load.is_disturbed(outcome.others)
+        ]
 
     @property
     def setting(self) -> Setting:
@@ -113,37 +119,58 @@ class MeasuredCell:
             ignore_eos=spec.ignore_eos,
         )
 
-    def lacks(self, prompt_number: int) -> bool:
-        """Whether this prompt is the next one that the cell needs."""
-        return prompt_number == len(self.outcomes) and not self.is_done
+    def add(
+        self,
+        number: int,
+        result: Result,
+        plain: Result,
+        facts: OutputFacts,
+        others: float,
+    ) -> None:
+        """Add a prompt's outcome beside plain decoding's, and store the cell.
 
-    def add(self, result: Result, plain: Result, facts: OutputFacts) -> None:
-        """Add the next prompt's outcome beside plain decoding's, and store the cell."""
+        A prompt that was done before is kept as it was if fewer others were beside it
+        then.
+        """
+        outcome = PromptOutcome(
+            stats=result.stats,
+            baseline=plain.stats,
+            sequence_choices=sequence_choices(result.trace),
+            differs=facts.departure.position,
+            gap=facts.departure.gap,
+            others=others,
+        )
+        is_kept = True
+        if number == len(self.outcomes):
+            self.outcomes.append(outcome)
+        else:
+            is_kept = self._keep_the_quieter(number, outcome)
+
         header = present(self.header)
-        if not self.outcomes:
+        if number == 0 and is_kept:
             header.trace = result.trace.to_json()
             header.pieces = result.pieces
             header.agree = facts.agreements
-        self.outcomes.append(
-            PromptOutcome(
-                stats=result.stats,
-                baseline=plain.stats,
-                sequence_choices=sequence_choices(result.trace),
-                differs=facts.departure.position,
-                gap=facts.departure.gap,
-            )
-        )
         seconds = sum(o.stats.seconds + o.baseline.seconds for o in self.outcomes)
         header.seconds = round(seconds, 3)
         cache.save(self.key, header, self.outcomes)
-        self.on_prompt(self.spec.name, 1)
 
-    def result(self) -> CellResult:
-        """What came of the spec, once all its prompts are done."""
-        header = present(self.header)
+    def _keep_the_quieter(self, number: int, again: PromptOutcome) -> bool:
+        """Of two tries of a prompt keep the one with fewer others; was it the new?"""
+        before = self.outcomes[number]
+        quieter = min(before, again, key=lambda outcome: outcome.others)
+        self.outcomes[number] = replace(quieter, tries=before.tries + 1)
+        return quieter is again
+
+    def result(self) -> CellResult | None:
+        """What came of the spec so far; None without a prompt that is done."""
+        if self.header is None or not self.outcomes:
+            return None
+        header = self.header
         facts = header.facts | {
             "differs": [outcome.differs for outcome in self.outcomes],
             "gap": [outcome.gap for outcome in self.outcomes],
+            "others": [outcome.others for outcome in self.outcomes],
             "agree": header.agree,
         }
         return CellResult(
@@ -159,7 +186,6 @@ class MeasuredCell:
             trace=header.trace,
             pieces=header.pieces,
             sequence_choices=[outcome.sequence_choices for outcome in self.outcomes],
-            cached=self.was_cached,
         )
 
 
@@ -176,7 +202,7 @@ def key_of(spec: Spec) -> str:
         files.append(prompt_file)
 
     return cache_keys.digest(
-        spec.model_dump_json(),
+        spec.model_dump_json(exclude={"requests"}),
         cache_keys.hash_of_method(METHODS[spec.method], *modules),
         cache_keys.hash_of_files(*files),
         draft_runtime,

@@ -8,31 +8,47 @@ must. What it answers is handed on: nobody searches again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
+from speclib.experiment import cache, cache_keys
 from speclib.experiment.spec import ResolvedSpec, Spec, present
 from speclib.trace.metrics import total
 
-from .virtual_cell import load_or_run
+from .virtual_cell import key_of, load_or_run
 
 PATIENCE = 2  # a search stops after so many windows in a row that are slower
 LONGEST = 32  # and at this window
 
 
-class Settled(NamedTuple):
-    """A spec whose window is a number and whose settings are single values."""
+@dataclass(frozen=True)
+class Settled:
+    """What a search or a choice came to: a window that is a number, single settings.
 
-    cell: Spec
-    facts: dict
+    ``facts`` say what was tried. Of a search, it is tokens per second by window, after
+    the first commit; of a choice, the settings taken.
+    """
+
+    gamma: int | None
+    settings: list[tuple[str, Any]]
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
-def resolve(spec: Spec) -> ResolvedSpec:
-    """Settle the windows and settings of a virtual spec and of its baseline."""
+class NotSettled(Exception):
+    """A search or a choice that was not made yet, where none may be made."""
+
+
+def resolve(spec: Spec, *, search: bool = True) -> ResolvedSpec:
+    """Settle the windows and settings of a virtual spec and of its baseline.
+
+    With ``search=False`` nothing is run. Then NotSettled is raised where a search is
+    not in the cache.
+    """
     c = load_latency(present(spec.latency)).c
-    cell, facts = settle(spec.but(over=None), c)
-    baseline = settle(spec.baseline, c).cell
+    cell, facts = settle(spec.but(over=None), c, search=search)
+    baseline, _ = settle(spec.baseline, c, search=search)
     if spec.over:
         facts = facts | {"over": (baseline.method, baseline.gamma)}
     if cell.method == "autoregressive":
@@ -40,21 +56,27 @@ def resolve(spec: Spec) -> ResolvedSpec:
     return ResolvedSpec(asked=spec, cell=cell, baseline=baseline, c=c, facts=facts)
 
 
-def settle(spec: Spec, c: float) -> Settled:
-    """Settle a spec's own window and settings.
+def settle(spec: Spec, c: float, *, search: bool = True) -> tuple[Spec, dict[str, Any]]:
+    """A spec with its own window and settings settled, and the facts of how.
 
-    The facts say what was tried: of a search, tokens per second by window, after the
-    first commit; of a choice, the settings taken. A choice is made by the speed of all
-    tokens, as a paper's grid search has it.
+    A choice is made by the speed of all tokens, as a paper's grid search has it. What a
+    search found is kept in the cache.
     """
-    if spec.is_choice:
-        return _fastest_choice(spec, c)
-    if spec.gamma == "best":
-        speeds = try_windows(spec, c)
-        fastest = max(speeds, key=speeds.__getitem__)
-        searched = {str(gamma): speed for gamma, speed in speeds.items()}
-        return Settled(spec.but(gamma=fastest), {"searched": searched})
-    return Settled(settle_window(spec, c), {})
+    if not (spec.is_choice or spec.gamma == "best"):
+        return settle_window(spec, c), {}
+
+    key = cache_keys.digest("settled", key_of(spec))
+    stored = cache.load(key, Settled, Settled)
+    if stored is not None:
+        settled = stored.header
+    elif search:
+        settled = _fastest_choice(spec, c) if spec.is_choice else _best_window(spec, c)
+        cache.save(key, settled, [])
+    else:
+        raise NotSettled(spec.name)
+
+    settings = tuple((name, value) for name, value in settled.settings)
+    return spec.but(gamma=settled.gamma, settings=settings), settled.facts
 
 
 def settle_window(spec: Spec, c: float) -> Spec:
@@ -64,14 +86,23 @@ def settle_window(spec: Spec, c: float) -> Spec:
     return spec.but(gamma=gamma_at(spec.gamma, c))
 
 
+def _best_window(spec: Spec, c: float) -> Settled:
+    speeds = try_windows(spec, c)
+    fastest = max(speeds, key=speeds.__getitem__)
+    searched = {str(gamma): speed for gamma, speed in speeds.items()}
+    return Settled(fastest, list(spec.settings), {"searched": searched})
+
+
 def _fastest_choice(spec: Spec, c: float) -> Settled:
     speeds: dict[Spec, float] = {}
     for choice in spec.choices:
         cell = settle_window(choice, c)
         speeds[cell] = total(load_or_run(cell).stats).decode_speed_e2e
     fastest = max(speeds, key=speeds.__getitem__)
+    gamma = fastest.gamma
+    assert gamma is None or isinstance(gamma, int)  # it is settled
     facts = {"chosen": dict(fastest.settings), "of": len(speeds)}
-    return Settled(fastest, facts)
+    return Settled(gamma, list(fastest.settings), facts)
 
 
 def try_windows(spec: Spec, c: float) -> dict[int, float]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import NamedTuple, TypeAlias
 
-from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment import cache_keys, machine
 from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.limits import NO_LIMITS, Limits
 from speclib.experiment.pool import on_every_core
-from speclib.experiment.spec import CellResult, ResolvedSpec, Spec, present
+from speclib.experiment.spec import CellResult, ResolvedSpec, Spec
 from speclib.methods import METHODS
 from speclib.progress import Progress
 from speclib.trace.events import Trace
 
-from .resolve import resolve, settle_window
-from .virtual_cell import key_of, load_or_run, toy_cell
+from .resolve import NotSettled, resolve
+from .virtual_cell import VirtualCell, load, load_or_run, toy_cell
 
 PAYS = 8  # cells to compute from which starting worker processes pays
 
@@ -30,43 +30,45 @@ class Finished(NamedTuple):
 
 
 Attempt: TypeAlias = tuple[Spec, Finished | Exception]
+Errors: TypeAlias = dict[Spec, Exception]
 
 
-def results(
-    specs: list[Spec], bar: Progress
-) -> Iterator[tuple[Spec, CellResult | Exception]]:
-    """Each spec with its result, or the error it ended with, as they finish."""
-    with closing(finish_all(specs, bar)) as outcomes:
-        for spec, outcome in outcomes:
-            if isinstance(outcome, Finished):
-                yield spec, outcome.result
-            else:
-                yield spec, outcome
-
-
-def finish_all(specs: list[Spec], bar: Progress) -> Generator[Attempt]:
-    """The same, with the numbers that each spec stood for."""
-    bar.grow(len(specs))
-
-    # Searches come last: they find the windows done that others asked for by number.
-    ordered = sorted(specs, key=_is_search)
-    if _pays_to_start_processes(specs):
-        outcomes = on_every_core(attempt, ordered)
-    else:
-        outcomes = (attempt(spec) for spec in ordered)
-
-    with closing(outcomes):  # whatever stops this stops them at once
-        for spec, outcome in outcomes:
+def run(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
+    """Run what the cache lacks; returns the errors that cells ended with."""
+    missing = [spec for spec in specs if not _is_stored(spec)]
+    bar.grow(len(missing))
+    errors: Errors = {}
+    with closing(_attempts(missing)) as attempts:  # whatever stops this stops them
+        if limits.is_over:
+            return errors
+        for spec, outcome in attempts:
             bar.step(spec.name)
-            yield spec, outcome
+            if isinstance(outcome, Exception):
+                errors[spec] = outcome
+            if limits.is_over:
+                return errors
+    return errors
 
 
-def attempt(spec: Spec) -> Attempt:
-    """Run a cell; an error is what it ended with."""
+def stored(spec: Spec) -> CellResult | None:
+    """What the cache has of a cell; None where it lacks anything. Runs nothing."""
+    finished = find(spec)
+    return None if finished is None else finished.result
+
+
+def find(spec: Spec) -> Finished | None:
+    """The same, with the numbers that the spec stood for."""
     try:
-        return spec, finish(spec)
-    except Exception as error:
-        return spec, error
+        resolved = resolve(spec, search=False)
+    except NotSettled:
+        return None
+    cell = load(resolved.cell)
+    baseline = cell
+    if resolved.baseline != resolved.cell:
+        baseline = load(resolved.baseline)
+    if cell is None or baseline is None:
+        return None
+    return _finished(resolved, cell, baseline)
 
 
 def run_cell(spec: Spec) -> CellResult:
@@ -81,10 +83,16 @@ def finish(spec: Spec) -> Finished:
     baseline = cell
     if resolved.baseline != resolved.cell:
         baseline = load_or_run(resolved.baseline)
+    return _finished(resolved, cell, baseline)
+
+
+def _finished(
+    resolved: ResolvedSpec, cell: VirtualCell, baseline: VirtualCell
+) -> Finished:
     gamma = resolved.cell.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
     result = CellResult(
-        spec=spec,
+        spec=resolved.asked,
         stats=cell.stats,
         baseline=baseline.stats,
         gamma=gamma,
@@ -104,25 +112,42 @@ def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     return virtual_cells.trace_request(toy_cell(cell), request)
 
 
+def _attempts(specs: list[Spec]) -> Generator[Attempt]:
+    """Each spec with what came of it, as they finish: on every core, if that pays.
+
+    Searches come last: they find the windows done that others asked for by number.
+    """
+    ordered = sorted(specs, key=_is_search)
+    if _pays_to_start_processes(specs):
+        yield from on_every_core(attempt, ordered)
+    else:
+        yield from map(attempt, ordered)
+
+
+def attempt(spec: Spec) -> Attempt:
+    """Run a cell; an error is what it ended with."""
+    try:
+        return spec, finish(spec)
+    except Exception as error:
+        return spec, error
+
+
 def _is_search(spec: Spec) -> bool:
     return spec.gamma == "best" or spec.is_choice
 
 
-def _pays_to_start_processes(specs: list[Spec]) -> bool:
+def _pays_to_start_processes(missing: list[Spec]) -> bool:
     """Whether there are cores, and enough cells to compute that other processes can."""
     if machine.cores() == 1:
         return False
-    if any(cache_keys.is_foreign(METHODS[spec.method]) for spec in specs):
+    if any(cache_keys.is_foreign(METHODS[spec.method]) for spec in missing):
         return False  # a notebook's method: no other process can import it
-    missing = [spec for spec in specs if not is_cached(spec)]
     return len(missing) >= PAYS
 
 
-def is_cached(spec: Spec) -> bool:
-    """Whether a cell is on disk; of a search, whether the first that it tries is."""
+def _is_stored(spec: Spec) -> bool:
+    """Whether the cache has a cell; what cannot be asked fails when it is run."""
     try:
-        c = load_latency(present(spec.latency)).c
-    except SpeclibError:  # the cell's own failure, when it is run
+        return find(spec) is not None
+    except SpeclibError:
         return False
-    first = settle_window(spec.choices[0], c)
-    return cache.exists(key_of(first))

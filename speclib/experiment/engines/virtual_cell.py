@@ -43,15 +43,22 @@ class VirtualCell:
         return [outcome.stats for outcome in self.outcomes]
 
 
-def load_or_run(spec: Spec) -> VirtualCell:
-    """A virtual cell, from the cache or run.
+def load(spec: Spec) -> VirtualCell | None:
+    """A virtual cell from the cache; None where it is not there.
 
     Its window must be a number, and its settings single values (see ``resolve``).
     """
-    key = key_of(spec)
-    stored = cache.load(key, VirtualHeader, RequestOutcome)
-    if stored is not None and len(stored.rows) == spec.requests:
-        return VirtualCell(stored.header, stored.rows, cached=True)
+    stored = cache.load(key_of(spec), VirtualHeader, RequestOutcome)
+    if stored is None or len(stored.rows) != spec.requests:
+        return None
+    return VirtualCell(stored.header, stored.rows, cached=True)
+
+
+def load_or_run(spec: Spec) -> VirtualCell:
+    """The same, and run where it is not there."""
+    cell = load(spec)
+    if cell is not None:
+        return cell
 
     started = time.perf_counter()
     outcomes = virtual_cells.run_requests(toy_cell(spec), spec.requests)
@@ -60,7 +67,7 @@ def load_or_run(spec: Spec) -> VirtualCell:
         created=f"{datetime.now():%Y-%m-%d %H:%M}",
         seconds=round(time.perf_counter() - started, 3),
     )
-    cache.save(key, header, outcomes)
+    cache.save(key_of(spec), header, outcomes)
     return VirtualCell(header, outcomes, cached=False)
 
 

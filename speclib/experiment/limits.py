@@ -1,0 +1,36 @@
+"""How far a call may go: how many requests of each cell, and until when."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from .spec import Spec
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a call may go; without arguments, as far as every cell asks.
+
+    requests   of each cell, at most; None: as many as its spec says. A virtual cell is
+               run whole or not at all.
+    deadline   on the clock of ``time.monotonic``; None: none. What is under way when
+               it passes is finished, and nothing more is begun.
+    """
+
+    requests: int | None = None
+    deadline: float | None = None
+
+    def requests_of(self, spec: Spec) -> int:
+        """How many requests of this cell may be done."""
+        if self.requests is None:
+            return spec.requests
+        return min(self.requests, spec.requests)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+NO_LIMITS = Limits()

@@ -1,0 +1,54 @@
+"""A budget of time: how long ``make reproduce`` may take."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from speclib.errors import BadValue
+
+DEFAULT_MINUTES = 25.0
+QUICK_MINUTES = 5.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """So many minutes from now on; None: as long as it takes."""
+
+    minutes: float | None
+    started: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, minutes: float | None) -> Budget:
+        """The budget; raises BadValue if it is no time at all."""
+        if minutes is not None and not 0 < minutes < float("inf"):
+            raise BadValue(
+                f"minutes is {minutes:g}: give a number of minutes above 0; "
+                f"{QUICK_MINUTES:g} with QUICK=1 is the shortest that was tried"
+            )
+        return cls(minutes)
+
+    def deadline(self, less: float) -> float | None:
+        """When to stop, on ``time.monotonic``, if so many seconds are needed after."""
+        if self.minutes is None:
+            return None
+        return self.started + 60 * self.minutes - less
+
+    def check_least(self, seconds: float) -> None:
+        """Raises BadValue if the budget is less than the least that does something."""
+        if self.minutes is not None and 60 * self.minutes < seconds:
+            raise BadValue(
+                f"minutes is {self.minutes:g}: the cheapest cell that is missing and "
+                f"the pages of the reports take about {seconds / 60:.1f} here; give "
+                "at least that"
+            )
+
+    def describe(self) -> str:
+        """The budget, for people."""
+        if self.minutes is None:
+            return "there is no limit of time"
+        return f"the budget is {self.minutes:g} min"
+
+    def describe_elapsed(self) -> str:
+        """How long ago the budget began, for people."""
+        return f"{time.monotonic() - self.started:.0f} s"

@@ -1,0 +1,32 @@
+"""Two runs of ``make reproduce`` in one checkout take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
+
+from speclib import paths
+
+
+@contextmanager
+def one_at_a_time(say: Callable[[str], None]) -> Iterator[None]:
+    """Waits until no other run of this checkout is under way, and says so.
+
+    The system frees the lock of a run that was killed.
+    """
+    paths.CACHE.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(paths.CACHE / "reproduce.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(
+            "another run is under way in this checkout: waiting for its end "
+            "(interrupt to leave it alone); what it has run is not run again"
+        )
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,189 @@
+"""In which order work is done, and how far a budget of time gets.
+
+    headlines   the headline table of every paper, one after the other; each may take
+                its share of the first HEADLINE_SHARE of the time
+    the rest    always the step that gives most per second (see ``Work.gain``), until
+                nothing is missing or no step fits into the time that is left
+    again       what other programs disturbed
+
+Without a budget the rest is done paper by paper, and completely.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from speclib.experiment.limits import Limits
+from speclib.experiment.run_cells import Runner
+
+from .costs import Costs
+from .work import Work, name_of_pool
+
+HEADLINE_SHARE = 0.6  # of the time, for all headlines together
+
+
+@dataclass
+class PaperWork:
+    """What is to be run for one paper.
+
+    ``headline`` is the work of its headline table, ``headline_item``; the cells there
+    are also in ``rest``, which does with them what is still missing.
+    """
+
+    key: str
+    headline_item: str
+    headline: list[Work] = field(default_factory=list)
+    rest: list[Work] = field(default_factory=list)
+
+
+class Schedule:
+    """Does the work of some papers, until a deadline if there is one.
+
+    ``deadline`` is on the clock of ``time.monotonic``. ``on_headline(paper)`` is called
+    when a paper's headline table has been run.
+    """
+
+    def __init__(
+        self,
+        papers: Sequence[PaperWork],
+        runner: Runner,
+        costs: Costs,
+        deadline: float | None,
+        on_headline: Callable[[PaperWork], None],
+    ):
+        self.papers = papers
+        self.runner = runner
+        self.costs = costs
+        self.deadline = deadline
+        self.on_headline = on_headline
+        for work in self._all_work():
+            work.count_done()
+
+    def _all_work(self) -> list[Work]:
+        return [work for paper in self.papers for work in paper.rest]
+
+    def do_all(self) -> None:
+        """Headlines, the rest, and what was disturbed once more."""
+        self.do_headlines()
+        if self.deadline is None:
+            self._do_completely(self._all_work())
+        else:
+            self._do_what_gives_most(self._all_work())
+        self._repeat_disturbed()
+
+    # -- headlines ---------------------------------------------------------------------
+    def do_headlines(self) -> None:
+        """The headline table of every paper, in the order of the papers."""
+        started = time.monotonic()
+        for number, paper in enumerate(self.papers):
+            until = self.deadline
+            if self.deadline is not None:
+                share = HEADLINE_SHARE * (number + 1) / len(self.papers)
+                until = started + share * (self.deadline - started)
+            for work in paper.headline:
+                work.count_done(self.runner.errors)
+                requests = work.wanted if until is None else work.next_requests
+                if not work.is_done:
+                    self._step(work, requests, until)
+            self.on_headline(paper)
+
+    # -- the rest ----------------------------------------------------------------------
+    def _do_completely(self, works: Sequence[Work]) -> None:
+        for work in works:
+            work.count_done(self.runner.errors)
+            if not work.is_done:
+                self._step(work, work.wanted, None)
+
+    def _do_what_gives_most(self, works: Sequence[Work]) -> None:
+        """One step after the other, while there is one that fits."""
+        for work in works:
+            work.count_done(self.runner.errors)
+        while True:
+            fitting = [work for work in works if self._fits(work)]
+            if not fitting:
+                return
+            best = max(fitting, key=lambda work: work.gain() / self.cost_of_step(work))
+            before = best.done
+            self._step(best, best.next_requests, self.deadline)
+            if best.done == before:
+                best.done = best.wanted  # it failed, or there was no time for it
+
+    def _fits(self, work: Work) -> bool:
+        return not work.is_done and self.cost_of_step(work) <= self.seconds_left()
+
+    def _step(self, work: Work, requests: int, deadline: float | None) -> None:
+        """Takes the cells of a work to so many requests, and learns what it cost."""
+        self.runner.bar.rename(f"{work.name}, {self.describe_rest()}")
+        starts_workers = work.pool is not None and not self.runner.has_open(work.pool)
+        limits = Limits(None if work.kind == "virtual" else requests, deadline)
+        before, started = work.done, time.monotonic()
+        self.runner.run(work.specs, limits)
+        seconds = time.monotonic() - started
+
+        if work.pool is not None and starts_workers:
+            start_seconds = self.runner.start_seconds(work.pool)
+            if start_seconds is not None:
+                self.costs.saw(f"start {name_of_pool(work.pool)}", start_seconds)
+                seconds -= start_seconds
+        work.count_done(self.runner.errors)
+        if work.done > before:
+            self.costs.saw(work.name, seconds / (work.done - before))
+
+    def _repeat_disturbed(self) -> None:
+        """Runs again what other programs disturbed, as far as there is time."""
+        self.runner.bar.rename("what other programs disturbed, once more")
+        specs = [spec for work in self._all_work() for spec in work.specs]
+        self.runner.repeat_disturbed(specs, Limits(deadline=self.deadline))
+
+    # -- time --------------------------------------------------------------------------
+    def cost_of_step(self, work: Work) -> float:
+        """Seconds of a work's next step, the start of its workers included."""
+        steps = 1 if work.kind == "virtual" else work.next_requests - work.done
+        seconds = self.costs.seconds(work.name) * max(1, steps)
+        if work.pool is not None and not self.runner.has_open(work.pool):
+            seconds += self.costs.seconds(f"start {name_of_pool(work.pool)}")
+        return max(seconds, 0.001)
+
+    def seconds_left(self) -> float:
+        """Seconds until the deadline."""
+        if self.deadline is None:
+            return float("inf")
+        return self.deadline - time.monotonic()
+
+    def seconds_missing(self) -> float:
+        """Seconds that everything would take which is still missing."""
+        return seconds_of(self._all_work(), self.costs)
+
+    def least_seconds(self) -> float:
+        """Seconds of the cheapest step that is missing; 0 where nothing is."""
+        costs = [self.cost_of_step(w) for w in self._all_work() if not w.is_done]
+        return min(costs, default=0.0)
+
+    def describe_rest(self) -> str:
+        """How much longer it will take, for people."""
+        seconds = min(self.seconds_missing(), self.seconds_left())
+        return f"about {describe_seconds(seconds)} left"
+
+
+def seconds_of(works: Iterable[Work], costs: Costs) -> float:
+    """Seconds that the missing part of some work takes; workers start once per pair."""
+    seconds = 0.0
+    pools = set()
+    for work in works:
+        if work.is_done:
+            continue
+        steps = 1 if work.kind == "virtual" else work.wanted - work.done
+        seconds += costs.seconds(work.name) * steps
+        if work.pool is not None and work.pool not in pools:
+            pools.add(work.pool)
+            seconds += costs.seconds(f"start {name_of_pool(work.pool)}")
+    return seconds
+
+
+def describe_seconds(seconds: float) -> str:
+    """A duration for people: in seconds below two minutes, else in minutes."""
+    if seconds < 120:
+        return f"{max(0, round(seconds))} s"
+    return f"{round(seconds / 60)} min"

@@ -1,0 +1,125 @@
+"""What is to be run for some papers, in pieces that a budget of time can choose from.
+
+A piece of work is a set of cells that are run together: the virtual cells of an item,
+its emulated cells, or the measured cells of one pair, task and length of output, which
+share plain decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+
+from speclib.experiment.run_cells import stored
+from speclib.experiment.spec import Spec, WorkerPool
+from speclib.papers.table_cells import TableCell
+
+# A first look at a cell takes so many requests: fewer have no interval.
+FIRST_REQUESTS = 2
+
+
+@dataclass
+class Work:
+    """Cells that are run together, and how far they are.
+
+    name    what its cost is known by
+    pool    the workers that it needs; None: none that outlive it
+    done    requests that every one of its cells has
+    wanted  requests that its cells ask for, at most
+    """
+
+    name: str
+    kind: str
+    specs: list[Spec] = field(default_factory=list)
+    pool: WorkerPool | None = None
+    done: int = 0
+    wanted: int = 1
+
+    @property
+    def is_done(self) -> bool:
+        return self.done >= self.wanted
+
+    @property
+    def next_requests(self) -> int:
+        """To how many requests a cell the next step takes it."""
+        if self.kind == "virtual":
+            return self.wanted
+        return min(self.wanted, max(FIRST_REQUESTS, self.done + 1))
+
+    def gain(self) -> float:
+        """What its next step gives: how many numbers, and how much narrower they get.
+
+        A number that was missing counts 1. One that has n requests and gets another
+        counts by how much its interval narrows, 1 - sqrt(n / (n + 1)).
+        """
+        if self.done == 0:
+            return float(len(self.specs))
+        narrower = 1 - sqrt(self.done / (self.done + 1))
+        return len(self.specs) * narrower
+
+    def count_done(self, failed: Iterable[Spec] = ()) -> None:
+        """Finds out how far its cells are; those that failed don't count."""
+        failed = set(failed)
+        counts = []
+        for spec in self.specs:
+            if spec not in failed:
+                counts.append(_requests_done(spec))
+        if self.kind == "virtual":
+            self.done = int(all(counts))
+        else:
+            self.done = min(counts, default=self.wanted)
+
+
+def _requests_done(spec: Spec) -> int:
+    try:
+        result = stored(spec)
+    except Exception:  # running it will say why
+        return 0
+    return 0 if result is None else len(result.stats)
+
+
+def works_of(cells: Mapping[str, Sequence[TableCell]], paper: str) -> list[Work]:
+    """The work behind a paper's cells by item, each cell in the first that needs it."""
+    works: dict[str, Work] = {}
+    seen: set[Spec] = set()
+    for item, own_cells in cells.items():
+        for cell in own_cells:
+            if cell.spec not in seen:
+                seen.add(cell.spec)
+                work = _work_of(cell.spec, works, f"{paper} {item}")
+                work.specs.append(cell.spec)
+                if cell.spec.kind != "virtual":
+                    work.wanted = max(work.wanted, cell.spec.requests)
+    return list(works.values())
+
+
+def _work_of(spec: Spec, works: dict[str, Work], place: str) -> Work:
+    """The work that a cell belongs to, made where there is none yet."""
+    if spec.kind != "measured":
+        name = f"{spec.kind} {place}"
+        return works.setdefault(name, Work(name, spec.kind))
+    words = ["measured", name_of_pool(spec.worker_pool), spec.task, spec.tokens]
+    if spec.length:
+        words += ["length", spec.length]
+    if spec.temperature:
+        words += ["temperature", f"{spec.temperature:g}"]
+    if spec.ignore_eos:
+        words += ["past the end"]
+    name = " ".join(str(word) for word in (*words, "of", place.split()[0]))
+    return works.setdefault(name, Work(name, spec.kind, pool=spec.worker_pool))
+
+
+def headline_item(
+    facts: Mapping[str, object], cells: Mapping[str, Sequence[TableCell]]
+) -> str:
+    """The item by which a paper is known: that of its facts, else its fullest one."""
+    named = facts.get("headline")
+    if isinstance(named, str) and cells.get(named):
+        return named
+    return max(cells, key=lambda item: len({cell.kind for cell in cells[item]}))
+
+
+def name_of_pool(pool: WorkerPool) -> str:
+    """A pair and how its workers are started, for people and for costs."""
+    return f"{pool.pair} {pool.dtype} {pool.servers} {pool.cancel}"

@@ -1,0 +1,159 @@
+"""What a budget of time does first, what it learns, and what it leaves."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from helpers.specs import emulated_spec, measured_spec, virtual_spec
+
+from speclib import paths
+from speclib.errors import BadValue
+from speclib.experiment.run_cells import Runner, stored
+from speclib.progress import Progress
+from speclib.reproduce.budget import Budget
+from speclib.reproduce.costs import Costs
+from speclib.reproduce.schedule import PaperWork, Schedule, describe_seconds
+from speclib.reproduce.work import Work
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(own_cache):
+    """Every test has a cache of its own."""
+
+
+def work(name: str, *specs, **facts) -> Work:
+    """A piece of work on some cells, all of one kind."""
+    facts.setdefault("wanted", max(spec.requests for spec in specs))
+    return Work(name, specs[0].kind, list(specs), **facts)
+
+
+def done_by(papers, deadline=None, costs=None) -> list[str]:
+    """Does the work of some papers; the keys in the order their headlines stood."""
+    order = []
+    with Progress("cells", show=False) as bar, Runner(bar) as runner:
+        schedule = Schedule(
+            papers,
+            runner,
+            costs or Costs({}, {}),
+            deadline,
+            on_headline=lambda paper: order.append(paper.key),
+        )
+        schedule.do_all()
+    return order
+
+
+# -- the order -------------------------------------------------------------------------
+def test_headlines_come_in_the_order_of_the_papers_and_everything_is_done():
+    first, second = virtual_spec(gamma=2), virtual_spec(gamma=3)
+    other = virtual_spec(gamma=4)
+    papers = [
+        PaperWork(
+            "pearl",
+            "table-1",
+            [work("virtual a", first)],
+            [work("virtual b", first, other)],
+        ),
+        PaperWork(
+            "dsi", "table-1", [work("virtual c", second)], [work("virtual d", second)]
+        ),
+    ]
+    assert done_by(papers) == ["pearl", "dsi"]
+    for spec in (first, second, other):
+        assert stored(spec) is not None
+
+
+def test_without_time_nothing_is_begun_and_every_headline_is_still_told():
+    spec = virtual_spec()
+    papers = [
+        PaperWork(
+            "pearl", "table-1", [work("virtual a", spec)], [work("virtual b", spec)]
+        )
+    ]
+    assert done_by(papers, deadline=time.monotonic() - 1) == ["pearl"]
+    assert stored(spec) is None
+
+
+def test_a_step_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
+    dear, cheap = virtual_spec(gamma=2), virtual_spec(gamma=3)
+    costs = Costs({"virtual dear": 1000.0, "virtual cheap": 0.1}, {})
+    rest = [work("virtual dear", dear), work("virtual cheap", cheap)]
+    papers = [PaperWork("pearl", "table-1", [], rest)]
+    done_by(papers, deadline=time.monotonic() + 60, costs=costs)
+    assert stored(cheap) is not None
+    assert stored(dear) is None
+
+
+def test_requests_are_added_one_by_one_until_there_are_as_many_as_asked_for():
+    spec = measured_spec(requests=4)
+    rest = [work("measured toy", spec, pool=spec.worker_pool)]
+    costs = Costs({"measured toy": 0.01, "start toy auto 1 after-op": 0.01}, {})
+    papers = [PaperWork("pearl", "table-1", [], rest)]
+    done_by(papers, deadline=time.monotonic() + 300, costs=costs)
+    assert len(stored(spec).stats) == 4
+    assert costs.here["measured toy"] > 0
+    assert costs.here["start toy auto 1 after-op"] > 0
+
+
+# -- gains -----------------------------------------------------------------------------
+def test_one_more_prompt_narrows_intervals_as_one_over_its_root():
+    specs = [emulated_spec(gamma=gamma) for gamma in (2, 3)]
+    # From one to four requests an interval halves, whatever it was.
+    halved = 1.0
+    for done in (1, 2, 3):
+        gain = work("emulated", *specs, done=done, wanted=8).gain() / len(specs)
+        halved *= 1 - gain
+    assert halved == pytest.approx(0.5)
+
+
+def test_a_number_that_is_missing_counts_more_than_one_that_gets_narrower():
+    spec = emulated_spec()
+    missing = work("emulated", spec, done=0, wanted=8)
+    known = work("emulated", spec, done=2, wanted=8)
+    assert missing.gain() > known.gain()
+    assert missing.next_requests == 2  # one request has no interval
+    assert known.next_requests == 3
+
+
+# -- costs -----------------------------------------------------------------------------
+def test_costs_seen_here_count_and_those_of_another_machine_are_corrected():
+    here = {"start a": 4.0, "start b": 6.0}
+    elsewhere = {"start a": 2.0, "start b": 3.0, "start c": 5.0}
+    costs = Costs(here, elsewhere)
+    assert costs.seconds("start a") == 4.0
+    assert costs.seconds("start c") == 10.0  # this machine takes twice as long
+    assert costs.seconds("start d") == 5.0  # the median of its kind here
+
+
+def test_what_was_seen_is_kept_and_a_damaged_file_counts_as_empty():
+    costs = Costs.read()
+    costs.saw("start a", 4.0)
+    costs.saw("start a", 6.0)
+    assert Costs.read().seconds("start a") == 5.0  # the newest has half the weight
+    (paths.CACHE / "costs.json").write_text("{")
+    assert Costs.read().here == {}
+
+
+# -- budgets ---------------------------------------------------------------------------
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
+def test_a_budget_of_nothing_is_refused(minutes):
+    with pytest.raises(BadValue, match=r"minutes is .*: give a number of minutes"):
+        Budget.of(minutes)
+
+
+def test_a_budget_below_the_cheapest_cell_says_what_the_least_is():
+    with pytest.raises(BadValue, match=r"take about 1\.5 here; give at least that"):
+        Budget.of(0.5).check_least(90)
+    Budget.of(2).check_least(90)
+    Budget.of(None).check_least(90)
+
+
+def test_what_comes_after_the_cells_is_taken_from_the_budget():
+    budget = Budget.of(5)
+    assert budget.deadline(less=60) == pytest.approx(budget.started + 240)
+    assert Budget.of(None).deadline(less=60) is None
+
+
+def test_durations_read_as_people_say_them():
+    assert describe_seconds(58.2) == "58 s"
+    assert describe_seconds(1500) == "25 min"
