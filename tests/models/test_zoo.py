@@ -24,8 +24,6 @@ ARCHITECTURES = TARGETS | dict.fromkeys(LADDER, recipes.DRAFT) | DEEP
 DRAFTS = (*LADDER, *DEEP, "target-qwen")
 TEACHERS = dict.fromkeys(DRAFTS, "target") | {"draft-qwen": "target-qwen"}
 TASKS = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
-COMPARED = 96  # tokens of an output at which drafts are compared with their teacher
-JUDGED_WHOLE = ("humaneval", "gsm8k", "mgsm_de")  # their right form is seen at the end
 
 # The largest shapes (layers, width, heads, ffn) that the stand-ins of data/pairs embed
 # the models in.
@@ -201,9 +199,8 @@ def outputs(targets, writer):
     result = {name: {} for name in TARGETS}
     for task in TASKS:
         prompts = [writer.prompt(question) for question in corpus.shipped(task, 4)]
-        most = 200 if task in JUDGED_WHOLE else COMPARED
         for name, target in targets.items():
-            result[name][task] = prompts, measure.write(target, prompts, most)
+            result[name][task] = prompts, measure.write(target, prompts, 200)
     return result
 
 
@@ -218,7 +215,7 @@ def agreements(outputs):
         draft = load(name)
         same = total = 0
         for prompts, written in outputs[TEACHERS[name]].values():
-            beginnings = [ids[:COMPARED] for ids in written]
+            beginnings = [ids[:96] for ids in written]
             counts = measure.agreement(draft, prompts, beginnings)
             same += counts.same
             total += counts.total
