@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -72,7 +73,7 @@ def hash_of_code(roots: tuple[str, ...], package: Path = PACKAGE) -> str:
     parts = []
     for name, path in sorted(imported_modules(roots, package).items()):
         parts.append(name)
-        parts.append(_meaning(path))
+        parts.append(_read_module(name, path).meaning)
     return digest(*parts)
 
 
@@ -90,7 +91,7 @@ def imported_modules(roots: Iterable[str], package: Path = PACKAGE) -> dict[str,
         if name in modules or name == METHOD_REGISTRY or path is None:
             continue
         modules[name] = path
-        to_visit.extend(_imported_names(name, path, package))
+        to_visit.extend(_read_module(name, path).imported_names)
     return modules
 
 
@@ -108,24 +109,41 @@ def _file_of_module(name: str, package: Path) -> Path | None:
     return None
 
 
-def _imported_names(name: str, path: Path, package: Path) -> list[str]:
-    """All names that the module ``name`` imports, made absolute.
+class ModuleCode(NamedTuple):
+    """What a key needs of a module.
+
+    ``imported_names`` are absolute. ``meaning`` is the syntax tree as text: without
+    comments, and here without docstrings.
+    """
+
+    imported_names: tuple[str, ...]
+    meaning: str
+
+
+@cache
+def _read_module(name: str, path: Path) -> ModuleCode:
+    """Parse the module ``name`` once: most keys share most of their modules."""
+    tree = ast.parse(path.read_text("utf-8"))
+    is_package = path.name == "__init__.py"
+    own_package = name.split(".") if is_package else name.split(".")[:-1]
+    return ModuleCode(_imported_names(tree, own_package), _meaning(tree))
+
+
+def _imported_names(tree: ast.Module, own_package: list[str]) -> tuple[str, ...]:
+    """All names that a module of ``own_package`` imports, made absolute.
 
     ``from a import b`` gives both ``a`` and ``a.b``, since b may be a module or not.
     The caller drops those that are no modules.
     """
-    is_package = path.name == "__init__.py"
-    own_package = name.split(".") if is_package else name.split(".")[:-1]
-
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = _absolute_origin(node, own_package)
             names.append(origin)
             names.extend(f"{origin}.{alias.name}" for alias in node.names)
-    return [imported for imported in names if imported != "speclib"]
+    return tuple(imported for imported in names if imported != "speclib")
 
 
 def _absolute_origin(node: ast.ImportFrom, own_package: list[str]) -> str:
@@ -139,10 +157,8 @@ def _absolute_origin(node: ast.ImportFrom, own_package: list[str]) -> str:
     return ".".join(parts)
 
 
-@cache
-def _meaning(path: Path) -> str:
-    """A module's syntax tree as text: without comments, and here without docstrings."""
-    tree = ast.parse(path.read_text("utf-8"))
+def _meaning(tree: ast.Module) -> str:
+    """A module's syntax tree as text; its docstrings are removed from the tree."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             continue

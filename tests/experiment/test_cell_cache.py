@@ -32,7 +32,7 @@ ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
 def hash_now(package: Path) -> str:
     """The hash of a PEARL cell's code as the package is now."""
     cache_keys.hash_of_code.cache_clear()
-    cache_keys._meaning.cache_clear()
+    cache_keys._read_module.cache_clear()
     return cache_keys.hash_of_code(ROOTS, package)
 
 

@@ -158,19 +158,29 @@ class Markov:
 KINDS = 5  # of tokens; fewer of them need fewer requests to show the same variation
 FREEDOM = KINDS * (KINDS - 1)  # of the transitions between them
 TABLES = np.random.default_rng(5).dirichlet(np.ones(KINDS) * 2, (2, KINDS))
-LENGTH = 200  # tokens of a request
-FAST, REQUESTS = 40, 300  # which find a total variation of 4.5 and of 2 percent
 LIMIT = chi2.isf(1e-3, FREEDOM)  # a fresh seed would be a false alarm 1 time in 1,000
 
 
-def chi_square(decode, method, settings, requests) -> float:
+class Amount(NamedTuple):
+    """How much is decoded to count transitions, and the total variation it shows."""
+
+    requests: int
+    length: int  # tokens of a request: some methods take the square of it
+    variation: float
+
+
+FAST = Amount(requests=110, length=50, variation=0.055)
+LONG = Amount(requests=300, length=200, variation=0.02)
+
+
+def chi_square(decode, method, settings, amount: Amount) -> float:
     models = {"draft": Markov(TABLES[0]), "target": Markov(TABLES[1])}
     counts = np.zeros((KINDS, KINDS))
-    for request in range(requests):
+    for request in range(amount.requests):
         output, _ = decode(
             method,
             models,
-            LENGTH,
+            amount.length,
             sampler=Sampler(1.0),
             coins=Coins(1, request),
             **settings,
@@ -180,24 +190,27 @@ def chi_square(decode, method, settings, requests) -> float:
     return ((counts - expected) ** 2 / expected).sum()
 
 
-@pytest.mark.parametrize("requests, variation", [(FAST, 0.045), (REQUESTS, 0.02)])
-def test_the_chi_square_test_finds_a_total_variation_of(requests, variation):
+@pytest.mark.parametrize("amount", [FAST, LONG])
+def test_the_chi_square_test_finds_a_total_variation_of(amount):
     """Moved between tokens that are all as likely, as much up as down.
 
     The power is that of the noncentral chi-square.
     """
     expected = 1 / KINDS
-    moved = 2 * variation / KINDS
-    shift = requests * LENGTH * KINDS * moved**2 / expected
+    moved = 2 * amount.variation / KINDS
+    tokens = amount.requests * amount.length
+    shift = tokens * KINDS * moved**2 / expected
     assert ncx2.sf(LIMIT, FREEDOM, shift) > 0.99
 
 
 @pytest.mark.parametrize(
-    "requests", [FAST, pytest.param(REQUESTS, marks=pytest.mark.slow)]
+    "amount",
+    [FAST, pytest.param(LONG, marks=pytest.mark.slow)],
+    ids=["fast", "long"],
 )
-def test_sampled_transitions_are_the_targets(case, decode, requests):
+def test_sampled_transitions_are_the_targets(case, decode, amount):
     for settings in case.at(3):
-        assert chi_square(decode, case.method, settings, requests) < LIMIT
+        assert chi_square(decode, case.method, settings, amount) < LIMIT
 
 
 def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):

@@ -22,7 +22,7 @@ def book(tmp_path_factory):
     paths.CACHE = tmp_path_factory.mktemp("cache")
     try:
         book = Book("pearl", quick=True, measured=False)
-        short = replace(book.profile, virtual_tokens=1_024)
+        short = replace(book.profile, virtual_tokens=256)
         book.filled = fill_all(book.paper, short, ITEMS, kinds=book.kinds)
         yield book
     finally:

@@ -26,8 +26,10 @@ from helpers.reproduce_home import (
     run,
 )
 
+from speclib import paths
 from speclib.experiment.atomic_files import write_atomically
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
+from speclib.reproduce import freshness
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +122,42 @@ def test_a_second_run_does_nothing_and_says_so(home):
     assert times_of_change(home.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_lost_or_edited_report_is_made_again(home, name):
+@pytest.mark.parametrize(
+    "lost",
+    [FILES, *(pytest.param((name,), marks=pytest.mark.slow) for name in FILES)],
+    ids=["all", *FILES],
+)
+def test_a_lost_report_is_made_again(home, lost):
     before = reports(home)
-    (home / "reports" / name).unlink()
+    for name in lost:
+        (home / "reports" / name).unlink()
     run(home, *REPRODUCE)
     after = reports(home)
     assert after["pearl.md"] == before["pearl.md"]
     assert after["ledger.csv"] == before["ledger.csv"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_lost_or_edited_report_is_to_be_made_again(home, name, monkeypatch):
+    """A run makes again what is not current: see the test before."""
+    report = home / "reports" / name
+    content = report.read_bytes()
+    assert is_current(home, monkeypatch)
+    report.unlink()
+    assert not is_current(home, monkeypatch)
+    report.write_bytes(content + b"edited")
+    assert not is_current(home, monkeypatch)
+    report.write_bytes(content)
+    assert is_current(home, monkeypatch)
+
+
+def is_current(home: Path, monkeypatch, *, measured: bool = False) -> bool:
+    """What a quick run of ``speclib reproduce`` in this home asks before all else."""
+    for name in ("data", "reports", ".cache"):
+        monkeypatch.setattr(paths, name.strip(".").upper(), home / name)
+    monkeypatch.setattr(paths, "ROOT", home)
+    inputs = freshness.hash_of_inputs("pearl", quick=True, measured=measured)
+    return freshness.is_current("pearl", inputs)
 
 
 def test_a_changed_cell_changes_the_reports_and_no_run_is_repeated(home):
@@ -200,7 +230,7 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
     assert len(out.splitlines()) == 1
 
 
-def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path):
+def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])
     out = run(home, "reproduce", "--quick", status=1)
@@ -216,6 +246,14 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path):
             virtual_values.append(row.value)
     assert len(virtual_values) >= 8
     assert "failed" in (home / "reports" / "index.html").read_text()
+    assert not is_current(home, monkeypatch, measured=True)
+
+
+@pytest.mark.slow
+def test_a_run_with_cells_that_fail_is_not_taken_for_finished(tmp_path):
+    pytest.importorskip("torch")
+    home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])
+    run(home, "reproduce", "--quick", status=1)
     assert "nothing changed" not in run(home, "reproduce", "--quick", status=1)
 
 

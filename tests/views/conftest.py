@@ -11,7 +11,7 @@ from speclib.experiment.spec import QUICK
 from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
 
-SHORT = replace(QUICK, virtual_tokens=1_024)
+SHORT = replace(QUICK, virtual_tokens=512)
 ITEMS = (
     "figure-2b",
     "table-1",
