@@ -322,7 +322,7 @@ def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
     assert "cells lack requests; run again to go on" in out
     virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}
     assert virtual_items == {"table-5"}
-    assert "table-14" in markdown_of(home)
+    assert "Table 14" in markdown_of(home)
 
     (home / ".cache" / "costs.json").unlink()
     out = run(home, *REPRODUCE)
