@@ -8,8 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from speclib import paths
+from speclib.data import latency
 from speclib.experiment import cache
 from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.engines import emulated, virtual_cell
 
 
 class ComputedCell(NamedTuple):
@@ -39,3 +41,20 @@ def computed(monkeypatch) -> list[ComputedCell]:
 
     monkeypatch.setattr(virtual_cells, "run_requests", run_and_note)
     return computed_cells
+
+
+@pytest.fixture
+def latencies_of_their_own(tmp_path, monkeypatch):
+    """Latencies of a few milliseconds, and one that no process can keep."""
+    (tmp_path / "latency").mkdir()
+    write_latency(tmp_path / "latency" / "quick.toml", draft=0.002, target=0.006)
+    write_latency(tmp_path / "latency" / "impossible.toml", draft=1e-9, target=3e-9)
+    for module in (latency, virtual_cell, emulated):
+        monkeypatch.setattr(module, "DATA", tmp_path)
+
+
+def write_latency(path, **seconds_of_a_pass: float) -> None:
+    lines = []
+    for model, seconds in seconds_of_a_pass.items():
+        lines += [f"[{model}]", f"forward = [[1, {seconds}]]", "prefill = 0.0"]
+    path.write_text("\n".join(lines) + "\n")

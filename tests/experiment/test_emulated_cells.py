@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from helpers.specs import emulated_spec
 
-from speclib.data import latency
 from speclib.experiment import cache_keys, machine
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.engines import emulated, virtual, virtual_cell
@@ -16,6 +15,8 @@ from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.experiment.spec import CellResult
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import total
+
+pytestmark = pytest.mark.usefixtures("latencies_of_their_own")
 
 # What depends on the clock; the rest of a request's statistics the method decides.
 TIMES = {
@@ -31,23 +32,6 @@ TIMES = {
     "step_target",
     "step_verify",
 }
-
-
-@pytest.fixture(autouse=True)
-def latencies_of_their_own(tmp_path, monkeypatch):
-    """Latencies of a few milliseconds, and one that no process can keep."""
-    (tmp_path / "latency").mkdir()
-    write_latency(tmp_path / "latency" / "quick.toml", draft=0.002, target=0.006)
-    write_latency(tmp_path / "latency" / "impossible.toml", draft=1e-9, target=3e-9)
-    for module in (latency, virtual_cell, emulated):
-        monkeypatch.setattr(module, "DATA", tmp_path)
-
-
-def write_latency(path, **seconds_of_a_pass: float) -> None:
-    lines = []
-    for model, seconds in seconds_of_a_pass.items():
-        lines += [f"[{model}]", f"forward = [[1, {seconds}]]", "prefill = 0.0"]
-    path.write_text("\n".join(lines) + "\n")
 
 
 def counts(result: CellResult) -> list[dict[str, Any]]:
