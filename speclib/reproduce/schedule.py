@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from speclib.experiment.limits import Limits
-from speclib.experiment.run_cells import Runner
+from speclib.experiment.run_cells import KINDS, Runner
 
 from .costs import Costs
 from .work import Work, name_of_pool
@@ -68,7 +68,8 @@ class Schedule:
         """Headlines, the rest, and what was disturbed once more."""
         self.do_headlines()
         if self.deadline is None:
-            self._do_completely(self._all_work())
+            for paper in self.papers:
+                self._do_completely(paper.rest)
         else:
             self._do_what_gives_most(self._all_work())
         self._repeat_disturbed()
@@ -82,7 +83,7 @@ class Schedule:
             if self.deadline is not None:
                 share = HEADLINE_SHARE * (number + 1) / len(self.papers)
                 until = started + share * (self.deadline - started)
-            for work in paper.headline:
+            for work in in_order_of_pairs(paper.headline):
                 work.count_done(self.runner.errors)
                 requests = work.wanted if until is None else work.next_requests
                 if not work.is_done:
@@ -91,7 +92,8 @@ class Schedule:
 
     # -- the rest ----------------------------------------------------------------------
     def _do_completely(self, works: Sequence[Work]) -> None:
-        for work in works:
+        """All work of a paper: kind by kind, and pair by pair."""
+        for work in in_order_of_pairs(works):
             work.count_done(self.runner.errors)
             if not work.is_done:
                 self._step(work, work.wanted, None)
@@ -165,6 +167,16 @@ class Schedule:
         """How much longer it will take, for people."""
         seconds = min(self.seconds_missing(), self.seconds_left())
         return f"about {describe_seconds(seconds)} left"
+
+
+def in_order_of_pairs(works: Sequence[Work]) -> list[Work]:
+    """Work by kind, and what shares workers together, so that these start once."""
+    pools = list(dict.fromkeys(work.pool for work in works))
+
+    def place(work: Work) -> tuple[int, int]:
+        return KINDS.index(work.kind), pools.index(work.pool)
+
+    return sorted(works, key=place)
 
 
 def seconds_of(works: Iterable[Work], costs: Costs) -> float:

@@ -13,7 +13,12 @@ from speclib.experiment.run_cells import Runner, stored
 from speclib.progress import Progress
 from speclib.reproduce.budget import Budget
 from speclib.reproduce.costs import Costs
-from speclib.reproduce.schedule import PaperWork, Schedule, describe_seconds
+from speclib.reproduce.schedule import (
+    PaperWork,
+    Schedule,
+    describe_seconds,
+    in_order_of_pairs,
+)
 from speclib.reproduce.work import Work
 
 
@@ -61,6 +66,18 @@ def test_headlines_come_in_the_order_of_the_papers_and_everything_is_done():
     assert done_by(papers) == ["pearl", "dsi"]
     for spec in (first, second, other):
         assert stored(spec) is not None
+
+
+def test_workers_of_a_pair_are_started_once_whatever_needs_them_between():
+    one, other = measured_spec(), measured_spec(cancel="immediate")
+    works = [
+        work("measured a", one, pool=one.worker_pool),
+        work("measured b", other, pool=other.worker_pool),
+        work("virtual c", virtual_spec()),
+        work("measured d", one, pool=one.worker_pool),
+    ]
+    names = [each.name for each in in_order_of_pairs(works)]
+    assert names == ["virtual c", "measured a", "measured d", "measured b"]
 
 
 def test_without_time_nothing_is_begun_and_every_headline_is_still_told():
