@@ -128,6 +128,15 @@ def test_a_target_that_dies_costs_time_and_no_word():
     }
 
 
+def test_a_device_that_dies_while_it_is_idle_is_missed_when_it_is_next_asked():
+    """Four drafts of 0.02 s each give the second target its first work, at 0.08 s."""
+    dying = simulate("dsi", c=5, servers=2, lookahead=4, lost={"target-2": 0.05})
+    (asked,) = [e for e in dying.trace.operations if e.device == "target-2"]
+    assert asked.lost and (asked.ts, asked.dur) == (pytest.approx(0.08), 0)
+    ends = [event.end for event in dying.trace.events]
+    assert ends == sorted(ends)
+
+
 def test_without_a_drafter_it_is_plain_decoding_without_a_target_it_ends():
     alone = simulate("dsi", servers=2, lost={"draft": 0.0})
     assert alone.stats.seconds == pytest.approx(
