@@ -362,6 +362,17 @@ def test_a_request_begins_with_empty_caches_and_the_clock_at_zero():
         ]
 
 
+def test_a_request_leaves_the_same_trace_whatever_ran_before_it_in_its_world():
+    world = Virtual({"draft": Toy(0.8), "target": Toy()}, FLAT)
+    traces = []
+    for _ in range(2):
+        world.begin((0,), sampler=Sampler(1.0), coins=Coins(3), limit=9)
+        METHODS["pearl"](world, gamma=3)
+        traces.append(world.end())
+    assert traces[1] == traces[0]
+    assert traces[0].events[0].round == 0
+
+
 def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
     world = still([1.0, 2.0])
     world.submit("target", Score((0,)))
