@@ -107,6 +107,17 @@ def test_of_an_open_worlds_servers_auto_takes_those_that_keep_up(lookahead, serv
     assert result.trace.meta["servers"] == servers
 
 
+def test_of_an_open_worlds_servers_dsi_uses_no_more_than_it_is_told():
+    pair = speclib.load_pair("toy")
+    with speclib.open_world("virtual", pair, servers=3) as world:
+        for servers in (1, 2, 3):
+            trace = speclib.decode(
+                "x", world=world, method="dsi", servers=servers, lookahead=1
+            ).trace
+            scorings = [e.device for e in trace.operations if e.is_scoring]
+            assert len(set(scorings)) == servers
+
+
 @pytest.mark.parametrize("world", ["virtual", "emulated"])
 def test_the_latency_file_is_read_once(monkeypatch, world):
     read = []

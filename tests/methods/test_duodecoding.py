@@ -275,3 +275,16 @@ def test_a_first_token_that_is_just_as_likely_as_the_best_two_begins_no_sequence
     )
     assert theta == 0.25
     assert (len(found), chances) == (1, [0.5])
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 8])
+def test_however_unsure_the_draft_is_there_are_no_more_sequences_than_allowed(
+    decode, most
+):
+    models = {
+        "draft": Toy(0.7, 60, 0, WORDS, doubt=3.0),
+        "target": Toy(None, 60, 0, WORDS),
+    }
+    _, trace = decode(DUO, models, 60, gamma=8, most=most, latency=Latency.ratio(8))
+    counts = [len(e.sequences) for e in trace.operations if e.is_drafting]
+    assert max(counts) == most
