@@ -59,6 +59,12 @@ def test_every_line_is_drawn_with_its_name_and_none_looks_like_another(count):
     assert {name.text for name in names} == set(lines)
     assert max(number(name, "y") for name in names) < still.size[1]
 
+    # A sample of each line stands before its name.
+    samples = []
+    for line in elements(picture, "line"):
+        samples.append((line.get("stroke"), line.get("stroke-dasharray")))
+    assert looks <= set(samples)
+
 
 # -- heat maps -------------------------------------------------------------------------
 def test_a_heat_map_is_white_at_one_and_darkens_below():

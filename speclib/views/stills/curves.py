@@ -56,6 +56,7 @@ PLOT_TOP = PAD + 34
 PLOT_WIDTH = 560
 PLOT_HEIGHT = 250
 NAME_STEP = 17  # between two names at the lines' ends, at least
+SAMPLE = 34  # before a name, of its line and the gap after it
 
 
 class Scale(NamedTuple):
@@ -91,7 +92,7 @@ class LineEnd(NamedTuple):
 
     y: float
     name: str
-    colour: str
+    style: LineStyle
 
 
 class Curves(Still):
@@ -124,7 +125,9 @@ class Curves(Still):
 
         # Each line's name needs room of its own beside the plot.
         self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(self.lines))
-        widest_name = max(text_width(name) for name in self.lines)
+        # Where lines share a colour, a sample of each stands before its name.
+        self.sample_width = SAMPLE if len(self.lines) > len(COLOURS) else 0
+        widest_name = max(text_width(name) for name in self.lines) + self.sample_width
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
         self.size = (round(width), self.plot_height + 108)
 
@@ -177,19 +180,33 @@ class Curves(Still):
             style = style_of(number)
             elements.append(self.line(line, style))
             last_value = list(line.values())[-1]
-            ends.append(LineEnd(self.y_of(last_value), name, style.colour))
+            ends.append(LineEnd(self.y_of(last_value), name, style))
 
         for end in moved_apart(ends, lowest=PLOT_TOP + self.plot_height):
-            elements.append(
-                text_at(
-                    end.name,
-                    PLOT_LEFT + PLOT_WIDTH + 8,
-                    end.y + 5,
-                    fill=end.colour,
-                    font_weight="600",
-                )
-            )
+            elements.append(self.name_at(end))
         return "".join(elements)
+
+    def name_at(self, end: LineEnd) -> str:
+        """A line's name, after a sample of the line where its colour is not enough."""
+        left = PLOT_LEFT + PLOT_WIDTH + 8
+        name = text_at(
+            end.name,
+            left + self.sample_width,
+            end.y + 5,
+            fill=end.style.colour,
+            font_weight="600",
+        )
+        if not self.sample_width:
+            return name
+        sample = horizontal_line(
+            end.y,
+            left,
+            left + self.sample_width - 6,
+            stroke=end.style.colour,
+            stroke_width=2.5,
+            stroke_dasharray=end.style.dashes,
+        )
+        return sample + name
 
     def line(self, line: dict[Hashable, float], style: LineStyle) -> str:
         """One line, with a dot at each value that tells it under the pointer."""
