@@ -1,7 +1,9 @@
 """The project's own files agree with each other."""
 
 import csv
+import json
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -92,6 +94,24 @@ def test_no_file_names_a_home_folder_or_a_package_mirror():
         and words.search(p.read_bytes())
     ]
     assert found == []
+
+
+def hook_arguments(folder: str) -> list[str]:
+    """What nbstripout is called with at a commit of this folder's notebooks."""
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    (entry,) = re.findall(rf"name: nbstripout \({folder}\)\n +entry: (.+)", hooks)
+    program, *arguments = shlex.split(entry)
+    assert program == ".venv/bin/nbstripout"
+    return arguments
+
+
+@pytest.mark.parametrize("folder", ["learn", "reproduce"])
+def test_a_commit_leaves_notebooks_the_cell_ids_that_they_are_stored_with(folder):
+    """By itself nbstripout numbers them anew, and the next storing names them back."""
+    assert "--keep-id" in hook_arguments(folder)
+    for path in (ROOT / "notebooks" / folder).glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        assert not [cell["id"] for cell in cells if cell["id"].isdigit()], path.name
 
 
 def test_the_readme_names_commands_and_files_that_exist():

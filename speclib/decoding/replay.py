@@ -136,7 +136,7 @@ class Replayed(Virtual):
         event = self._take_event(future)
         operation = future.op
         raw = None
-        has_result = bool(event.tokens) or operation.is_empty
+        has_result = bool(event.tokens) or operation.is_empty or _found_no_room(event)
         if has_result:
             raw = operation.recorded(event, self)
 
@@ -208,6 +208,12 @@ class Recorded:
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
         """Never asked: the trace knows."""
         raise NotImplementedError
+
+
+def _found_no_room(event: Event) -> bool:
+    """Whether it is a drafting that came back empty: there the context ended."""
+    has_finished = not event.cancelled and not event.lost
+    return event.is_drafting and not event.tokens and has_finished
 
 
 def _is_of(event: Event, future: Future[Any]) -> bool:

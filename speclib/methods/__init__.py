@@ -7,10 +7,13 @@ models. Being registered, a method is tested for losslessness in every variant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from inspect import signature
 from typing import Any
 
-from speclib.errors import unknown_name
+from speclib.arguments import shown
+from speclib.errors import BadCall, unknown_name
+from speclib.worlds.world import World
 
 from .assisted import assisted
 from .autoregressive import autoregressive
@@ -23,6 +26,23 @@ from .prompt_lookup import prompt_lookup
 from .rest import rest
 from .speculative import speculative
 from .tree_speculative import tree
+
+
+def in_a_world(method: Callable[..., None]) -> Callable[..., None]:
+    """The same method; it raises BadCall where it is called without a World."""
+    name = method.__name__
+
+    @wraps(method)
+    def run(world: World, *args: Any, **settings: Any) -> None:
+        if not isinstance(world, World):
+            raise BadCall(
+                f"{name}() was called with {shown(world)}: a method runs in a World. "
+                f"Give it one, or call speclib.decode(text, method={name!r})"
+            )
+        method(world, *args, **settings)
+
+    return run
+
 
 METHODS: dict[str, Callable[..., None]] = {
     "autoregressive": autoregressive,
@@ -37,6 +57,8 @@ METHODS: dict[str, Callable[..., None]] = {
     "tree": tree,
     "easyspec": easyspec,
 }
+METHODS = {name: in_a_world(method) for name, method in METHODS.items()}
+globals().update(METHODS)  # `from speclib.methods import pearl` gives the same
 
 # What these ask for depends on what ends first, so a run on another clock is another
 # run.

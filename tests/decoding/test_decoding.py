@@ -97,6 +97,27 @@ def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
     assert len(meta["devices"]) == 1 + settled[1]
 
 
+@pytest.mark.parametrize("lookahead, servers", [(5, 1), (3, 2), (2, 3), (1, 3)])
+def test_of_an_open_worlds_servers_auto_takes_those_that_keep_up(lookahead, servers):
+    """ceil(5 / lookahead), of the three that there are."""
+    pair = speclib.load_pair("toy")
+    with speclib.open_world("virtual", pair, servers=3) as world:
+        world.latency = speclib.Latency.ratio(5.0)
+        result = speclib.decode("x", world=world, method="dsi", lookahead=lookahead)
+    assert result.trace.meta["servers"] == servers
+
+
+def test_of_an_open_worlds_servers_dsi_uses_no_more_than_it_is_told():
+    pair = speclib.load_pair("toy")
+    with speclib.open_world("virtual", pair, servers=3) as world:
+        for servers in (1, 2, 3):
+            trace = speclib.decode(
+                "x", world=world, method="dsi", servers=servers, lookahead=1
+            ).trace
+            scorings = [e.device for e in trace.operations if e.is_scoring]
+            assert len(set(scorings)) == servers
+
+
 @pytest.mark.parametrize("world", ["virtual", "emulated"])
 def test_the_latency_file_is_read_once(monkeypatch, world):
     read = []

@@ -63,6 +63,16 @@ def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
             assert replay(Trace.from_json(trace.to_json())).events == trace.events
 
 
+@pytest.mark.parametrize("name", ["pearl", "duodecoding"])
+def test_a_run_that_fills_its_context_is_replayed(decode, name):
+    """At its end drafts are asked for that have no room, and come back empty."""
+    models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
+    output, trace = decode(METHODS[name], models, 15, latency=EXACT, gamma=5)
+    drafted = [len(event.tokens) for event in trace.operations if event.is_drafting]
+    assert len(output) == 15 and 0 in drafted
+    assert replay(trace, name) == trace
+
+
 def test_whatever_operations_last_the_makespan_comes_again(case, decode):
     for settings in case.at(1, 3, 6):
         for seed in range(5):

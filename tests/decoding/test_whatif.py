@@ -29,6 +29,8 @@ def settings(result) -> dict:
         ({"servers": 2, "lookahead": 9}, 2, 9),
         ({"c": 10}, 7, 2),
         ({"c": 0.5}, 1, 1),
+        # 1 / (1 / 49) is 49.00000000000001 in floating point.
+        ({"c": 49, "target": 1.0, "servers": 7}, 7, 7),
     ],
 )
 def test_counts_left_out_are_those_that_keep_up(given, servers, lookahead):
@@ -124,6 +126,15 @@ def test_a_target_that_dies_costs_time_and_no_word():
         "target",
         "target-3",
     }
+
+
+def test_a_device_that_dies_while_it_is_idle_is_missed_when_it_is_next_asked():
+    """Four drafts of 0.02 s each give the second target its first work, at 0.08 s."""
+    dying = simulate("dsi", c=5, servers=2, lookahead=4, lost={"target-2": 0.05})
+    (asked,) = [e for e in dying.trace.operations if e.device == "target-2"]
+    assert asked.lost and (asked.ts, asked.dur) == (pytest.approx(0.08), 0)
+    ends = [event.end for event in dying.trace.events]
+    assert ends == sorted(ends)
 
 
 def test_without_a_drafter_it_is_plain_decoding_without_a_target_it_ends():

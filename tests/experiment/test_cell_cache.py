@@ -217,3 +217,9 @@ def test_what_is_computed_for_a_key_is_computed_once():
     first = cache.load_or_compute("a-key", compute)
     assert first == cache.load_or_compute("a-key", compute) == [[1.5, 2], {"h": [0.25]}]
     assert calls == ["computed"]
+
+
+def test_where_one_part_of_a_key_ends_and_the_next_begins_counts():
+    assert cache_keys.digest("ab", "c") != cache_keys.digest("a", "bc")
+    assert cache_keys.digest("ab", "c") == cache_keys.digest(b"ab", "c")
+    assert cache_keys.digest("", "a") != cache_keys.digest("a", "")

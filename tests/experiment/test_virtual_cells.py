@@ -11,9 +11,10 @@ from helpers.specs import virtual_spec
 from speclib.errors import SpeclibError
 from speclib.experiment import machine
 from speclib.experiment.cells import virtual as virtual_cells
+from speclib.experiment.engines import resolve
 from speclib.experiment.run_cells import CellsFailed, run_all
 from speclib.methods import METHODS
-from speclib.trace.metrics import total
+from speclib.trace.metrics import Stats, total
 
 
 # -- cached ---------------------------------------------------------------------------
@@ -66,6 +67,34 @@ def test_a_choice_takes_the_fastest_of_all_tokens():
     result = run_all([spec])[spec]
     assert result.gamma == max(speeds, key=speeds.__getitem__)
     assert result.facts["of"] == 3
+
+
+def cells_of_known_stats(monkeypatch, stats_of_window) -> None:
+    """Every cell that is tried has these statistics, by its window."""
+
+    def known(spec):
+        return SimpleNamespace(stats=[stats_of_window(spec.gamma)])
+
+    monkeypatch.setattr(resolve, "load_or_run", known)
+
+
+def test_a_search_goes_on_past_single_slower_windows_and_ends_at_two_in_a_row(
+    monkeypatch,
+):
+    tokens = {3: 70, 4: 80, 5: 100, 6: 90, 7: 110, 8: 100, 9: 120, 10: 110, 11: 110}
+    cells_of_known_stats(monkeypatch, lambda g: Stats(tokens=tokens[g], seconds=1.0))
+    speeds = resolve.try_windows(virtual_spec("speculative", "best"), c=5.2)
+    assert speeds == tokens
+
+
+def test_a_choice_counts_the_time_to_the_first_token(monkeypatch):
+    """11 tokens in 10 s and in 9 s, though the first's last ten take only 2 s."""
+    stats_of_window = {
+        2: Stats(tokens=11, first_tokens=1, seconds=10.0, ttft=8.0),
+        3: Stats(tokens=11, first_tokens=1, seconds=9.0, ttft=1.0),
+    }
+    cells_of_known_stats(monkeypatch, stats_of_window.get)
+    assert resolve.settle(virtual_spec("speculative", (2, 3)), c=5.0).cell.gamma == 3
 
 
 def test_methods_meet_the_same_agreements():

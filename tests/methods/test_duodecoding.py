@@ -266,3 +266,25 @@ def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
 def test_counts_below_one_are_refused(decode, settings, words):
     with pytest.raises(SpeclibError, match=words):
         decode(DUO, toys(0.5), 4, gamma=2, **settings)
+
+
+def test_a_first_token_that_is_just_as_likely_as_the_best_two_begins_no_sequence():
+    """theta = 1/2 * 1/2 = P_2; section 3.2 asks for more than theta."""
+    found, theta, chances = branched(
+        Table([0.5, 0.25, 0.125, 0.125], [0.5, 0.5, 0, 0]), 4
+    )
+    assert theta == 0.25
+    assert (len(found), chances) == (1, [0.5])
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 8])
+def test_however_unsure_the_draft_is_there_are_no_more_sequences_than_allowed(
+    decode, most
+):
+    models = {
+        "draft": Toy(0.7, 60, 0, WORDS, doubt=3.0),
+        "target": Toy(None, 60, 0, WORDS),
+    }
+    _, trace = decode(DUO, models, 60, gamma=8, most=most, latency=Latency.ratio(8))
+    counts = [len(e.sequences) for e in trace.operations if e.is_drafting]
+    assert max(counts) == most

@@ -413,3 +413,10 @@ def test_a_what_if_shows_what_calibration_buys_and_costs():
     )
     assert loose.acceptance_rate < calibrated.acceptance_rate
     assert loose.step_seconds / loose.steps < calibrated.step_seconds / calibrated.steps
+
+
+def test_a_tree_has_no_more_nodes_than_the_budget(decode):
+    models = {"draft": Toy(0.5, doubt=0.5), "target": Toy()}
+    _, trace = decode(EASY, models, 20, gamma=3, width=4, budget=5)
+    sizes = [len(e.tokens) for e in trace.operations if e.is_drafting]
+    assert max(sizes) == 5

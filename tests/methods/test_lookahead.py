@@ -11,7 +11,7 @@ from speclib import replay
 from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.methods.lookahead import Pool
+from speclib.methods.lookahead import Pool, Window
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
 
@@ -196,3 +196,12 @@ def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
     assert (
         found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
     )
+
+
+def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():
+    """What was likeliest after a token stays under it: 22 was said after 12."""
+    window = Window((1, 2, 3, 4, 5), places=5, height=3)
+    window.move((11, 12, 13, 14, 15))
+    assert window.levels == [(2, 3, 4, 5), (11, 12, 13, 14, 15)]
+    window.move((21, 22, 23, 24, 25))
+    assert window.levels == [(3, 4, 5), (12, 13, 14, 15), (22, 23, 24, 25)]

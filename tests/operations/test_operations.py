@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 from speclib import replay, timeline
@@ -12,7 +13,7 @@ from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Random
 from speclib.operations import OPERATIONS
-from speclib.operations.operation import Request, perform
+from speclib.operations.operation import Done, Raw, Request, perform
 from speclib.operations.payload import Cell
 from speclib.operations.propose import Propose
 from speclib.trace.events import Trace
@@ -188,3 +189,20 @@ def test_a_worker_gives_what_the_virtual_world_gives(operation):
             (event,) = world.end().operations
             shown.append((event.tokens, event.kept, event.fed, event.payload))
     assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    "share, written, fed",
+    [(0.2, 0, 0), (0.34, 1, 2), (0.5, 1, 2), (2 / 3, 2, 3), (0.99, 2, 3), (1.0, 3, 4)],
+)
+def test_of_a_draft_that_is_stopped_there_are_the_tokens_of_the_passes_that_ended(
+    share, written, fed
+):
+    """Three passes of one length; they feed two tokens of the text, then a draft each.
+
+    A pass that is under way has written nothing, and its tokens are not in the cache.
+    """
+    whole = Done(Raw((4, 5, 6), np.eye(9)[[4, 5, 6]]), kept=1, fed=2 + 1 + 1)
+    stopped = Propose((1, 2, 3), n=3).until(whole, share)
+    assert stopped.raw.small == (4, 5, 6)[:written] and len(stopped.raw.rows) == written
+    assert (stopped.kept, stopped.fed) == (1, fed)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from speclib.errors import SpeclibError
 from speclib.experiment.spec import CellResult, Spec
-from speclib.papers.bootstrap import Interval, interval
+from speclib.papers.bootstrap import RESAMPLES, Interval, interval
 from speclib.papers.statistics import compute, resample
 from speclib.trace.metrics import Stats
 
@@ -90,6 +91,30 @@ def test_intervals_are_seeded_hold_the_value_and_shrink():
     assert of_few.low < compute("speedup", few) < of_few.high
     assert of_many.low < compute("speedup", many) < of_many.high
     assert of_many.high - of_many.low < 0.5 * (of_few.high - of_few.low)
+
+
+def test_a_resample_draws_the_same_requests_of_every_cell_and_of_plain_decoding():
+    """Half of plain decoding's seconds, request by request: 2 in every resample."""
+    plain = [replace(PLAIN, seconds=10.0 + 7 * i) for i in range(9)]
+    halved = [request(11, run.seconds / 2, 8, 2) for run in plain]
+    cell = cell_of(*halved)
+    cell.baseline = plain
+    assert resample("speedup", cell) == pytest.approx(np.full(RESAMPLES, 2.0))
+
+    speeds = resample("decode_speed", cell)
+    of_another = resample("decode_speed", cell_of(*plain))
+    assert speeds.std() > 0
+    assert speeds == pytest.approx(2 * of_another)
+
+
+def test_a_share_of_draftings_is_resampled_with_its_requests():
+    """A request has one sequence or two, and takes 1 s for 10 tokens or 3 s."""
+    cell = cell_of(request(11, 1.0, 8, 2), request(11, 3.0, 8, 2))
+    cell.sequence_choices = [[(1, 0)], [(2, 0)]]
+    two = resample("sequences 2", cell)
+    seconds_per_ten_tokens = 10 / resample("decode_speed", cell)
+    assert set(two) == {0.0, 0.5, 1.0}
+    assert seconds_per_ten_tokens == pytest.approx(1 + 2 * two)
 
 
 def test_what_cannot_be_resampled_has_no_interval():

@@ -20,6 +20,7 @@ from speclib.models.toy import Toy
 from speclib.operations import OPERATIONS
 from speclib.operations.operation import Operation
 from speclib.operations.payload import Payload
+from speclib.operations.score import Scored
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
 
@@ -320,6 +321,38 @@ def test_a_steps_time_is_drafting_target_verifying_and_the_rest_communication():
     assert (s.steps, s.ttft, s.seconds, s.step_seconds) == (1, 10, 17, 7)
     assert (s.step_draft, s.step_target, s.step_verify) == (4, 5, 1)
     assert (s.step_busy, s.communication) == (5.5, 0.5)
+
+
+def test_what_a_pass_feeds_beyond_its_candidates_and_one_token_is_catching_up():
+    """Only where another target has seen it: not in prefill, nor with one target."""
+    prefill = event(0, 5, "target", "score")._replace(fed=9)
+    late_prefill = event(1, 5, "target-2", "score")._replace(fed=12)
+    next_pass = event(6, 4, "target", "score")._replace(kept=9, fed=6)
+    next_pass = next_pass._replace(payload=Scored(tested=2))  # 6 - 2 - 1 are caught up
+    up_to_date = event(7, 4, "target-2", "score")._replace(kept=12, fed=3)
+    up_to_date = up_to_date._replace(payload=Scored(tested=2))
+    trace = Trace([prefill, late_prefill, next_pass, up_to_date])
+    assert stats(trace).caught_up == 3
+
+    alone = Trace([prefill, next_pass])
+    assert stats(alone).caught_up == 0
+
+
+def test_of_an_output_that_the_limit_ends_the_drafts_beside_its_last_pass_are_a_tail():
+    """PEARL's first pass commits the first of three drafts; two await the target."""
+    for outcome, tail in (("accepted", 2), ("rejected", 0)):
+        trace = Trace(
+            [
+                event(0, 3, "target", "score", (0,)),
+                event(0, 3, "draft", "propose", (3, 4, 5))._replace(
+                    id=1, outcome=(outcome, "wasted", "wasted")
+                ),
+                event(3, 0, "controller", "commit", (3,)),
+            ],
+            {"limit": 1},
+        )
+        counts = stats(trace)
+        assert (counts.with_tail, counts.with_tail_seconds) == (1 + tail, 3)
 
 
 def test_requests_add_up_and_ratios_are_of_the_sums():

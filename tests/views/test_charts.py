@@ -9,8 +9,9 @@ import pytest
 from speclib import SpeclibError
 from speclib.experiment.spec import QUICK
 from speclib.papers.load import load_paper
+from speclib.papers.pearl_figures import DraftLengths
 from speclib.papers.table_result import TableResult
-from speclib.views.charts.bars import bars_by_kind
+from speclib.views.charts.bars import bars_by_kind, bars_over_iterations
 from speclib.views.charts.choose import CHARTS, chart
 
 OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
@@ -33,6 +34,20 @@ def test_charts_are_of_the_filled_kinds_and_paint_no_background(results):
         assert figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
         assert not OUTSIDE.search(figure.to_json())
     assert chart(results["table-15"]) is None
+
+
+def test_the_line_at_a_fixed_window_goes_on_to_the_last_iteration_of_any_kind():
+    table = load_paper("pearl").table("figure-2b")
+    (column,) = table.column_labels
+    result = TableResult(table, QUICK)
+    result.values = {
+        "paper": {(str(i), column): 2.0 for i in range(1, 11)},
+        "virtual": {(str(i), column): 3.0 for i in range(1, 61)},
+    }
+    result.figure = DraftLengths((3,) * 60, gamma=4, complete=60)
+    *bars, line = bars_over_iterations(result).data
+    assert [len(bar.x) for bar in bars] == [10, 60]
+    assert list(line.x) == [0.5, 60.5] and list(line.y) == [4, 4]
 
 
 @pytest.mark.parametrize("key", ["pearl", "dsi"])

@@ -78,3 +78,32 @@ def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
 def test_a_control_that_cannot_be_read_is_named_with_the_next_step():
     with pytest.raises(SpeclibError, match="control 'c'"):
         explorer(lambda c: toy_runs(), {"c": (1, 2)})
+
+
+def test_simulate_can_be_explored_with_the_controls_that_stand_there_by_default():
+    """They have a draft length, which plain decoding, the baseline, has not."""
+    shown = explorer(simulate)
+    assert [run.trace.meta["method"] for run in shown.simulated()] == [
+        "autoregressive",
+        "pearl",
+    ]
+    shown.controls["gamma"].value = 4
+    assert "γ = 4" in shown.figures.value
+
+
+def test_a_function_that_demands_a_draft_length_gets_it_for_plain_decoding_too():
+    asked_for = []
+
+    def run(method, gamma, c):
+        asked_for.append((method, gamma, c))
+        return toy_run(method, gamma=gamma, c=c)
+
+    controls = {"method": ("pearl",), "gamma": (1, 9, 1, 3), "c": (1, 9, 1, 3)}
+    explorer(run, controls)
+    assert asked_for == [("pearl", 3, 3), ("autoregressive", 3, 3)]
+
+
+def test_a_single_run_that_is_stored_is_shown_alone():
+    runs = {gamma: simulate("speculative", gamma=gamma, tokens=8) for gamma in (2, 3)}
+    view = explorer(runs, {"gamma": 3})
+    assert len(view.timeline.runs) == 1

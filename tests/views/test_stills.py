@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from fontTools.ttLib import TTFont
 from helpers.svg import centres, elements, number, rectangles, texts
 
 from speclib import SpeclibError, curves, dots, heat
+from speclib.views.text import font_files
 
 NAN = float("nan")
 
@@ -41,6 +43,29 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
     assert min(distances) > 15
 
 
+@pytest.mark.parametrize("count", [7, 14, 24])
+def test_every_line_is_drawn_with_its_name_and_none_looks_like_another(count):
+    """There are six colours; further lines are dashed."""
+    lines = {f"line {i}": {1: 1.0, 2: 2.0 - i / 1000} for i in range(count)}
+    still = curves(lines, "t", low=1.999)
+    picture = still.picture()
+
+    looks = set()
+    for line in elements(picture, "polyline", "line"):
+        looks.add((line.get("stroke"), line.get("stroke-dasharray")))
+    assert len(looks) == count
+
+    names = [text for text in elements(picture, "text") if text.text in lines]
+    assert {name.text for name in names} == set(lines)
+    assert max(number(name, "y") for name in names) < still.size[1]
+
+    # A sample of each line stands before its name.
+    samples = []
+    for line in elements(picture, "line"):
+        samples.append((line.get("stroke"), line.get("stroke-dasharray")))
+    assert looks <= set(samples)
+
+
 # -- heat maps -------------------------------------------------------------------------
 def test_a_heat_map_is_white_at_one_and_darkens_below():
     panels = {"N = 2": {"h": [1.0, 0.8], "q": [0.9, 0.85]}}
@@ -57,6 +82,19 @@ def test_a_heat_map_is_white_at_one_and_darkens_below():
     assert number(split, "x1") == second_column.x
     assert "N = 2, q: 0.90 0.85" in repr(still)
     assert still._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
+
+
+def test_what_the_columns_are_stands_on_the_card_even_if_it_is_wider_than_the_rows():
+    across = "position of the layer in the network"
+    picture = heat({"a": {"h": [1.0, 0.8]}}, "cosine", across).picture()
+    (label,) = [text for text in elements(picture, "text") if text.text == across]
+    assert label.get("text-anchor") == "end"
+
+    font = TTFont(font_files()[0])
+    letters = font.getBestCmap()
+    advances = [font["hmtx"][letters[ord(letter)]][0] for letter in across]
+    width = sum(advances) / font["head"].unitsPerEm * number(label, "font-size")
+    assert number(label, "x") - width > 0
 
 
 def brightness(colour: str) -> int:

@@ -317,3 +317,10 @@ def test_a_method_that_leaves_work_in_flight_can_be_enumerated():
 def test_beyond_its_horizon_a_random_model_says_token_0():
     rows = Random(3, 0, horizon=2).rows((0, 1, 2), 2, Sampler(1.0))
     assert 0 < rows[0].max() < 1 and rows[1:].tolist() == [[1, 0, 0]] * 2
+
+
+def test_an_output_that_only_one_of_two_distributions_has_is_a_difference():
+    one, other = {(1,): 1.0}, {(1,): 0.75, (2,): 0.25}
+    half, rest = {(1,): 0.5}, {(1,): 0.5, (2,): 0.5}
+    assert distance(one, other) == distance(other, one) == 0.25
+    assert distance(half, rest) == distance(rest, half) == 0.5

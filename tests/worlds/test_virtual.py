@@ -294,6 +294,46 @@ def test_of_an_aborted_pass_nothing_stays_in_the_cache():
     assert ops == [(0, 4, 0, 3), (4, 1, 3, 0), (5, 4, 3, 2)]
 
 
+def test_of_an_aborted_draft_the_passes_that_ended_stay_written_and_cached():
+    """Passes of 1 s from 2.5 s on, stopped at 5 s: two of them have ended.
+
+    The first fed the three tokens of the text, the second the first draft.
+    """
+    latency = Latency(Curve(((1, 1.0),)), Curve(((1, 2.5),)))
+    world = Virtual({"draft": Toy(1.0), "target": Toy()}, latency)
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
+    world.wait(world.target.score((0,)))
+    drafting = world.draft.propose((0, 1, 2), 5)
+    world.wait(world.target.score((0, 1)))
+    world.cancel(drafting)
+
+    written = tuple(draft.token for draft in drafting.value)
+    assert len(written) == 2
+    world.wait(world.draft.propose((0, 1, 2, *written), 1))
+    first, second = [e for e in world.end().operations if e.device == "draft"]
+    assert (first.ts, first.dur, first.kept, first.fed) == (2.5, 2.5, 0, 4)
+    assert (second.ts, second.dur, second.kept, second.fed) == (5, 1, 4, 1)
+
+
+def test_devices_of_a_kind_are_counted_from_the_one_without_a_number():
+    models = dict.fromkeys(("draft", "draft-2", "target", "target-2"), Toy())
+    world = Virtual(models, FLAT)
+    numbered = [(d.name, d.role, d.index) for d in world.devices.values()]
+    assert numbered == [
+        ("draft", "draft", 0),
+        ("draft-2", "draft", 1),
+        ("target", "target", 0),
+        ("target-2", "target", 1),
+    ]
+
+
+def test_a_worlds_vocabulary_is_what_all_of_its_models_have():
+    world = Virtual({"draft": Random(7, 1), "target": Random(5, 2)}, FLAT)
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
+    assert world.vocab == 5
+    assert [draft.token for draft in world.guess((4, 5, 1))] == [4]
+
+
 def test_an_aborted_pass_leaves_a_real_models_cache_sound():
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -360,6 +400,17 @@ def test_a_request_begins_with_empty_caches_and_the_clock_at_zero():
         assert [(e.id, e.ts, e.kept, e.fed) for e in world.end().operations] == [
             (0, 0, 0, 3)
         ]
+
+
+def test_a_request_leaves_the_same_trace_whatever_ran_before_it_in_its_world():
+    world = Virtual({"draft": Toy(0.8), "target": Toy()}, FLAT)
+    traces = []
+    for _ in range(2):
+        world.begin((0,), sampler=Sampler(1.0), coins=Coins(3), limit=9)
+        METHODS["pearl"](world, gamma=3)
+        traces.append(world.end())
+    assert traces[1] == traces[0]
+    assert traces[0].events[0].round == 0
 
 
 def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():

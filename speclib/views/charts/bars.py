@@ -316,9 +316,11 @@ def _has_parts(result: TableResult, kind: str) -> bool:
 def bars_over_iterations(result: TableResult) -> go.Figure:
     """A bar per iteration, and a line at the window that a fixed length would use."""
     panels = Panels(result.table.column_labels)
+    last_iteration = 0
     for kind in result.kinds:
         values = result.values[kind]
         iterations = [int(row) for row, _ in values]
+        last_iteration = max([last_iteration, *iterations])
         bar = go.Bar(
             x=iterations,
             y=list(values.values()),
@@ -329,8 +331,6 @@ def bars_over_iterations(result: TableResult) -> go.Figure:
 
     if isinstance(result.figure, DraftLengths):
         window = result.figure.gamma
-        first_kind = next(iter(result.values))  # the one that was filled first
-        last_iteration = max(int(row) for row, _ in result.values[first_kind])
         line = go.Scatter(
             x=[0.5, last_iteration + 0.5],
             y=[window, window],

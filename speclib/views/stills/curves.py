@@ -36,7 +36,8 @@ from speclib.views.svg import (
 )
 from speclib.views.text import text_width
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
+# Okabe and Ito's colours, which colour-blind readers can tell apart. When all of them
+# are taken, further lines take them again with the next dashes.
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -45,6 +46,7 @@ COLOURS = (
     "#56B4E9",
     "#7a6a00",
 )
+DASHES = ("none", "9 5", "2 4", "9 4 2 4")  # pixels on and off; "none" is a whole line
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
 MOST_STEPS = 5  # of the axis, between the lowest value and the highest
 
@@ -54,6 +56,7 @@ PLOT_TOP = PAD + 34
 PLOT_WIDTH = 560
 PLOT_HEIGHT = 250
 NAME_STEP = 17  # between two names at the lines' ends, at least
+SAMPLE = 34  # before a name, of its line and the gap after it
 
 
 class Scale(NamedTuple):
@@ -77,12 +80,19 @@ class Scale(NamedTuple):
         return f"{number:.2f}"
 
 
+class LineStyle(NamedTuple):
+    """How a line is drawn."""
+
+    colour: str
+    dashes: str
+
+
 class LineEnd(NamedTuple):
     """The name at the end of a line; ``y`` in pixels."""
 
     y: float
     name: str
-    colour: str
+    style: LineStyle
 
 
 class Curves(Still):
@@ -113,9 +123,13 @@ class Curves(Still):
         self.places = places_of(self.lines)
         self.scale = scale_for(self.lines, low)
 
-        widest_name = max(text_width(name) for name in self.lines)
+        # Each line's name needs room of its own beside the plot.
+        self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(self.lines))
+        # Where lines share a colour, a sample of each stands before its name.
+        self.sample_width = SAMPLE if len(self.lines) > len(COLOURS) else 0
+        widest_name = max(text_width(name) for name in self.lines) + self.sample_width
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
-        self.size = (round(width), PLOT_HEIGHT + 108)
+        self.size = (round(width), self.plot_height + 108)
 
     def x_of(self, place: Hashable) -> float:
         """Pixels of the middle of a place."""
@@ -125,7 +139,7 @@ class Curves(Still):
     def y_of(self, value: float) -> float:
         """Pixels of a value."""
         scale = self.scale
-        from_top = PLOT_HEIGHT * (scale.high - value) / (scale.high - scale.low)
+        from_top = self.plot_height * (scale.high - value) / (scale.high - scale.low)
         return PLOT_TOP + from_top
 
     def drawing(self) -> str:
@@ -162,24 +176,39 @@ class Curves(Still):
         """The lines, and the name of each at its end."""
         elements = []
         ends = []
-        for (name, line), colour in zip(self.lines.items(), COLOURS, strict=False):
-            elements.append(self.line(line, colour))
+        for number, (name, line) in enumerate(self.lines.items()):
+            style = style_of(number)
+            elements.append(self.line(line, style))
             last_value = list(line.values())[-1]
-            ends.append(LineEnd(self.y_of(last_value), name, colour))
+            ends.append(LineEnd(self.y_of(last_value), name, style))
 
-        for end in moved_apart(ends):
-            elements.append(
-                text_at(
-                    end.name,
-                    PLOT_LEFT + PLOT_WIDTH + 8,
-                    end.y + 5,
-                    fill=end.colour,
-                    font_weight="600",
-                )
-            )
+        for end in moved_apart(ends, lowest=PLOT_TOP + self.plot_height):
+            elements.append(self.name_at(end))
         return "".join(elements)
 
-    def line(self, line: dict[Hashable, float], colour: str) -> str:
+    def name_at(self, end: LineEnd) -> str:
+        """A line's name, after a sample of the line where its colour is not enough."""
+        left = PLOT_LEFT + PLOT_WIDTH + 8
+        name = text_at(
+            end.name,
+            left + self.sample_width,
+            end.y + 5,
+            fill=end.style.colour,
+            font_weight="600",
+        )
+        if not self.sample_width:
+            return name
+        sample = horizontal_line(
+            end.y,
+            left,
+            left + self.sample_width - 6,
+            stroke=end.style.colour,
+            stroke_width=2.5,
+            stroke_dasharray=end.style.dashes,
+        )
+        return sample + name
+
+    def line(self, line: dict[Hashable, float], style: LineStyle) -> str:
         """One line, with a dot at each value that tells it under the pointer."""
         points = []
         dots = []
@@ -187,14 +216,16 @@ class Curves(Still):
             x = self.x_of(place)
             y = self.y_of(value)
             points.append(f"{coordinate(x)},{coordinate(y)}")
-            dots.append(circle(x, y, 4.5, tip=f"{place}: {value:.3g}", fill=colour))
+            tip = f"{place}: {value:.3g}"
+            dots.append(circle(x, y, 4.5, tip=tip, fill=style.colour))
         polyline = tag(
             "polyline",
             cls="line",
             points=" ".join(points),
             fill="none",
-            stroke=colour,
+            stroke=style.colour,
             stroke_width=2.5,
+            stroke_dasharray=style.dashes,
         )
         return polyline + "".join(dots)
 
@@ -242,14 +273,30 @@ def step_for(lowest: float, highest: float) -> float:
     return highest
 
 
-def moved_apart(ends: list[LineEnd]) -> list[LineEnd]:
-    """The names from top to bottom, moved down where they would overlap."""
+def style_of(number: int) -> LineStyle:
+    """How the line with this number is drawn, counted from 0."""
+    colour = COLOURS[number % len(COLOURS)]
+    dashes = DASHES[number // len(COLOURS) % len(DASHES)]
+    return LineStyle(colour, dashes)
+
+
+def moved_apart(ends: list[LineEnd], lowest: float) -> list[LineEnd]:
+    """The names from top to bottom, moved down where they would overlap.
+
+    Where that would move one below ``lowest``, it and those above it are moved up.
+    """
     moved: list[LineEnd] = []
     for end in sorted(ends, key=lambda end: end.y):
         y = end.y
         if moved:
             y = max(y, moved[-1].y + NAME_STEP)
         moved.append(end._replace(y=y))
+
+    bottom = lowest
+    for number in reversed(range(len(moved))):
+        y = min(moved[number].y, bottom)
+        moved[number] = moved[number]._replace(y=y)
+        bottom = y - NAME_STEP
     return moved
 
 

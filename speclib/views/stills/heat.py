@@ -27,6 +27,7 @@ from speclib.views.text import text_width
 WIDTH = 1100
 TITLE_HEIGHT = 28
 PANEL_HEAD = 46  # a panel's name and its columns' numbers
+HEAD_FONT_SIZE = 13  # of these numbers, and of what they are
 CELL_WIDTH = 42
 CELL_HEIGHT = 24
 BETWEEN_PANELS = 30  # side by side
@@ -76,7 +77,9 @@ class Heat(Still):
         """Sets the size of a panel, how many stand side by side, and the card's
         size."""
         first_panel = next(iter(self.panels.values()))
-        self.left_of_cells = max(text_width(row) for row in first_panel) + 12
+        widest_row = max(text_width(row) for row in first_panel)
+        across = text_width(self.across, HEAD_FONT_SIZE)
+        self.left_of_cells = max(widest_row, across) + 12
         self.panel_width = self.left_of_cells + self.columns * CELL_WIDTH
         self.panel_height = PANEL_HEAD + len(first_panel) * CELL_HEIGHT
 
@@ -135,12 +138,22 @@ class Heat(Still):
         numbers_y = y + PANEL_HEAD - 7
         elements = [
             text_at(name, left, y + 18, fill=INK, font_weight="600"),
-            text_at(self.across, left - 8, numbers_y, text_anchor="end", font_size=13),
+            text_at(
+                self.across,
+                left - 8,
+                numbers_y,
+                text_anchor="end",
+                font_size=HEAD_FONT_SIZE,
+            ),
         ]
         for column in range(self.columns):
             middle = left + (column + 0.5) * CELL_WIDTH
             number = text_at(
-                str(column), middle, numbers_y, text_anchor="middle", font_size=13
+                str(column),
+                middle,
+                numbers_y,
+                text_anchor="middle",
+                font_size=HEAD_FONT_SIZE,
             )
             elements.append(number)
         return "".join(elements)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
+from inspect import Parameter, signature
 from math import nan
 from typing import Any, TypeAlias
 
@@ -46,6 +47,20 @@ DEFAULT_CONTROLS: dict[str, ControlSpec] = {
     "c": (1.0, 12.0, 0.5, 3.0),
     "alpha": (0.0, 1.0, 0.01, 0.8),
 }
+
+# Plain decoding has none of these: it drafts nothing, on one target.
+DRAFTING_SETTINGS = (
+    "gamma",
+    "without",
+    "lookahead",
+    "servers",
+    "k",
+    "first",
+    "lp",
+    "width",
+    "budget",
+    "calibrate",
+)
 
 
 def expected_speedup(
@@ -91,7 +106,8 @@ class Explorer(NotebookView, widgets.VBox):
 
     ``simulate(**values)`` returns a list of results or traces, or a single one. For a
     single one, ``simulate`` is also asked for plain decoding (method="autoregressive"),
-    which is the baseline.
+    which is the baseline. It is asked without the settings of drafting, such as gamma,
+    that it can do without.
 
     ``controls`` maps the names of its arguments to what ``control`` takes.
     ``theory(**values)`` gives the expected speed-up of ``values["method"]``. Further
@@ -133,16 +149,26 @@ class Explorer(NotebookView, widgets.VBox):
     def simulated(self) -> list:
         """The results for the present values; plain decoding first if it was added."""
         results = self.simulate(**self.values)
-        is_single = hasattr(results, "trace") or isinstance(results, Trace)
-        if is_single:
-            plain = self.simulate(**{**self.values, "method": "autoregressive"})
-            return [plain, results]
+        if is_single_run(results):
+            return [self._simulated_plainly(), results]
         if not isinstance(results, Iterable):
             raise BadValue(
                 f"simulate gave {results!r}: let it return a result, a trace, or a "
                 "list of them"
             )
         return list(results)
+
+    def _simulated_plainly(self) -> Any:
+        """Plain decoding for the present values."""
+        parameters = signature(self.simulate).parameters
+        values = {}
+        for name, value in self.values.items():
+            is_demanded = (
+                name in parameters and parameters[name].default is Parameter.empty
+            )
+            if name not in DRAFTING_SETTINGS or is_demanded:
+                values[name] = value
+        return self.simulate(**{**values, "method": "autoregressive"})
 
     def rows(self) -> list[RunFigures]:
         """The figures of each run in the timeline."""
@@ -189,6 +215,11 @@ def explorer(
     return Explorer(simulate, controls, theory, **options)
 
 
+def is_single_run(results: object) -> bool:
+    """Whether these are not several results but one, or its trace."""
+    return hasattr(results, "trace") or isinstance(results, Trace)
+
+
 def _look_up_stored(
     results: Mapping, shown_first: dict | None
 ) -> tuple[Simulate, dict[str, widgets.Widget]]:
@@ -208,6 +239,7 @@ def _look_up_stored(
     slider = slider_over(name, list(results), first_value)
 
     def look_up(**values: Any) -> Any:
-        return results[values[name]]
+        stored = results[values[name]]
+        return [stored] if is_single_run(stored) else stored
 
     return look_up, {name: slider}
