@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
@@ -23,8 +23,15 @@ PATIENCE = 2  # a search stops after so many windows in a row that are slower
 LONGEST = 32  # and at this window
 
 
+class Settled(NamedTuple):
+    """A spec whose window is a number and whose settings are single values."""
+
+    cell: Spec
+    facts: dict[str, Any]
+
+
 @dataclass(frozen=True)
-class Settled:
+class Found:
     """What a search or a choice came to: a window that is a number, single settings.
 
     ``facts`` say what was tried. Of a search, it is tokens per second by window, after
@@ -48,7 +55,7 @@ def resolve(spec: Spec, *, search: bool = True) -> ResolvedSpec:
     """
     c = load_latency(present(spec.latency)).c
     cell, facts = settle(spec.but(over=None), c, search=search)
-    baseline, _ = settle(spec.baseline, c, search=search)
+    baseline = settle(spec.baseline, c, search=search).cell
     if spec.over:
         facts = facts | {"over": (baseline.method, baseline.gamma)}
     if cell.method == "autoregressive":
@@ -56,27 +63,27 @@ def resolve(spec: Spec, *, search: bool = True) -> ResolvedSpec:
     return ResolvedSpec(asked=spec, cell=cell, baseline=baseline, c=c, facts=facts)
 
 
-def settle(spec: Spec, c: float, *, search: bool = True) -> tuple[Spec, dict[str, Any]]:
+def settle(spec: Spec, c: float, *, search: bool = True) -> Settled:
     """A spec with its own window and settings settled, and the facts of how.
 
     A choice is made by the speed of all tokens, as a paper's grid search has it. What a
     search found is kept in the cache.
     """
     if not (spec.is_choice or spec.gamma == "best"):
-        return settle_window(spec, c), {}
+        return Settled(settle_window(spec, c), {})
 
     key = cache_keys.digest("settled", key_of(spec))
-    stored = cache.load(key, Settled, Settled)
+    stored = cache.load(key, Found, Found)
     if stored is not None:
-        settled = stored.header
+        found = stored.header
     elif search:
-        settled = _fastest_choice(spec, c) if spec.is_choice else _best_window(spec, c)
-        cache.save(key, settled, [])
+        found = _fastest_choice(spec, c) if spec.is_choice else _best_window(spec, c)
+        cache.save(key, found, [])
     else:
         raise NotSettled(spec.name)
 
-    settings = tuple((name, value) for name, value in settled.settings)
-    return spec.but(gamma=settled.gamma, settings=settings), settled.facts
+    settings = tuple((name, value) for name, value in found.settings)
+    return Settled(spec.but(gamma=found.gamma, settings=settings), found.facts)
 
 
 def settle_window(spec: Spec, c: float) -> Spec:
@@ -86,14 +93,14 @@ def settle_window(spec: Spec, c: float) -> Spec:
     return spec.but(gamma=gamma_at(spec.gamma, c))
 
 
-def _best_window(spec: Spec, c: float) -> Settled:
+def _best_window(spec: Spec, c: float) -> Found:
     speeds = try_windows(spec, c)
     fastest = max(speeds, key=speeds.__getitem__)
     searched = {str(gamma): speed for gamma, speed in speeds.items()}
-    return Settled(fastest, list(spec.settings), {"searched": searched})
+    return Found(fastest, list(spec.settings), {"searched": searched})
 
 
-def _fastest_choice(spec: Spec, c: float) -> Settled:
+def _fastest_choice(spec: Spec, c: float) -> Found:
     speeds: dict[Spec, float] = {}
     for choice in spec.choices:
         cell = settle_window(choice, c)
@@ -102,7 +109,7 @@ def _fastest_choice(spec: Spec, c: float) -> Settled:
     gamma = fastest.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
     facts = {"chosen": dict(fastest.settings), "of": len(speeds)}
-    return Settled(gamma, list(fastest.settings), facts)
+    return Found(gamma, list(fastest.settings), facts)
 
 
 def try_windows(spec: Spec, c: float) -> dict[int, float]:
