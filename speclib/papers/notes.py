@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from speclib import machine
 from speclib.data.pairs import load_pair
-from speclib.experiment import machine
 from speclib.experiment.spec import CellResult, Spec
 from speclib.models import factory
 

@@ -17,10 +17,9 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from speclib import paths
+from speclib import machine, paths
 from speclib.arguments import checked
 from speclib.errors import unknown_name
-from speclib.experiment import machine
 from speclib.experiment.spec import FULL, QUICK, CellResult
 from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow, read_ledger

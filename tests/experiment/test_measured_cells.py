@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from helpers.specs import measured_spec
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.engines import measured
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all

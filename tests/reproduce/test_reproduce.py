@@ -26,7 +26,7 @@ from helpers.reproduce_home import (
     run,
 )
 
-from speclib.experiment.atomic_files import write_atomically
+from speclib.atomic_files import write_atomically
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
 
 

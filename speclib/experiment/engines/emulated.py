@@ -15,8 +15,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment import cache, cache_keys
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.spec import CellResult, Spec, present
 from speclib.methods import METHODS

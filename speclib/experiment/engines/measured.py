@@ -19,11 +19,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
+from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import examine_outputs

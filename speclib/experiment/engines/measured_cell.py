@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result
-from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment import cache, cache_keys
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import OutputFacts
 from speclib.experiment.spec import CellResult, Spec, present

@@ -6,9 +6,10 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import NamedTuple, TypeAlias
 
+from speclib import machine
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, cache_keys, machine
+from speclib.experiment import cache, cache_keys
 from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.pool import on_every_core
 from speclib.experiment.spec import CellResult, ResolvedSpec, Spec, present
