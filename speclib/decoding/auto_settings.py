@@ -50,6 +50,14 @@ class RequestedSettings:
     given: Mapping[str, Any]
     counts: Mapping[str, AutoCount]
 
+    @property
+    def rests_on_c(self) -> bool:
+        """Whether some count follows from c = t_target / t_draft."""
+        gamma = self.counts.get("gamma", 1)
+        if isinstance(gamma, str):
+            return gamma != AUTO or self.method not in FIXED_GAMMA
+        return AUTO in (self.counts.get("lookahead"), self.counts.get("servers"))
+
     def servers_at(self, c: float) -> int:
         """How many target servers to open where passes last as a latency file says.
 

@@ -6,6 +6,7 @@ from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.experiment.spec import CellResult, Spec
 from speclib.models import factory
+from speclib.worlds.cost_ratio import CostRatio
 
 from .table_cells import TableCell
 
@@ -93,7 +94,7 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     if load_pair(str(spec.pair)).target.shape:
         parts.append("dilated")
     parts.append(f"draft in {result.facts['draft']}")
-    parts.append(f"c {result.c:.2f}")
+    parts.append(_describe_cost_ratio(result))
     parts.append(describe_departures(result))
 
     slowdowns = []
@@ -102,6 +103,14 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     parts.append(f"both busy over alone: {', '.join(slowdowns)}")
     parts.append(f"load {result.facts['load']:g}")
     return parts
+
+
+def _describe_cost_ratio(result: CellResult) -> str:
+    """c, with its interval where the cell's workers were measured with one."""
+    measured = result.facts.get("cost_ratio")
+    if measured is None:
+        return f"c {result.c:.2f}"
+    return str(CostRatio(**measured))
 
 
 def describe_departures(result: CellResult) -> str:

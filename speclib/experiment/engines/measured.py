@@ -16,6 +16,7 @@ its next prompt, and every speed-up compares runs of the same minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import asdict
 from datetime import datetime
 from typing import TypeVar
 
@@ -108,6 +109,7 @@ def _measure(
     ) as world:
         world_facts = {
             "contention": measured_cells.measure_contention(world),
+            "cost_ratio": asdict(world.cost_ratio),
             "load": round(machine.load(), 2),
             "draft": factory.runtime(world.pair, "draft"),
         }
