@@ -16,8 +16,8 @@ What is assumed, as it is not known before decoding:
 - acceptance rates of 0.6, 0.8 and 0.9, whose times are added up;
 - passes that vary by a few percent, so that no choice lives on two passes that end at
   the same moment;
-- messages that take a tenth of a draft pass per operation, as a short lookahead has more
-  of them.
+- messages that take a tenth of a draft pass per operation, which a short lookahead has
+  more of.
 """
 
 from __future__ import annotations
