@@ -6,6 +6,7 @@ from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.experiment.spec import CellResult, Spec
 from speclib.models import factory
+from speclib.trace.events import Trace
 from speclib.worlds.cost_ratio import CostRatio
 
 from .table_cells import TableCell
@@ -57,7 +58,10 @@ def note_of(cell: TableCell, result: CellResult) -> str:
 def describe_settings(spec: Spec, result: CellResult) -> list[str]:
     """A run's settings as chosen, what its world was told, its comparison."""
     chosen = result.facts.get("chosen", dict(spec.settings))
-    settings = ", ".join(f"{name} {value}" for name, value in chosen.items())
+    described = []
+    for name, value in chosen.items():
+        described.append(_describe_setting(name, value, result))
+    settings = ", ".join(described)
     if "of" in result.facts:
         settings += f", best of {result.facts['of']}"
 
@@ -76,6 +80,13 @@ def describe_settings(spec: Spec, result: CellResult) -> list[str]:
         method, gamma = result.facts["over"]
         parts.append(f"over {method}, gamma {gamma}")
     return parts
+
+
+def _describe_setting(name: str, value: object, result: CellResult) -> str:
+    """A setting; of one that was "auto", also what it came to in the first request."""
+    if value != "auto" or result.trace is None:
+        return f"{name} {value}"
+    return f"{name} auto: {Trace.from_json(result.trace).meta[name]}"
 
 
 def _describe_gamma(cell: TableCell, result: CellResult) -> str:
