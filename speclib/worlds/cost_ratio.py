@@ -16,7 +16,8 @@ sixth of the 5 % that the interval may miss in all (Bonferroni).
 
 What it does not know: whether somebody else keeps one of the cores busy all the while.
 Then every trial is disturbed in the same way, and the interval is narrow about a wrong
-value.
+value. Trials that follow each other on a busy machine are not independent either, and
+their interval is too narrow. What is measured there is not kept (see ``kept_ratios``).
 
 Knows no process, no model and no file.
 """
@@ -36,7 +37,7 @@ LOOKS = (8, 16, 32, 64, 128, 256)  # after so many trials the interval is looked
 # this is looked at again. The next look doubles the time; none is begun that would end
 # after the limit.
 LEAST_SECONDS = 1.0
-MOST_SECONDS = 20.0
+MOST_SECONDS = 10.0
 
 NARROW = 0.1  # of c: an interval this wide comes from a machine that was left alone
 

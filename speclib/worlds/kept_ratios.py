@@ -5,8 +5,9 @@ the two models with their weights, where each device is, the number format, the 
 that computes, the machine and the libraries. Where one of them changes, no file is
 found, and c is measured anew. A file that is damaged counts as missing.
 
-Two processes may measure at once. The first one to finish keeps its ratio, and the
-other one takes it over.
+A ratio with a wide interval is not kept, nor is one of a busy machine. Two processes
+may measure at once: the first one to finish keeps its ratio, and the other one takes it
+over.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from speclib.models import factory, fingerprint
 from speclib.models.dtypes import TORCH_NAMES
 
 from .cost_ratio import CostRatio
+
+BUSY = 1.5  # runnable processes per core in the last minute; our own are at most 1
 
 
 def key_of(pair: Pair, dtype: str, servers: int) -> str | None:
@@ -79,8 +82,12 @@ def measure_anew(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
 
 
 def _keep_if_worth(key: str, ratio: CostRatio) -> None:
-    """Keeps ``ratio``, unless the machine was too disturbed to tell it."""
-    if ratio.is_worth_keeping:
+    """Keeps ``ratio``, unless the machine was too disturbed to tell it.
+
+    Where others compete for the cores all the while, an interval may be narrow about a
+    wrong value, and a wrong value that is kept stays wrong.
+    """
+    if ratio.is_worth_keeping and machine.load() <= BUSY:
         save(key, ratio)
 
 

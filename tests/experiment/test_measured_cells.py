@@ -57,6 +57,7 @@ def test_cells_of_later_runs_go_by_the_c_that_was_kept(monkeypatch):
         c = next(c_of_each_measurement)
         return CostRatio(c, c - 0.1, c + 0.1, trials=8)
 
+    monkeypatch.setattr(machine, "load", lambda: 0.5)  # who is busy keeps nothing
     monkeypatch.setattr(Processes, "_measure_cost_ratio", measure)
     gammas = []
     for method in ("pearl", "speculative"):

@@ -33,8 +33,8 @@ class Passes:
         self.passed = 0.0
 
     def take_trial(self) -> Trial:
-        target = 0.05 * exp(self.random.gauss(0, self.noise))
-        draft = 0.05 / self.c * exp(self.random.gauss(0, self.noise))
+        target = 0.02 * exp(self.random.gauss(0, self.noise))
+        draft = 0.02 / self.c * exp(self.random.gauss(0, self.noise))
         if self.random.random() < self.disturbed:
             target, draft = self.random.choice(
                 [(2 * target, draft), (target, 2 * draft)]
@@ -108,7 +108,13 @@ def test_the_ranks_are_those_of_the_binomial_distribution(count, may_miss):
 
 # -- what is kept ----------------------------------------------------------------------
 @pytest.fixture
-def measurements(monkeypatch, own_cache) -> list[CostRatio]:
+def quiet_machine(monkeypatch) -> None:
+    """A machine that nobody else uses, whoever does."""
+    monkeypatch.setattr(machine, "load", lambda: 0.5)
+
+
+@pytest.fixture
+def measurements(monkeypatch, own_cache, quiet_machine) -> list[CostRatio]:
     """An empty cache, and worlds that "measure" these ratios one after the other."""
     ratios = [CostRatio(c, c - 0.1, c + 0.1, 8, 0.05) for c in (4.2, 7.2, 9.2)]
     taken: list[CostRatio] = []
@@ -232,7 +238,17 @@ def test_of_two_processes_at_once_the_second_takes_over_what_the_first_kept(own_
     assert kept_ratios.load_or_measure("key", measure_while_another_finishes) == first
 
 
-def test_what_is_too_uncertain_is_used_and_not_kept(monkeypatch, own_cache):
+def test_what_is_measured_on_a_busy_machine_is_used_and_not_kept(
+    measurements, monkeypatch
+):
+    """Three processes for each core."""
+    monkeypatch.setattr(machine, "load", lambda: 3.0)
+    assert [ratio_in_a_new_world() for _ in range(2)] == [4.2, 7.2]
+
+
+def test_what_is_too_uncertain_is_used_and_not_kept(
+    monkeypatch, own_cache, quiet_machine
+):
     vague = CostRatio(5.4, 3.0, 9.0, 256, 0.05)
     monkeypatch.setattr(Processes, "_measure_cost_ratio", lambda world: vague)
     result = speclib.decode("x", pair=TOY, method="pearl", max_new_tokens=4)
