@@ -42,10 +42,10 @@ from .world import World
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
 BYTES_PER_ENTRY = 8
 
-# How c is measured: texts of so many tokens; a few trials that do not count, as the
-# first pass prefills; and how many tokens the draft writes beside a target pass.
+# How c is measured: texts of so many tokens; a few trials that do not count, of which
+# the first one prefills; and how many tokens the draft writes beside a target pass.
 TEXT_LENGTH = 16
-UNCOUNTED_TRIALS = 2
+UNCOUNTED_TRIALS = 4
 DRAFTED_AT_FIRST = 4
 DRAFTED_AT_MOST = 32
 
@@ -303,13 +303,13 @@ class Processes(World):
         """c as passes show it that are made now; the request that ran is over."""
         prompt = (1,) * TEXT_LENGTH
         self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
+        uncounted = []
         for _ in range(UNCOUNTED_TRIALS):
-            trial = self._take_trial(DRAFTED_AT_FIRST)
+            uncounted.append(self._take_trial(DRAFTED_AT_FIRST))
 
         # As many drafts as fit beside a target pass: then both sides work all the time.
-        drafted = min(
-            cost_ratio.nearest_count(trial.target / trial.draft), DRAFTED_AT_MOST
-        )
+        estimate = cost_ratio.read(uncounted[1:])
+        drafted = min(cost_ratio.nearest_count(estimate.value), DRAFTED_AT_MOST)
         began = self.now
         measured = cost_ratio.measure(
             lambda: self._take_trial(drafted), lambda: self.now - began
