@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from speclib.experiment import machine
+from speclib import machine
 
 COLUMNS = ("name", "value", "unit", "aim", "holds", "note")
 

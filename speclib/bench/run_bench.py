@@ -12,7 +12,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 
 from speclib import paths
-from speclib.experiment.atomic_files import write_atomically
+from speclib.atomic_files import write_atomically
 
 from . import contention, layered, orchestration, rates, speedups
 from .rows import COLUMNS, FULL, BenchRow, Size

@@ -1,8 +1,9 @@
 """A method's settings: checked once, and every "auto" made a number.
 
 A user may leave three counts of a method to "auto": its draft length, its lookahead and
-its number of target servers. They follow from c = t_target / t_draft by the papers'
-formulas. Knows no method: only their names and what their settings are called.
+its number of target servers. They follow from c = t_target / t_draft: by the papers'
+formulas, but for DSI's lookahead where there are too few servers for a lookahead of 1.
+Knows no method: only their names and what their settings are called.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from speclib.arguments import Whole, shown
 from speclib.errors import BadValue
 from speclib.methods import find, parameters
 from speclib.worlds.world import World
+
+from .choose_lookahead import choose_lookahead
 
 AUTO: Literal["auto"] = "auto"
 AutoCount: TypeAlias = int | str  # a number, "auto", or of a gamma also "c-2"
@@ -50,6 +53,14 @@ class RequestedSettings:
     given: Mapping[str, Any]
     counts: Mapping[str, AutoCount]
 
+    @property
+    def rests_on_c(self) -> bool:
+        """Whether some count follows from c = t_target / t_draft."""
+        gamma = self.counts.get("gamma", 1)
+        if isinstance(gamma, str):
+            return gamma != AUTO or self.method not in FIXED_GAMMA
+        return AUTO in (self.counts.get("lookahead"), self.counts.get("servers"))
+
     def servers_at(self, c: float) -> int:
         """How many target servers to open where passes last as a latency file says.
 
@@ -78,11 +89,18 @@ class RequestedSettings:
         """The settings for a method's run in an open ``world``, each count a number.
 
         gamma = round(c), the optimum of PEARL's Theorem 1, but for the methods in
-        ``FIXED_GAMMA``; servers = ceil(c / lookahead), as far as the world has them;
-        lookahead = ceil(c / servers). If servers and lookahead are both "auto", all
-        servers are used that the world has.
+        ``FIXED_GAMMA``; servers = ceil(c / lookahead), as far as the world has them.
+        If servers and lookahead are both "auto", all servers are used that the world
+        has.
+
+        Where c servers are there, the lookahead is 1, as the paper's formula
+        ceil(c / servers) says. Where there are fewer, that is the longest lookahead
+        tried, and what is fastest on the virtual clock is taken (see
+        ``choose_lookahead``). With one server the formula is a poor choice: the drafts
+        come when the target's pass is over.
 
         Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
+        Differences from the papers: DSI's lookahead, as above.
         """
         settings = dict(self.given)
         if "gamma" in self.counts:
@@ -121,8 +139,9 @@ class RequestedSettings:
         lookahead = self.counts["lookahead"]
         if isinstance(lookahead, int):
             return lookahead
-        servers = self._resolve_servers(world)
-        return _sensible("lookahead", rounds_up(world.ratio / servers), world.ratio)
+        servers, c = self._resolve_servers(world), world.ratio
+        longest = _sensible("lookahead", rounds_up(c / servers), c)
+        return choose_lookahead(c, longest, servers, world.cancel_policy)
 
 
 def request_settings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
@@ -15,6 +15,7 @@ from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
+from speclib.worlds.cost_ratio import CostRatio
 from speclib.worlds.devices import device_names
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
@@ -33,7 +34,8 @@ class Result:
 
     ``text`` and ``tokens`` are the new, committed ones. ``trace`` is what every device
     did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
-    token that the trace mentions.
+    token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
+    it is, where a setting that was "auto" rests on it.
     """
 
     text: str
@@ -41,6 +43,7 @@ class Result:
     stats: Stats
     trace: Trace
     pieces: dict[int, str]
+    cost_ratio: CostRatio | None = None
 
 
 # -- worlds ----------------------------------------------------------------------------
@@ -160,7 +163,8 @@ def decode(
     prompt          a str, or chat messages
     pair            a Pair, or the name of one under data/pairs
     gamma           the draft length; "auto" is round(c), where c = t_target / t_draft
-                    as this world measures it, and "c-2" two less
+                    as this world measures it, and "c-2" two less. The result says how
+                    sure c is
     temperature, top_k, top_p
                     see Sampler; temperature 0 is greedy
     seed, request   key the randomness: the same two draw the same coins
@@ -234,6 +238,10 @@ def _servers_for(requested: RequestedSettings, latency: Latency | None) -> int:
 def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
     """Decodes ``task`` in an open world, which stays open."""
     settings = requested.resolve(world)
+    ratio = world.cost_ratio if requested.rests_on_c else None
+    measured = {}
+    if ratio is not None and ratio.trials:
+        measured["cost_ratio"] = asdict(ratio)
     tokenizer = factory.tokenizer(world.pair)
     world.begin(
         task.prompt,
@@ -249,6 +257,7 @@ def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result
         method=requested.method,
         pair=world.pair.name,
         prompt=list(task.prompt),
+        **measured,
         **settings,
     )
 
@@ -259,4 +268,5 @@ def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result
         stats=stats(trace),
         trace=trace,
         pieces=token_texts(trace, tokenizer),
+        cost_ratio=ratio,
     )

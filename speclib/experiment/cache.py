@@ -25,8 +25,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 
 from speclib import paths
+from speclib.atomic_files import write_atomically
 
-from .atomic_files import write_atomically
 from .cache_keys import digest
 
 Header = TypeVar("Header")

@@ -22,11 +22,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
-from speclib import paths
+from speclib import machine, paths
 from speclib.errors import SpeclibError
 from speclib.worlds.worker_process import CONTEXT, no_main, serving
-
-from . import machine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

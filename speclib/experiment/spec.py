@@ -318,6 +318,7 @@ class CellResult:
     over_virtual    emulated seconds over those of the virtual clock
     overruns        share of the emulated operations that outlasted their latency
     contention      device -> how much slower a pass is while the other one is busy
+    cost_ratio      c with its interval, as measured: the fields of a ``CostRatio``
     load            of the machine when the workers had started
     draft           what computes the draft
     differs, gap    of each prompt: where the output leaves plain decoding's, and the

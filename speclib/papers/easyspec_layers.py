@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.experiment.engines import similarity
 from speclib.theory.layer_groups import group_layers
 

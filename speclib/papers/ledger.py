@@ -13,8 +13,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
-from speclib.experiment.atomic_files import write_atomically
 
 KEY = 8  # the first so many columns of the ledger tell rows apart
 

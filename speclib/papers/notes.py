@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from speclib import machine
 from speclib.data.pairs import load_pair
-from speclib.experiment import machine
 from speclib.experiment.spec import CellResult, Spec
 from speclib.models import factory
+from speclib.trace.events import Trace
+from speclib.worlds.cost_ratio import CostRatio
 
 from .table_cells import TableCell
 
@@ -56,7 +58,10 @@ def note_of(cell: TableCell, result: CellResult) -> str:
 def describe_settings(spec: Spec, result: CellResult) -> list[str]:
     """A run's settings as chosen, what its world was told, its comparison."""
     chosen = result.facts.get("chosen", dict(spec.settings))
-    settings = ", ".join(f"{name} {value}" for name, value in chosen.items())
+    described = []
+    for name, value in chosen.items():
+        described.append(_describe_setting(name, value, result))
+    settings = ", ".join(described)
     if "of" in result.facts:
         settings += f", best of {result.facts['of']}"
 
@@ -77,6 +82,13 @@ def describe_settings(spec: Spec, result: CellResult) -> list[str]:
     return parts
 
 
+def _describe_setting(name: str, value: object, result: CellResult) -> str:
+    """A setting; of one that was "auto", also what it came to in the first request."""
+    if value != "auto" or result.trace is None:
+        return f"{name} {value}"
+    return f"{name} auto: {Trace.from_json(result.trace).meta[name]}"
+
+
 def _describe_gamma(cell: TableCell, result: CellResult) -> str:
     tried = result.facts.get("searched")
     if cell.earlier_search:
@@ -95,7 +107,7 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     if load_pair(str(spec.pair)).target.shape:
         parts.append("dilated")
     parts.append(f"draft in {result.facts['draft']}")
-    parts.append(f"c {result.c:.2f}")
+    parts.append(_describe_cost_ratio(result))
     parts.append(describe_departures(result))
 
     slowdowns = []
@@ -104,6 +116,14 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     parts.append(f"both busy over alone: {', '.join(slowdowns)}")
     parts.append(f"load {result.facts['load']:g}")
     return parts
+
+
+def _describe_cost_ratio(result: CellResult) -> str:
+    """c, with its interval where the cell's workers were measured with one."""
+    measured = result.facts.get("cost_ratio")
+    if measured is None:
+        return f"c {result.c:.2f}"
+    return str(CostRatio(**measured))
 
 
 def describe_departures(result: CellResult) -> str:

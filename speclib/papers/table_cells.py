@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
+from speclib import machine
 from speclib.data.pairs import load_pair
-from speclib.experiment import machine
 from speclib.experiment.spec import Profile, Spec
 from speclib.methods import find, parameters, takes_gamma
 

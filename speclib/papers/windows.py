@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from speclib import paths
-from speclib.experiment.atomic_files import write_atomically
+from speclib.atomic_files import write_atomically
 from speclib.experiment.spec import CellResult, Spec
 
 from .ledger import to_csv

@@ -17,10 +17,9 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from speclib import paths
+from speclib import machine, paths
 from speclib.arguments import checked
 from speclib.errors import unknown_name
-from speclib.experiment import machine
 from speclib.experiment.run_cells import is_complete
 from speclib.experiment.spec import FULL, QUICK, CellResult
 from speclib.papers.earlier import earlier_numbers

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from statistics import median
 
 from speclib import paths
-from speclib.experiment.atomic_files import write_atomically
+from speclib.atomic_files import write_atomically
 
 # Seconds of work that nobody has seen, by the first word of its name.
 UNSEEN = {"virtual": 20.0, "emulated": 10.0, "measured": 8.0, "start": 6.0, "page": 15}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from speclib import paths
+from speclib.atomic_files import write_atomically
 from speclib.errors import SpeclibError
-from speclib.experiment.atomic_files import write_atomically
 from speclib.experiment.spec import Spec
 
 

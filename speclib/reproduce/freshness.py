@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from speclib import paths
-from speclib.experiment import cache_keys, machine
-from speclib.experiment.atomic_files import write_atomically
+from speclib import machine, paths
+from speclib.atomic_files import write_atomically
+from speclib.experiment import cache_keys
 
 CODE = ("*.py", "*.js", "*.css", "templates/*")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.experiment.atomic_files import write_atomically
 from speclib.views.pages.media_types import WIDGET
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from speclib import paths
+from speclib import machine, paths
+from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
-from speclib.experiment import machine
-from speclib.experiment.atomic_files import write_atomically
 from speclib.experiment.spec import CellResult
 from speclib.papers import windows
 from speclib.papers.ledger import (

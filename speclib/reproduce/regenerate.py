@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from speclib import paths
+from speclib.atomic_files import remove_leftovers
 from speclib.errors import SpeclibError, unknown_name
 from speclib.experiment import cache
-from speclib.experiment.atomic_files import remove_leftovers
 from speclib.experiment.spec import Spec
 
 from . import failures, freshness

@@ -24,14 +24,16 @@ from typing import Any
 import numpy as np
 
 from speclib.arguments import Count, Seconds, checked
-from speclib.core.sampling import Coins, Sampler, Tokens
-from speclib.data.latency import Curve, Durations, Latency
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory
 from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
+from . import cost_ratio, kept_ratios
+from .cost_ratio import CostRatio, Trial
 from .devices import AnyFuture, Cancelled, DeviceLost, device_names
 from .worker import STOP, Array, Failure, Reply, device
 from .worker_process import CONTEXT, Worker, dismiss
@@ -40,8 +42,12 @@ from .world import World
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
 BYTES_PER_ENTRY = 8
 
-# How c is measured: so many times a draft of some tokens beside a pass of every target.
-TRIALS, UNCOUNTED_TRIALS, DRAFTED_PER_TRIAL, TEXT_LENGTH = 9, 2, 4, 16
+# How c is measured: texts of so many tokens; a few trials that do not count, of which
+# the first one prefills; and how many tokens the draft writes beside a target pass.
+TEXT_LENGTH = 16
+UNCOUNTED_TRIALS = 4
+DRAFTED_AT_FIRST = 4
+DRAFTED_AT_MOST = 32
 
 
 class Processes(World):
@@ -51,7 +57,8 @@ class Processes(World):
     on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
     may take before its device counts as hung; ``start_timeout``: the same for building
     a model. ``emulate``: a latency; then undilated models compute the tokens, and every
-    operation lasts as long as it says.
+    operation lasts as long as it says. ``remeasure``: measure c = t_target / t_draft
+    anew, and keep that, even where an earlier run has kept it (see ``cost_ratio``).
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is one whose message an interrupt cut. Use it as a
@@ -69,6 +76,7 @@ class Processes(World):
         emulate: Latency | Durations | None = None,
         timeout: Seconds = 60.0,
         start_timeout: Seconds = 300.0,
+        remeasure: bool = False,
     ):
         factory.check_dtype(dtype)
         super().__init__(device_names(servers), cancel)
@@ -86,6 +94,7 @@ class Processes(World):
         self.datastore = factory.datastore(pair)
         self.timeout = timeout
         self.start_timeout = start_timeout
+        self.remeasure = remeasure
         self._vocab = factory.vocab(pair)
 
         self._workers: dict[str, Worker] = {}
@@ -266,38 +275,65 @@ class Processes(World):
         self._finish(future, None, self.now, 0, 0, error=error)
 
     # -- latencies ---------------------------------------------------------------------
-    @property
-    def ratio(self) -> float:
-        return self.latency.c
-
     @cached_property
-    def latency(self) -> Durations:
-        """Seconds of a forward pass of one token: the emulated ones, or measured now.
+    def cost_ratio(self) -> CostRatio:
+        """c of the emulated passes; else as an earlier run has kept it, or measured.
 
-        Measured are medians, taken while all devices are busy.
+        What is measured on an undisturbed machine is kept for later runs, see
+        ``kept_ratios``.
         """
         if self.emulate is not None:
+            return CostRatio.known(self.emulate.c)
+
+        key = kept_ratios.key_of(self.pair, self.dtype, len(self.targets))
+        if key is None:
+            return self._measure_cost_ratio()
+        if self.remeasure:
+            return kept_ratios.measure_anew(key, self._measure_cost_ratio)
+        return kept_ratios.load_or_measure(key, self._measure_cost_ratio)
+
+    @property
+    def latency(self) -> Durations:
+        """Seconds of a forward pass of one token: the emulated ones, or measured."""
+        if self.emulate is not None:
             return self.emulate
+        return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
 
-        self.begin((1,) * TEXT_LENGTH, sampler=Sampler(), coins=Coins(), limit=1)
-        text: Tokens = self.text
-        for trial in range(TRIALS):
-            text = text + (1 + trial % 2,)
-            drafting = self.submit("draft", Propose(text, DRAFTED_PER_TRIAL))
-            scoring = [self.submit(t.name, Score(text)) for t in self.targets]
-            self.all(drafting, *scoring)
+    def _measure_cost_ratio(self) -> CostRatio:
+        """c as passes show it that are made now; the request that ran is over."""
+        prompt = (1,) * TEXT_LENGTH
+        self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
+        uncounted = []
+        for _ in range(UNCOUNTED_TRIALS):
+            uncounted.append(self._take_trial(DRAFTED_AT_FIRST))
 
-        counted = self.end().operations[UNCOUNTED_TRIALS * len(self.devices) :]
-        seconds: dict[str, list[float]] = {"draft": [], "target": []}
-        for event in counted:
-            role = self.devices[event.device].role
-            passes = DRAFTED_PER_TRIAL if role == "draft" else 1
-            seconds[role].append(event.dur / passes)
-        return Latency(
-            Curve(((1, median(seconds["draft"])),)),
-            Curve(((1, median(seconds["target"])),)),
-            "measured",
+        # As many drafts as fit beside a target pass: then both sides work all the time.
+        estimate = cost_ratio.read(uncounted[1:])
+        drafted = min(cost_ratio.nearest_count(estimate.value), DRAFTED_AT_MOST)
+        began = self.now
+        measured = cost_ratio.measure(
+            lambda: self._take_trial(drafted), lambda: self.now - began
         )
+        self.end()
+        return measured
+
+    def _take_trial(self, drafted: int) -> Trial:
+        """One pass of every target, beside ``drafted`` passes of the draft.
+
+        The text is always the same, so that each pass is fed its last token alone.
+        """
+        earlier = len(self._events)
+        drafting = self.submit("draft", Propose(self.text, drafted))
+        scoring = [self.submit(t.name, Score(self.text)) for t in self.targets]
+        self.all(drafting, *scoring)
+
+        target_seconds = []
+        for event in self._events[earlier:]:
+            if event.device == "draft":
+                draft_seconds = event.dur / drafted
+            else:
+                target_seconds.append(event.dur)
+        return Trial(target=median(target_seconds), draft=draft_seconds)
 
     def close(self) -> None:
         """Ends the workers."""

@@ -17,6 +17,7 @@ from speclib.data.latency import Durations, Latency
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, perform
 
+from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled
 from .world import World
 
@@ -66,8 +67,8 @@ class Virtual(World):
         return min(int(model.vocab) for model in self.models.values())
 
     @property
-    def ratio(self) -> float:
-        return self.latency.c
+    def cost_ratio(self) -> CostRatio:
+        return CostRatio.known(self.latency.c)
 
     def _zero(self) -> None:
         self._now = 0.0

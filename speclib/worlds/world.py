@@ -18,8 +18,9 @@ and it knows neither time nor hardware. A world runs it:
               the method's loop
 
 What must not differ between clocks is in this file. A subclass
-(Virtual, Processes) is a clock. It provides ``now``, ``ratio``, ``vocab``, ``_start``
-(an idle device begins an operation), ``_step`` (something ends) and ``_abort``.
+(Virtual, Processes) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``,
+``_start`` (an idle device begins an operation), ``_step`` (something ends) and
+``_abort``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Raw, Request
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 
+from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, Device, DeviceLost, Future
 
 CANCEL_POLICIES = ("immediate", "after-op")
@@ -365,9 +367,14 @@ class World:
         raise NotImplementedError
 
     @property
-    def ratio(self) -> float:
-        """c: seconds of one target pass over seconds of one draft pass."""
+    def cost_ratio(self) -> CostRatio:
+        """c: seconds of one target pass over seconds of one draft pass; how sure."""
         raise NotImplementedError
+
+    @property
+    def ratio(self) -> float:
+        """c as a number."""
+        return self.cost_ratio.value
 
     @property
     def vocab(self) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import speclib
-from speclib import paths
+from speclib import machine, paths
 from speclib.bench import contention, orchestration, rates, speedups
 from speclib.bench.races import race
 from speclib.bench.rows import COLUMNS, BenchRow, Size, median_row
@@ -18,7 +18,6 @@ from speclib.bench.run_bench import run_bench
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats
 

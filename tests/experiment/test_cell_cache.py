@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helpers.specs import LATENCY, measured_spec, virtual_spec
 
-from speclib import paths
-from speclib.experiment import cache, cache_keys, machine
+from speclib import machine, paths
+from speclib.experiment import cache, cache_keys
 from speclib.experiment.engines import measured_cell, virtual_cell
 from speclib.experiment.run_cells import run_all
 from speclib.methods import METHODS

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from helpers.specs import emulated_spec
 
-from speclib.experiment import cache_keys, machine
+from speclib import machine
+from speclib.experiment import cache_keys
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.engines import emulated, virtual, virtual_cell
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all

@@ -25,7 +25,7 @@ from helpers.processes import (
 )
 from helpers.reproduce_home import REPRODUCE, command, make_home, reports, run
 
-from speclib.experiment import machine
+from speclib import machine
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="reads /proc, limits files"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 from helpers.specs import measured_spec
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.engines import measured
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.methods import METHODS
+from speclib.papers.notes import note_of
+from speclib.papers.table_cells import TableCell
+from speclib.worlds.cost_ratio import CostRatio
+from speclib.worlds.processes import Processes
 
 TOKENS = measured_spec().tokens  # of a request; warming up takes fewer
 
@@ -41,6 +47,45 @@ def test_measured_cells_share_prompts_workers_and_baseline(monkeypatch):
         assert again[spec].cached
         assert again[spec].stats == results[spec].stats
         assert again[spec].pieces == results[spec].pieces
+
+
+def test_cells_of_later_runs_go_by_the_c_that_was_kept(monkeypatch):
+    """Whichever cell is measured first: both ask for "auto" and get one window."""
+    c_of_each_measurement = iter([2.2, 6.2])
+
+    def measure(world) -> CostRatio:
+        c = next(c_of_each_measurement)
+        return CostRatio(c, c - 0.1, c + 0.1, trials=8)
+
+    monkeypatch.setattr(machine, "load", lambda: 0.5)  # who is busy keeps nothing
+    monkeypatch.setattr(Processes, "_measure_cost_ratio", measure)
+    gammas = []
+    for method in ("pearl", "speculative"):
+        spec = measured_spec(method, "auto", requests=1)
+        result = run_all([spec])[spec]
+        gammas.append(result.gamma)
+        cell = TableCell("", "", "measured", spec, "speedup", "speedup", "x")
+        assert "c = 2.2 (95 %: 2.1 .. 2.3)" in note_of(cell, result)
+        assert result.facts["cost_ratio"]["trials"] == 8
+    assert gammas == [2, 2]
+
+
+def test_the_note_of_a_measured_cell_says_where_c_does_not_settle_its_window():
+    spec = measured_spec("pearl", "auto", requests=1)
+    result = run_all([spec])[spec]
+    result.facts["cost_ratio"] = asdict(CostRatio(5.4, 4.9, 5.8, trials=256))
+    cell = TableCell("", "", "measured", spec, "speedup", "speedup", "x")
+    note = note_of(cell, result)
+    assert "c = 5.4 (95 %: 4.9 .. 5.8), round(c) is not settled" in note
+
+
+def test_the_note_of_a_measured_cell_says_what_auto_came_to():
+    settings = (("lookahead", "auto"), ("servers", 1))
+    spec = measured_spec("dsi", None, requests=1, settings=settings)
+    result = run_all([spec])[spec]
+    lookahead = example_trace(result).meta["lookahead"]
+    cell = TableCell("", "", "measured", spec, "speedup", "speedup", "x")
+    assert f"lookahead auto: {lookahead}, servers 1" in note_of(cell, result)
 
 
 def test_cells_of_one_method_and_window_share_its_run(monkeypatch):

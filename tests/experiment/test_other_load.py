@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from speclib.experiment import machine, other_load
+from speclib import machine
+from speclib.experiment import other_load
 from speclib.experiment.other_load import Reading, is_disturbed, others_between
 
 CORES = machine.cores()

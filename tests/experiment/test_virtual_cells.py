@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from helpers.specs import virtual_spec
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.engines import resolve
 from speclib.experiment.run_cells import CellsFailed, run_all

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speclib.experiment import machine
+from speclib import machine
 
 
 def on_this_machine(seconds: float) -> float:

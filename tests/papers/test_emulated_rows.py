@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speclib.experiment import machine
+from speclib import machine
 from speclib.experiment.spec import CellResult, Profile
 from speclib.papers.fill import fill
 from speclib.papers.ledger import LedgerRow

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from helpers.tables import SMALL
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import machine
 from speclib.experiment.spec import FULL, QUICK, Profile, Spec
 from speclib.papers.fill import fill
 from speclib.papers.schema import Paper

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from speclib import SpeclibError, paths
-from speclib.experiment import machine
+from speclib import SpeclibError, machine, paths
 from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow
 from speclib.reproduce.book import Book, of_another_machine

@@ -27,7 +27,7 @@ from helpers.reproduce_home import (
 )
 
 from speclib import paths
-from speclib.experiment.atomic_files import write_atomically
+from speclib.atomic_files import write_atomically
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
 from speclib.reproduce import freshness
 

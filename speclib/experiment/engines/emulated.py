@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, cache_keys, machine, other_load
+from speclib.experiment import cache, cache_keys, other_load
 from speclib.experiment.cells import emulated as emulated_cells
 from speclib.experiment.limits import NO_LIMITS, Limits
 from speclib.experiment.spec import CellResult, Spec, present

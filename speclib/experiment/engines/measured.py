@@ -18,14 +18,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import asdict
 from datetime import datetime
 from typing import TypeVar
 
+from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
-from speclib.experiment import machine, other_load
+from speclib.experiment import other_load
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import examine_outputs
@@ -101,6 +103,7 @@ def _start(pool: WorkerPool) -> Measurement:
     try:
         world_facts = {
             "contention": measured_cells.measure_contention(world),
+            "cost_ratio": asdict(world.cost_ratio),
             "load": round(machine.load(), 2),
             "draft": factory.runtime(world.pair, "draft"),
         }

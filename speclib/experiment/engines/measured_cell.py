@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result
-from speclib.experiment import cache, cache_keys, machine, other_load
+from speclib.experiment import cache, cache_keys, other_load
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import OutputFacts
 from speclib.experiment.limits import Limits

@@ -5,9 +5,10 @@ Knows no paper and no network.
 
 from __future__ import annotations
 
+from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
-from speclib.experiment import cache_keys, machine
+from speclib.experiment import cache_keys
 from speclib.experiment.cache import load_or_compute
 from speclib.experiment.cells.similarity import Similarities, similarities
 from speclib.experiment.cells.task_prompts import load_prompts

@@ -6,8 +6,9 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import NamedTuple, TypeAlias
 
+from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment import cache_keys, machine
+from speclib.experiment import cache_keys
 from speclib.experiment.cells import virtual as virtual_cells
 from speclib.experiment.limits import NO_LIMITS, Limits
 from speclib.experiment.pool import on_every_core

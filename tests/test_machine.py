@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from speclib.experiment import machine
+from speclib import machine
 
 
 def test_the_machine_has_a_short_stable_name():

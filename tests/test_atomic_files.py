@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from helpers.processes import with_files_of_at_most
 
-from speclib.experiment.atomic_files import remove_leftovers, write_atomically
+from speclib.atomic_files import remove_leftovers, write_atomically
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="limits files, mounts a disk"
@@ -21,7 +21,7 @@ WRITE_300_KILOBYTES = """
 import sys
 from pathlib import Path
 from speclib.errors import SpeclibError
-from speclib.experiment.atomic_files import write_atomically
+from speclib.atomic_files import write_atomically
 try:
     write_atomically(Path(sys.argv[1]), "new" * 100_000)
 except SpeclibError as error:

@@ -1,0 +1,125 @@
+"""Measured cost ratios on disk: all runs of one pair on one machine go by the same c.
+
+A file lies in ``paths.CACHE/cost_ratios``. Its name is a hash of all that c depends on:
+the two models with their weights, where each device is, the number format, the code
+that computes, the machine and the libraries. Where one of them changes, no file is
+found, and c is measured anew. A file that is damaged counts as missing.
+
+A ratio with a wide interval is not kept, nor is one of a busy machine. Two processes
+may measure at once: the first one to finish keeps its ratio, and the other one takes it
+over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from speclib import machine, paths
+from speclib.atomic_files import write_atomically
+from speclib.data.pairs import Pair
+from speclib.errors import SpeclibError
+from speclib.models import factory, fingerprint
+from speclib.models.dtypes import TORCH_NAMES
+
+from .cost_ratio import CostRatio
+
+BUSY = 1.5  # runnable processes per core in the last minute; our own are at most 1
+
+
+def key_of(pair: Pair, dtype: str, servers: int) -> str | None:
+    """What the ratio of ``pair`` with so many ``servers`` is kept under.
+
+    None where it is not known which weights a model has: then nothing is kept.
+    """
+    weights = [fingerprint.of_weights(spec) for spec in (pair.target, pair.draft)]
+    if None in weights:
+        return None
+    place = factory.place(pair)
+    places = [place.of("draft")]
+    for index in range(servers):
+        places.append(place.of("target", index))
+
+    parts = (
+        pair.target.model_dump_json(),
+        pair.draft.model_dump_json(),
+        factory.runtime(pair, "target"),
+        factory.runtime(pair, "draft"),
+        weights,
+        places,
+        place.threads,
+        TORCH_NAMES[dtype],
+        fingerprint.of_code(),
+        machine.environment(),
+    )
+    return _digest(repr(parts))
+
+
+def load_or_measure(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
+    """The ratio that is kept under ``key``; else one that is measured now."""
+    kept = load(key)
+    if kept is not None:
+        return kept
+    measured = measure()
+
+    # Another process may have kept its own in the meantime.
+    kept = load(key)
+    if kept is not None:
+        return kept
+    _keep_if_worth(key, measured)
+    return measured
+
+
+def measure_anew(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
+    """A ratio that is measured now, whatever was kept before."""
+    measured = measure()
+    _keep_if_worth(key, measured)
+    return measured
+
+
+def _keep_if_worth(key: str, ratio: CostRatio) -> None:
+    """Keeps ``ratio``, unless the machine was too disturbed to tell it.
+
+    Where others compete for the cores all the while, an interval may be narrow about a
+    wrong value, and a wrong value that is kept stays wrong.
+    """
+    if ratio.is_worth_keeping and machine.load() <= BUSY:
+        save(key, ratio)
+
+
+# -- files -----------------------------------------------------------------------------
+def load(key: str) -> CostRatio | None:
+    """The ratio that was kept under ``key``; None if there is none that is whole."""
+    try:
+        stored = json.loads(_file_of(key).read_text("utf-8"))
+        check = stored.pop("check")
+        ratio = CostRatio(**stored)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return ratio if check == _check(key, ratio) else None
+
+
+def save(key: str, ratio: CostRatio) -> None:
+    """Keeps ``ratio`` in place of what was kept before.
+
+    Where the disk does not take it, later runs measure again, and this one goes on.
+    """
+    stored = {**asdict(ratio), "check": _check(key, ratio)}
+    with suppress(SpeclibError):
+        write_atomically(_file_of(key), json.dumps(stored) + "\n")
+
+
+def _file_of(key: str) -> Path:
+    return paths.CACHE / "cost_ratios" / f"{key}.json"
+
+
+def _check(key: str, ratio: CostRatio) -> str:
+    return _digest(f"{key} {ratio!r}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
