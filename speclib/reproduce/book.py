@@ -94,10 +94,9 @@ class Book:
             return fill_all(self.paper, self.profile, kinds=self.kinds)
         errors = failures.read(self.paper.key)
         filled = collect_all(self.paper, self.profile, errors, self.kinds)
+        own_rows = [row for row in self._ledger if not of_another_machine(row)]
         for result in filled.values():
-            result.earlier = earlier_numbers(
-                result.table, result.left_out, self._ledger, machine.name()
-            )
+            result.earlier = earlier_numbers(result.table, result.left_out, own_rows)
         return filled
 
     def cells(self) -> dict[str, list[TableCell]]:
