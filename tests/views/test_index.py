@@ -309,5 +309,5 @@ def test_a_page_of_many_runs_shows_less_of_each(timed, monkeypatch):
 
 def test_the_texts_of_a_timeline_are_those_of_the_run(timed):
     html = unescape(traces.traces_page(load_paper("pearl"), {"table-5": timed}))
-    assert re.search(r"<h3>PEARL.*, virtual</h3>", html)
+    assert re.search(r"<h3>PEARL \(γ = 3\), virtual</h3>", html)
     assert "time in ms (virtual; cut off here" in html

@@ -159,7 +159,9 @@ def _in_words(run: ShownRun) -> str:
 def _as_run(cell_result: CellResult) -> TimelineRun:
     assert cell_result.trace is not None  # only timed cells come here
     trace = Trace.from_json(cell_result.trace)
-    return timeline_run(TracedRun(trace, cell_result.pieces))
+    of_spec = {"method": cell_result.spec.method, "gamma": cell_result.gamma}
+    named = Trace(trace.events, of_spec | trace.meta)  # not every trace says its method
+    return timeline_run(TracedRun(named, cell_result.pieces))
 
 
 def _when_written(trace: Trace, tokens: int) -> float:
