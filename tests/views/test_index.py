@@ -20,7 +20,7 @@ from speclib.views.anchors import cell_anchor, slug
 from speclib.views.pages import traces
 from speclib.views.pages.entry import read_entry
 from speclib.views.pages.headlines import WIDE, caption, headline_rows, render_headlines
-from speclib.views.pages.index import index_page, summary
+from speclib.views.pages.index import Linker, index_page, summary
 from speclib.views.pages.notebook import notebook_page
 from speclib.views.pages.places import Places, find_anchors
 from speclib.views.tables.html import section_html
@@ -87,20 +87,21 @@ def timed(results):
 # -- the picture -----------------------------------------------------------------------
 def test_the_caption_counts_the_verdicts_that_the_picture_shows():
     rows = headline_rows([read_entry(ENTRY)])
-    text = caption(rows)
+    text = caption(rows, Linker({}))
     assert "in 3 claims" in text
-    assert "Of 3 that virtual numbers can judge, 2 hold, 1 does not." in text
-    assert "Of 2 that measured numbers can judge, 1 does not, 1 is open." in text
+    assert "By virtual numbers 2 of 3 hold, 1 does not." in text
+    assert "By measured numbers 0 of 2 hold, 1 does not, 1 is open." in text
     assert "emulated" not in text
+    assert "timeline" not in text
 
-    svg = render_headlines(rows, lambda paper, anchor: "", WIDE)
+    svg = render_headlines(rows, Linker({}), WIDE)
     signs = Counter(re.findall(r'class="verdict (\w+)"', svg))
     assert signs == {"yes": 2, "no": 2, "open": 1, "na": 1}
 
 
 def test_each_verdict_has_a_shape_of_its_own_and_no_text_is_small():
     rows = headline_rows([read_entry(ENTRY)])
-    svg = render_headlines(rows, lambda paper, anchor: "", WIDE)
+    svg = render_headlines(rows, Linker({}), WIDE)
     shapes = {}
     for name, drawn in re.findall(r'<g class="verdict (\w+)">(.*?)</g>', svg):
         without_words = re.sub(r"<text.*?</text>|<title>.*?</title>", "", drawn)
@@ -113,7 +114,7 @@ def test_each_verdict_has_a_shape_of_its_own_and_no_text_is_small():
 
 def test_the_mark_of_a_number_stands_where_its_value_is_on_the_axis():
     rows = headline_rows([read_entry(ENTRY)])
-    svg = render_headlines(rows, lambda paper, anchor: "", WIDE)
+    svg = render_headlines(rows, Linker({}), WIDE)
     ticks = {}
     for x, label in re.findall(r'<text x="([\d.]+)"[^>]*>([\d.]+)</text>', svg):
         ticks[label] = float(x)

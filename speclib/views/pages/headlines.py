@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import log
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from xml.sax.saxutils import escape
 
 from speclib.papers.schema import ENGINE_KINDS
@@ -75,7 +75,13 @@ TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
 MARGIN = 1.06  # of the axis beyond its lowest and highest number, as a factor
 LEGEND_GAP = 24
 
-Link = Callable[[str, str], str]  # (paper, anchor) -> an address, or "" for none
+
+class Links(Protocol):
+    """Addresses of places in the pages of a paper; empty where there is none."""
+
+    def to_table(self, paper: str, anchor: str) -> str: ...
+
+    def to_trace(self, paper: str, anchor: str) -> str: ...
 
 
 class Row(NamedTuple):
@@ -112,7 +118,7 @@ def headline_rows(papers: Sequence[PaperEntry]) -> list[Row]:
     return rows
 
 
-def caption(rows: Sequence[Row]) -> str:
+def caption(rows: Sequence[Row], links: Links) -> str:
     """What the picture shows, and how many of its claims hold, in words."""
     counts = []
     for kind in ENGINE_KINDS:
@@ -120,16 +126,28 @@ def caption(rows: Sequence[Row]) -> str:
         if text:
             counts.append(text)
     how_many = "one claim" if len(rows) == 1 else f"{len(rows)} claims"
-    return (
-        f"What the abstracts say about speed, in {how_many}. The black bar is the "
-        "printed number, and the grey band around it is how far from it we still say "
-        "that the claim holds. A line through a mark is its 95 % interval. "
-        + " ".join(counts)
-    )
+    sentences = [
+        f"What the abstracts say about speed, in {how_many}.",
+        "The black bar is the printed number, and the grey band around it is how far "
+        "from it we still say that the claim holds.",
+        "A line through a mark is its 95 % interval.",
+        *counts,
+    ]
+    if any(_has_timeline(row, links) for row in rows):
+        sentences.append("An underlined number leads to the timeline of its run.")
+    return " ".join(sentences)
+
+
+def _has_timeline(row: Row, links: Links) -> bool:
+    """Whether one of a row's numbers leads to a timeline."""
+    for verdict in row.claim.verdicts:
+        if links.to_trace(row.paper.key, verdict.trace):
+            return True
+    return False
 
 
 def _count_in_words(rows: Sequence[Row], kind: str) -> str:
-    """ "By virtual numbers 5 hold, 2 do not, 1 is open." """
+    """What became of the claims: "By virtual numbers 5 of 7 hold, 2 do not." """
     verdicts = [row.claim.verdict(kind) for row in rows]
     holds = [verdict.holds for verdict in verdicts if verdict]
     counted = {sign: holds.count(sign) for sign in ("yes", "no", "open")}
@@ -137,20 +155,17 @@ def _count_in_words(rows: Sequence[Row], kind: str) -> str:
     if not judged:
         return ""
 
-    parts = []
-    if counted["yes"]:
-        parts.append(f"{counted['yes']} hold{'s' if counted['yes'] == 1 else ''}")
+    text = f"By {kind} numbers {counted['yes']} of {judged} hold"
     if counted["no"]:
-        parts.append(f"{counted['no']} do{'es' if counted['no'] == 1 else ''} not")
+        text += f", {counted['no']} do{'es' if counted['no'] == 1 else ''} not"
     if counted["open"]:
-        is_or_are = "is" if counted["open"] == 1 else "are"
-        parts.append(f"{counted['open']} {is_or_are} open")
-    return f"Of {judged} that {kind} numbers can judge, {', '.join(parts)}."
+        text += f", {counted['open']} {'is' if counted['open'] == 1 else 'are'} open"
+    return f"{text}."
 
 
 # -- the whole picture -----------------------------------------------------------------
-def render_headlines(rows: Sequence[Row], link: Link, width: float = WIDE) -> str:
-    """SVG of the headline claims; ``link`` gives the addresses of their tables."""
+def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> str:
+    """SVG of the headline claims; ``links`` say where a table or a timeline is."""
     if width < WIDE:
         axis = _axis(rows, PAD + 10, width - PAD - 10)
         draw_row = _draw_narrow_row
@@ -166,7 +181,7 @@ def render_headlines(rows: Sequence[Row], link: Link, width: float = WIDE) -> st
         y += LINE + 8
 
     for row in rows:
-        drawn, height = draw_row(row, axis, y, width, link)
+        drawn, height = draw_row(row, axis, y, width, links)
         elements.append(tag("g", drawn, cls="headline"))
         y += height + ROW_GAP
 
@@ -209,25 +224,25 @@ def _is_drawable(value: float | None) -> bool:
 
 # -- rows ------------------------------------------------------------------------------
 def _draw_wide_row(
-    row: Row, axis: Axis, y: float, width: float, link: Link
+    row: Row, axis: Axis, y: float, width: float, links: Links
 ) -> tuple[str, float]:
     """The label, the numbers and the verdicts beside each other; and their height."""
-    label, label_height = _draw_label(row, y, LABEL_WIDTH, link)
+    label, label_height = _draw_label(row, y, LABEL_WIDTH, links)
     height = max(label_height, STRIP)
     top = y + (height - STRIP) / 2
     strip = _draw_strip(row.claim, axis, top)
     verdicts = []
     for index, kind in enumerate(ENGINE_KINDS):
         x = axis.right + 20 + index * VERDICT_WIDTH
-        verdicts.append(_draw_verdict(row, kind, x, y + height / 2, link))
+        verdicts.append(_draw_verdict(row, kind, x, y + height / 2, links))
     return label + strip + "".join(verdicts), height
 
 
 def _draw_narrow_row(
-    row: Row, axis: Axis, y: float, width: float, link: Link
+    row: Row, axis: Axis, y: float, width: float, links: Links
 ) -> tuple[str, float]:
     """The label, below it the numbers, below them the verdicts; and their height."""
-    label, label_height = _draw_label(row, y, width - 2 * PAD, link)
+    label, label_height = _draw_label(row, y, width - 2 * PAD, links)
     top = y + label_height + 6
     strip = _draw_strip(row.claim, axis, top)
     ticks = _draw_tick_labels(axis, top + STRIP + 15)
@@ -239,12 +254,12 @@ def _draw_narrow_row(
         x = PAD + index * step
         name = text_at(kind, x, verdict_y + 5, font_size=FONT, fill=COLOURS[kind])
         shift = text_width(kind, FONT) + 8
-        verdicts.append(name + _draw_verdict(row, kind, x + shift, verdict_y, link))
+        verdicts.append(name + _draw_verdict(row, kind, x + shift, verdict_y, links))
     height = verdict_y + 12 - y
     return label + strip + ticks + "".join(verdicts), height
 
 
-def _draw_label(row: Row, y: float, width: float, link: Link) -> tuple[str, float]:
+def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, float]:
     """What is claimed, and where; its height."""
     lines = _wrap(row.claim.text, width)
     elements = []
@@ -255,7 +270,7 @@ def _draw_label(row: Row, y: float, width: float, link: Link) -> tuple[str, floa
         )
         baseline += LINE
 
-    address = link(row.paper.key, row.claim.anchor)
+    address = links.to_table(row.paper.key, row.claim.anchor)
     paper = METHOD_NAMES.get(row.paper.key, row.paper.key)
     item = row.claim.item.replace("-", " ").capitalize()
     place = escape(item)
@@ -336,7 +351,7 @@ def _draw_tick_labels(axis: Axis, y: float) -> str:
 
 
 # -- verdicts --------------------------------------------------------------------------
-def _draw_verdict(row: Row, kind: str, x: float, y: float, link: Link) -> str:
+def _draw_verdict(row: Row, kind: str, x: float, y: float, links: Links) -> str:
     """The sign of a verdict and, beside it, the number that was judged."""
     verdict = row.claim.verdict(kind)
     if verdict is None:
@@ -345,9 +360,18 @@ def _draw_verdict(row: Row, kind: str, x: float, y: float, link: Link) -> str:
     title = tag("title", escape(f"{kind}: {sign.words}"))
     mark = _mark_of_verdict(verdict.holds, x + 10, y)
     text = number(verdict.number) if verdict.number is not None else verdict.value
+    address = links.to_trace(row.paper.key, verdict.trace)
     words = text_at(
-        text, x + 26, y + 5, font_size=FONT, font_weight="600", fill=sign.colour
+        text,
+        x + 26,
+        y + 5,
+        font_size=FONT,
+        font_weight="600",
+        fill=sign.colour,
+        text_decoration="underline" if address else "none",
     )
+    if address:
+        words = tag("a", words, href=address)
     return tag("g", title + mark + words, cls=f"verdict {_class_of(verdict.holds)}")
 
 

@@ -137,9 +137,9 @@ def _picture(papers: Sequence[PaperEntry], linker: Linker) -> PagePicture | None
     if not rows:
         return None
     return PagePicture(
-        wide=inline(render_headlines(rows, linker.to_table, WIDE)),
-        narrow=inline(render_headlines(rows, linker.to_table, NARROW)),
-        caption=caption(rows),
+        wide=inline(render_headlines(rows, linker, WIDE)),
+        narrow=inline(render_headlines(rows, linker, NARROW)),
+        caption=caption(rows, linker),
         words=[in_words(row) for row in rows],
     )
 
