@@ -18,6 +18,7 @@ from speclib.papers.schema import Claim, Paper, Table
 from speclib.papers.table_result import TableResult
 from speclib.views.anchors import cell_anchor, claim_anchor
 from speclib.views.tables.tally import is_own
+from speclib.views.timeline.run import METHOD_NAMES
 
 # Kinds of claim that are about numbers, and not about which of them is larger.
 ABOUT_NUMBERS = ("ratio", "range", "equal")
@@ -94,6 +95,11 @@ class PaperEntry(_Kept):
     broken: str = ""
     failed: str = ""
     claims: tuple[ClaimEntry, ...] | None = None
+
+
+def paper_name(paper: PaperEntry) -> str:
+    """What a paper is called for short: by its method."""
+    return METHOD_NAMES.get(paper.key, paper.key)
 
 
 def read_entry(raw: Mapping[str, Any]) -> PaperEntry:

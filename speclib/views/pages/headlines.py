@@ -36,9 +36,8 @@ from speclib.views.svg import (
     vertical_line,
 )
 from speclib.views.text import text_width
-from speclib.views.timeline.run import METHOD_NAMES
 
-from .entry import ClaimEntry, KindVerdict, PaperEntry
+from .entry import ClaimEntry, KindVerdict, PaperEntry, paper_name
 
 WIDE = 1300  # pixels; pages that have less room show the narrow picture
 NARROW = 640
@@ -271,7 +270,7 @@ def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, fl
         baseline += LINE
 
     address = links.to_table(row.paper.key, row.claim.anchor)
-    paper = METHOD_NAMES.get(row.paper.key, row.paper.key)
+    paper = paper_name(row.paper)
     item = row.claim.item.replace("-", " ").capitalize()
     place = escape(item)
     if address:

@@ -22,9 +22,15 @@ from speclib.views.tables.html import (
     verdicts_html,
 )
 from speclib.views.tables.tally import count
-from speclib.views.timeline.run import METHOD_NAMES
 
-from .entry import ClaimEntry, KindVerdict, PaperEntry, claim_entries, read_entry
+from .entry import (
+    ClaimEntry,
+    KindVerdict,
+    PaperEntry,
+    claim_entries,
+    paper_name,
+    read_entry,
+)
 from .headlines import (
     NARROW,
     WIDE,
@@ -102,6 +108,7 @@ def index_page(
         kinds=KINDS,
         verdicts=VERDICTS,
         facts=facts,
+        name_of=paper_name,
     )
 
 
@@ -200,7 +207,7 @@ def _claim_rows(papers: Sequence[PaperEntry], linker: Linker) -> list[ClaimLine]
                 cells.append(_verdict_cell(paper.key, claim, kind, linker))
             line = ClaimLine(
                 paper=paper.key,
-                paper_name=METHOD_NAMES.get(paper.key, paper.key),
+                paper_name=paper_name(paper),
                 item=claim.item.replace("-", " ").capitalize(),
                 claim=claim,
                 table=linker.to_table(paper.key, claim.anchor),
