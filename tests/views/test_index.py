@@ -122,6 +122,18 @@ def test_the_mark_of_a_number_stands_where_its_value_is_on_the_axis():
     assert [float(x) for x in circles] == [pytest.approx(ticks["2"], abs=0.02)] * 3
 
 
+def test_a_claim_that_holds_down_to_nothing_has_a_band_to_the_end_of_the_axis():
+    entry = {
+        "key": "pearl",
+        "title": "",
+        "claims": [claim("a", paper_says=2.0, virtual="yes") | {"within": 1.5}],
+    }
+    rows = headline_rows([read_entry(entry)])
+    svg = render_headlines(rows, Linker({}), WIDE)
+    assert "nan" not in svg
+    assert "within 150 %" in svg
+
+
 def test_headlines_of_every_paper_are_ratios_that_its_tables_claim():
     for key in PAPERS:
         paper = load_paper(key)

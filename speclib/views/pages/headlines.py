@@ -303,7 +303,7 @@ def _draw_strip(claim: ClaimEntry, axis: Axis, top: float) -> str:
         elements.append(vertical_line(axis.x(tick), top, top + STRIP, stroke=stroke))
 
     claimed = claim.claimed or 1.0
-    band_left = axis.x(claimed * (1 - claim.within))
+    band_left = axis.x(max(axis.low, claimed * (1 - claim.within)))
     band_right = axis.x(claimed * (1 + claim.within))
     tip = f"claimed: {claimed:g}, within {100 * claim.within:g} %"
     elements.append(
