@@ -128,6 +128,13 @@ def _write_with_interval(number: JudgedNumber) -> str:
 
 
 # -- the numbers that a claim is about -------------------------------------------------
+def numbers_of_claim(
+    claim: Claim, table: Table, numbers: Numbers
+) -> list[JudgedNumber]:
+    """The numbers on which a ratio, a range or an equality is judged."""
+    return _reduce(claim, _judged_numbers(claim, table, numbers))
+
+
 def _judged_numbers(claim: Claim, table: Table, numbers: Numbers) -> list[JudgedNumber]:
     """of / by, of - by, or of alone, for each cell that has what it takes."""
     cells, labels = _cells_and_labels(cast(Reference, claim.of), claim, table)

@@ -84,7 +84,7 @@ def _report_files(key: str) -> list[Path]:
     """The files that a paper's reports consist of."""
     names = [f"{key}.md"]
     if notebook_of(key).is_file():
-        names += [f"{key}.html", f"{key}.ipynb"]
+        names += [f"{key}.html", f"{key}-traces.html", f"{key}.ipynb"]
     return [paths.REPORTS / name for name in (*names, *SHARED_FILES)]
 
 

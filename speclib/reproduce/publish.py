@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
@@ -29,6 +30,9 @@ from speclib.papers.ledger import (
 from speclib.papers.table_result import TableResult
 
 from .book import Book, of_another_machine
+
+if TYPE_CHECKING:
+    from speclib.views.pages.places import Anchors, Places
 
 
 # -- tables ----------------------------------------------------------------------------
@@ -141,18 +145,47 @@ def write_windows(book: Book) -> None:
 
 
 def write_page(book: Book, executed: Path) -> None:
-    """Writes <paper>.html from the executed notebook, and plotly beside it."""
+    """Writes <paper>.html from the executed notebook, and plotly beside it.
+
+    The page of timelines is written, too, since each of the two leads to the other.
+    """
     from plotly.offline import get_plotlyjs
 
     from speclib.views.pages.notebook import notebook_page
+    from speclib.views.pages.places import Places, find_anchors
 
     write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
-    html = notebook_page(executed.read_text("utf-8"), book.paper.title)
+    notebook = executed.read_text("utf-8")
+    on_page = find_anchors(notebook_page(notebook, book.paper.title))
+    on_traces = write_traces(book, on_page)
+    places = Places(book.paper.key, on_page, on_traces)
+    html = notebook_page(notebook, book.paper.title, places)
     write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
 
+def write_traces(book: Book, on_page: Anchors = frozenset()) -> Anchors:
+    """Writes <paper>-traces.html, the timelines of cells that were timed.
+
+    ``on_page`` are the anchors of the paper's page, to which links lead back. Returns
+    the anchors of what was written. Where no cell was timed there is no such page.
+    """
+    from speclib.views.pages.places import find_anchors, traces_file
+    from speclib.views.pages.traces import traces_page
+
+    path = paths.REPORTS / traces_file(book.paper.key)
+    html = traces_page(book.paper, book.filled, on_page)
+    if html:
+        write_atomically(path, html)
+    else:
+        path.unlink(missing_ok=True)
+    return find_anchors(html)
+
+
 def write_index(book: Book) -> None:
-    """Writes index.html: what is said of this paper, beside papers made before."""
+    """Writes index.html: what is said of this paper, beside papers made before.
+
+    Its links lead to the pages that are there, so it is written after them.
+    """
     from speclib.views.pages.index import index_page, summary
 
     folder = paths.CACHE / "reports"
@@ -161,10 +194,26 @@ def write_index(book: Book) -> None:
     write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))
 
     entries = []
+    places = {}
     for path in sorted(folder.glob("*.summary.json")):
+        key = path.name.removesuffix(".summary.json")
         entries.append(json.loads(path.read_text("utf-8")))
-    html = index_page(entries, describe_machine())
+        places[key] = _find_places(key)
+    html = index_page(entries, describe_machine(), places)
     write_atomically(paths.REPORTS / "index.html", html)
+
+
+def _find_places(key: str) -> Places:
+    """The places in the pages of a paper, as far as these were made."""
+    from speclib.views.pages.places import Places, find_anchors, traces_file
+
+    anchors = []
+    for name in (f"{key}.html", traces_file(key)):
+        path = paths.REPORTS / name
+        html = path.read_text("utf-8") if path.is_file() else ""
+        anchors.append(find_anchors(html))
+    on_page, on_traces = anchors
+    return Places(key, on_page, on_traces)
 
 
 def describe_origin() -> str:

@@ -114,7 +114,7 @@ def headline_item(
     facts: Mapping[str, object], cells: Mapping[str, Sequence[TableCell]]
 ) -> str:
     """The item by which a paper is known: that of its facts, else its fullest one."""
-    named = facts.get("headline")
+    named = facts.get("first_table")
     if isinstance(named, str) and cells.get(named):
         return named
     return max(cells, key=lambda item: len({cell.kind for cell in cells[item]}))

@@ -17,6 +17,7 @@ from .text import FONT_SIZE
 FONT_FAMILIES = (
     "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 )
+NAMESPACE = "http://www.w3.org/2000/svg"  # by which a file is known to be SVG
 PAD = 16  # between a card's edge and what stands on it
 INK = "#1a1a1a"  # what is to be read
 QUIET = "#5a5a5a"  # what stands beside it
@@ -135,7 +136,7 @@ def card(body: str, width: float, height: float, definitions: str = "") -> str:
     return tag(
         "svg",
         definitions + background + body,
-        xmlns="http://www.w3.org/2000/svg",
+        xmlns=NAMESPACE,
         width=width,
         height=height,
         viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
@@ -144,6 +145,11 @@ def card(body: str, width: float, height: float, definitions: str = "") -> str:
         fill=QUIET,
         style="max-width:100%;height:auto",
     )
+
+
+def inline(svg: str) -> str:
+    """A picture to stand inside a page, where SVG needs no name of its own."""
+    return svg.replace(f' xmlns="{NAMESPACE}"', "", 1)
 
 
 def unique_name(prefix: str, content: object) -> str:

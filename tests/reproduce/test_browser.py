@@ -14,13 +14,15 @@ import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 from helpers import late
 from helpers.browser import FLAGS, chromium, new_page
 from helpers.jupyter_lab import running_lab
 from helpers.reproduce_home import fill_only
+
+from speclib.views.pages.index import index_page
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -294,6 +296,7 @@ REPRODUCE = ("reproduce", "--quick", "--virtual", "--paper", "pearl", "--paper",
 ITEMS_OF_DSI = ("theorem-1", "figure-6", "section-5")  # lines, heatmaps, print alone
 OWN_FOLDERS = ("papers", "reproduce", "dsi", "dsi.ipynb")  # not links to the project's
 WIDTHS_OF_PICTURES = "all => all.map(picture => picture.naturalWidth)"
+PAGES = ("index.html", "pearl.html", "pearl-traces.html", "dsi.html")
 PAGE_WIDTH = "document.documentElement.scrollWidth"
 
 
@@ -406,17 +409,165 @@ def test_titles_of_the_heatmaps_panels_do_not_overlap_on_a_narrow_page(
 
 
 def test_every_link_of_the_pages_leads_to_a_place_that_exists(reports, offline):
-    for name in ("index.html", "pearl.html", "dsi.html"):
+    places = {}
+    addresses_on = {}
+    for name in PAGES:
         offline.goto((reports / name).as_uri())
-        addresses = offline.locator("a").evaluate_all("all => all.map(a => a.href)")
-        places = offline.locator("[id]").evaluate_all("all => all.map(e => e.id)")
-        assert addresses
+        ids = offline.locator("[id]").evaluate_all("all => all.map(e => e.id)")
+        places[name] = set(ids)
+        links = offline.locator("a")
+        addresses_on[name] = links.evaluate_all("""all => all.map(
+            a => a.href.baseVal === undefined ? a.href : a.href.baseVal)""")
+
+    links_between = set()
+    for name, addresses in addresses_on.items():
         for address in addresses:
-            link = urlsplit(address)
+            link = urlsplit(urljoin((reports / name).as_uri(), address))
+            target = Path(unquote(link.path))
             assert link.scheme == "file"
-            assert Path(unquote(link.path)).is_file(), address
-            assert not link.fragment or link.fragment in places, address
+            assert target.is_file(), address
+            if link.fragment:
+                assert link.fragment in places[target.name], address
+                links_between.add((name, target.name))
+    assert links_between >= {
+        ("index.html", "pearl.html"),
+        ("index.html", "dsi.html"),
+        ("index.html", "pearl-traces.html"),
+        ("pearl.html", "pearl-traces.html"),
+        ("pearl-traces.html", "pearl.html"),
+    }
+
+    offline.goto((reports / "dsi.html").as_uri())
 
     offline.get_by_role("link", name="All reports", exact=True).click()
     offline.get_by_role("link", name="pearl.html", exact=True).click()
     assert offline.locator("h1").first.text_content().startswith("PEARL")
+
+
+# -- the index, of claims that are made up ---------------------------------------------
+CLAIMS = (
+    # paper, claim, what is expected, verdict by virtual and by measured numbers
+    ("pearl", "first of pearl", "4.43", "yes", "no"),
+    ("pearl", "second of pearl", "10", "no", "open"),
+    ("dsi", "first of dsi", "1.92", "open", "n/a"),
+    ("dsi", "second of dsi", "A > B", "yes", "yes"),
+)
+
+
+def made_up_entries() -> list[dict]:
+    """The index's entries of two papers, each claim a headline that expects 2."""
+    entries = {}
+    for paper, text, expected, virtual, measured in CLAIMS:
+        entry = entries.setdefault(paper, {"key": paper, "title": paper, "claims": []})
+        verdicts = []
+        for kind, holds in (("virtual", virtual), ("measured", measured)):
+            verdict = {"kind": kind, "holds": holds, "value": "1.5", "number": 1.5}
+            verdicts.append(verdict)
+        claim = {
+            "item": "table-1",
+            "id": text.replace(" ", "-"),
+            "anchor": text.replace(" ", "-"),
+            "text": text,
+            "expected": expected,
+            "is_headline": True,
+            "claimed": 2.0,
+            "verdicts": verdicts,
+        }
+        entry["claims"].append(claim)
+    return list(entries.values())
+
+
+@pytest.fixture
+def index(tmp_path):
+    """The address of an index of these claims."""
+    path = tmp_path / "index.html"
+    path.write_text(index_page(made_up_entries(), {}))
+    return path.as_uri()
+
+
+def shown_claims(page) -> list[str]:
+    """The claims that the table shows, from top to bottom."""
+    rows = page.locator("#all-claims tbody th:visible")
+    return [text.strip() for text in rows.all_text_contents()]
+
+
+ALL_CLAIMS = [text for _, text, *_ in CLAIMS]
+
+
+def test_the_index_is_filtered_by_paper_kind_and_verdict_and_its_address_says_how(
+    index, offline
+):
+    offline.goto(index)
+    assert shown_claims(offline) == ALL_CLAIMS
+
+    offline.get_by_role("checkbox", name="does not hold").check()
+    assert shown_claims(offline) == ["first of pearl", "second of pearl"]
+    offline.get_by_role("checkbox", name="measured").check()
+    assert shown_claims(offline) == ["first of pearl"]
+    assert urlsplit(offline.url).fragment == "kind=measured&verdict=no"
+    heads = offline.locator("#all-claims th[data-kind]:visible").all_text_contents()
+    assert heads == ["measured"]
+
+    offline.get_by_role("button", name="Show all").click()
+    assert shown_claims(offline) == ALL_CLAIMS
+    assert not urlsplit(offline.url).fragment
+
+
+@pytest.mark.parametrize(
+    "fragment, claims",
+    [
+        ("paper=dsi", ["first of dsi", "second of dsi"]),
+        ("verdict=open", ["second of pearl", "first of dsi"]),
+        ("kind=virtual&verdict=open,no", ["second of pearl", "first of dsi"]),
+        ("verdict=n/a", ["first of dsi"]),
+        ("words=second%20pearl", ["second of pearl"]),
+        ("paper=nobody", []),
+        ("sort=nothing&verdict=", ALL_CLAIMS),
+        ("pearl.second-of-pearl", ALL_CLAIMS),  # a place, not a view
+    ],
+)
+def test_a_view_that_is_linked_is_shown(index, offline, fragment, claims):
+    offline.goto(f"{index}#{fragment}")
+    assert shown_claims(offline) == claims
+
+
+def test_the_index_is_sorted_by_numbers_and_by_verdicts_up_and_down(index, offline):
+    offline.goto(index)
+    by_number = ["first of dsi", "first of pearl", "second of pearl"]
+    head = offline.get_by_role("columnheader", name="expected")
+    head.get_by_role("button").click()
+    assert shown_claims(offline) == [*by_number, "second of dsi"]
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").click()
+    assert shown_claims(offline) == [*reversed(by_number), "second of dsi"]
+    assert urlsplit(offline.url).fragment == "sort=expected&order=down"
+
+    offline.goto(f"{index}#sort=measured")
+    offline.reload()
+    verdicts = ["first of pearl", "second of pearl", "second of dsi", "first of dsi"]
+    assert shown_claims(offline) == verdicts  # no, open, yes, n/a
+
+
+def test_without_scripts_the_index_shows_every_claim_and_no_filters(browser, index):
+    page, errors = new_page(browser, java_script_enabled=False)
+    page.goto(f"{index}#verdict=no")
+    assert shown_claims(page) == ALL_CLAIMS
+    assert not page.locator("#filters").is_visible()
+    page.close()
+    assert not errors
+
+
+@pytest.mark.parametrize("width, height", [(1400, 900), (683, 512)])
+def test_the_pictures_text_has_14_pixels_and_the_page_is_no_wider_than_its_window(
+    index, offline, width, height
+):
+    """683 by 512 is what 1024 by 768 are at a zoom of 150 %."""
+    offline.set_viewport_size({"width": width, "height": height})
+    offline.goto(index)
+    sizes = offline.locator(".headlines svg:visible text").evaluate_all(
+        """all => all.map(text => text.getScreenCTM().a
+          * parseFloat(getComputedStyle(text).fontSize))"""
+    )
+    assert sizes
+    assert min(sizes) >= 13.9  # a page's scroll bar may take a little
+    assert offline.evaluate(PAGE_WIDTH) <= width

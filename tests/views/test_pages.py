@@ -58,7 +58,8 @@ def test_no_page_names_anything_outside_its_folder(results):
         assert not re.findall(links, html)
     assert re.findall(r'src="([^"]*)"', page) == ["plotly.min.js"]
     links_of_index = set(re.findall(r'href="([^"]*)"', index))
-    assert links_of_index == {"pearl.html", "pearl.md", "ledger.csv", "claims.csv"}
+    files = {"pearl.html", "pearl.md", "ledger.csv", "claims.csv"}
+    assert links_of_index == files
     assert not OUTSIDE.findall(paper_md(paper, results))
 
 

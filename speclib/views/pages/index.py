@@ -1,14 +1,20 @@
 """The index over all papers, as an offline page.
 
-What it says of a paper is kept as JSON, since the papers are made one by one.
+It begins with one picture, of what the abstracts say about speed, and one table, of
+every claim of every paper. Then comes a section per paper. What it says of a paper is
+kept as JSON, since the papers are made one by one: see ``entry``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from speclib.papers.schema import ENGINE_KINDS, Paper
+from speclib.papers.schema import ENGINE_KINDS, KINDS, Paper
 from speclib.papers.table_result import TableResult
+from speclib.views.numbers import number
+from speclib.views.svg import inline
 from speclib.views.tables.html import (
     failures_html,
     summary_html,
@@ -17,7 +23,25 @@ from speclib.views.tables.html import (
 )
 from speclib.views.tables.tally import count
 
-from .layout import render
+from .entry import (
+    ClaimEntry,
+    KindVerdict,
+    PaperEntry,
+    claim_entries,
+    paper_name,
+    read_entry,
+)
+from .headlines import (
+    NARROW,
+    WIDE,
+    Row,
+    caption,
+    headline_rows,
+    in_words,
+    render_headlines,
+)
+from .layout import read_file, render
+from .places import Places
 
 # What the index says of one paper: texts, numbers and pieces of HTML by name.
 IndexEntry = dict[str, object]
@@ -33,6 +57,7 @@ def summary(
     errors: dict[str, str] = {}
     for result in results.values():
         errors |= result.errors
+    claims = claim_entries(paper, results)
     return {
         "key": paper.key,
         "title": paper.title,
@@ -44,6 +69,7 @@ def summary(
         "headline": table_html(_headline(results)),
         "broken": verdicts_html(results, "no", ENGINE_KINDS),
         "failed": failures_html(errors),
+        "claims": [claim.model_dump() for claim in claims],
     }
 
 
@@ -56,11 +82,169 @@ def _headline(results: Mapping[str, TableResult]) -> TableResult:
     return max(results.values(), key=rank)
 
 
-def index_page(entries: Sequence[IndexEntry], facts: Mapping[str, str]) -> str:
+# -- the page --------------------------------------------------------------------------
+def index_page(
+    entries: Sequence[Mapping[str, Any]],
+    facts: Mapping[str, str],
+    places: Mapping[str, Places] | None = None,
+) -> str:
     """The index over ``entries``, as ``summary`` makes them.
 
     Each entry has one more text, ``made``, which says when it was made and from which
-    state of the repository. ``facts`` describe the machine.
+    state of the repository. ``facts`` describe the machine. ``places`` are those in the
+    pages of each paper; without them no claim and no number is a link. An entry that
+    was made by older code is shown as far as it goes.
     """
-    title = "speclib: reports"
-    return render("index.html", title=title, entries=entries, facts=facts)
+    papers = [read_entry(entry) for entry in entries]
+    linker = Linker(places or {})
+    return render(
+        "index.html",
+        title="speclib: reports",
+        index_style=read_file("index.css"),
+        index_script=read_file("index.js"),
+        papers=papers,
+        picture=_picture(papers, linker),
+        claims=_claim_rows(papers, linker),
+        kinds=KINDS,
+        verdicts=VERDICTS,
+        facts=facts,
+        name_of=paper_name,
+    )
+
+
+class Linker:
+    """Addresses of places in the papers' pages; empty where there is no such place."""
+
+    def __init__(self, places: Mapping[str, Places]):
+        self._places = places
+
+    def to_table(self, paper: str, anchor: str) -> str:
+        return self._places_of(paper).table_link(anchor)
+
+    def to_trace(self, paper: str, anchor: str) -> str:
+        return self._places_of(paper).trace_link(anchor)
+
+    def _places_of(self, paper: str) -> Places:
+        return self._places.get(paper, Places(paper))
+
+
+# -- the picture -----------------------------------------------------------------------
+class PagePicture(NamedTuple):
+    """The picture in two widths, its caption, and a row of it per text in words."""
+
+    wide: str
+    narrow: str
+    caption: str
+    words: list[str]
+
+
+def _picture(papers: Sequence[PaperEntry], linker: Linker) -> PagePicture | None:
+    """The picture of the headline claims; None where no entry has any."""
+    rows: list[Row] = headline_rows(papers)
+    if not rows:
+        return None
+    return PagePicture(
+        wide=inline(render_headlines(rows, linker, WIDE)),
+        narrow=inline(render_headlines(rows, linker, NARROW)),
+        caption=caption(rows, linker),
+        words=[in_words(row) for row in rows],
+    )
+
+
+# -- the table -------------------------------------------------------------------------
+class VerdictWords(NamedTuple):
+    """How the table writes a verdict; ``rank`` is its place when it is sorted."""
+
+    sign: str
+    words: str
+    css_class: str
+    rank: int
+
+
+VERDICTS = {
+    "no": VerdictWords("✗", "does not hold", "no", 0),
+    "open": VerdictWords("?", "open", "open", 1),
+    "yes": VerdictWords("✓", "holds", "yes", 2),
+    "n/a": VerdictWords("–", "not judged", "na", 3),
+}
+
+
+class VerdictCell(NamedTuple):
+    """What the table says of a claim for one kind of number.
+
+    ``holds`` is empty where there is no verdict; then all other texts are, too.
+    """
+
+    kind: str
+    holds: str
+    verdict: VerdictWords | None
+    value: str = ""
+    interval: str = ""
+    note: str = ""
+    trace: str = ""
+
+
+class ClaimLine(NamedTuple):
+    """A row of the table of all claims; ``table`` is a link, "" for none."""
+
+    paper: str
+    paper_name: str
+    item: str
+    claim: ClaimEntry
+    table: str
+    cells: list[VerdictCell]
+    order: str  # by which rows are sorted where they are sorted by item
+    expected_number: str
+
+
+def _claim_rows(papers: Sequence[PaperEntry], linker: Linker) -> list[ClaimLine]:
+    """Every claim of every paper, in the order of papers and tables."""
+    lines: list[ClaimLine] = []
+    for paper in papers:
+        for claim in paper.claims or ():
+            cells = []
+            for kind in KINDS:
+                cells.append(_verdict_cell(paper.key, claim, kind, linker))
+            line = ClaimLine(
+                paper=paper.key,
+                paper_name=paper_name(paper),
+                item=claim.item.replace("-", " ").capitalize(),
+                claim=claim,
+                table=linker.to_table(paper.key, claim.anchor),
+                cells=cells,
+                order=f"{len(lines):05d}",
+                expected_number=_first_number(claim.expected),
+            )
+            lines.append(line)
+    return lines
+
+
+def _verdict_cell(
+    paper: str, claim: ClaimEntry, kind: str, linker: Linker
+) -> VerdictCell:
+    verdict = claim.verdict(kind)
+    if verdict is None:
+        return VerdictCell(kind, "", None)
+    holds = verdict.holds if verdict.holds in VERDICTS else "n/a"
+    return VerdictCell(
+        kind=kind,
+        holds=holds,
+        verdict=VERDICTS[holds],
+        value=verdict.value,
+        interval=_write_interval(verdict),
+        note=verdict.note,
+        trace=linker.to_trace(paper, verdict.trace) if verdict.trace else "",
+    )
+
+
+def _write_interval(verdict: KindVerdict) -> str:
+    """The 95 % interval of a single number, as "1.91 .. 1.98"."""
+    if verdict.low is None or verdict.high is None:
+        return ""
+    return f"{number(verdict.low)} .. {number(verdict.high)}"
+
+
+def _first_number(text: str) -> str:
+    """The number that a text begins with, by which it is sorted; "" for none."""
+    match = re.match(r"-?\d+(\.\d+)?", text)
+    return match[0] if match else ""

@@ -8,10 +8,17 @@ from speclib.views.tables.html import STYLE
 from speclib.views.templates import load_templates
 
 HERE = Path(__file__).parent
+
+
+def read_file(name: str) -> str:
+    """A style or a script of this folder."""
+    return (HERE / name).read_text("utf-8")
+
+
 TEMPLATES = load_templates(
     HERE / "templates",
-    page_style=(HERE / "page.css").read_text("utf-8"),
-    page_script=(HERE / "page.js").read_text("utf-8"),
+    page_style=read_file("page.css"),
+    page_script=read_file("page.js"),
     table_style=STYLE,
 )
 

@@ -15,6 +15,7 @@ from speclib.views.tables.html import STYLE
 
 from .layout import render
 from .media_types import PLOTLY, WIDGET
+from .places import Places, traces_file
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -70,8 +71,12 @@ class Cell:
     outputs: tuple[Output, ...] = ()
 
 
-def notebook_page(executed: str, title: str) -> str:
-    """The page of an executed notebook (its JSON text), with a table of contents."""
+def notebook_page(executed: str, title: str, places: Places | None = None) -> str:
+    """The page of an executed notebook (its JSON text), with a table of contents.
+
+    ``places`` are those in the pages of a paper: numbers whose run is shown on its page
+    of timelines become links to it.
+    """
     import nbformat
 
     notebook = nbformat.reads(executed, as_version=4)
@@ -82,7 +87,22 @@ def notebook_page(executed: str, title: str) -> str:
         elif cell.cell_type == "code" and "".join(cell.source).strip():
             cells.append(Cell(code="".join(cell.source), outputs=_outputs(cell)))
     headings = _list_headings(cells)[1:]  # the first is the page's title
-    return render("notebook.html", title=title, cells=cells, headings=headings)
+    traces = traces_file(places.key) if places and places.on_traces else ""
+    html = render(
+        "notebook.html", title=title, cells=cells, headings=headings, traces=traces
+    )
+    return _link_to_traces(html, places) if places else html
+
+
+def _link_to_traces(html: str, places: Places) -> str:
+    """The page with a link in each number whose run is on the page of timelines."""
+
+    def link(cell: re.Match[str]) -> str:
+        opening, anchor, text = cell.groups()
+        address = places.trace_link(anchor)
+        return f'{opening}<a href="{address}">{text}</a>' if address else cell[0]
+
+    return re.sub(r'(<td id="([^"]+)"[^>]*>)([^<]+)', link, html)
 
 
 def _cells_to_show(notebook: NotebookNode) -> list[NotebookNode]:

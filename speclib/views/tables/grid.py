@@ -8,12 +8,13 @@ knows no markup, no file of a paper and no clock.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.schema import KINDS, Table, matches_any
 from speclib.papers.table_result import COMPARABLE_UNITS, TableResult
+from speclib.views.anchors import cell_anchor
 from speclib.views.numbers import DASH
 
 from .cell_text import decimals_of, write_difference, write_interval, write_number
@@ -42,7 +43,7 @@ class Entry:
     ``difference`` is relative to print. ``bracket`` is the second number that a printed
     cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
     of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
-    erratum, else empty.
+    erratum, else empty. ``anchor`` is the number's place on the paper's page.
     """
 
     text: str
@@ -51,6 +52,7 @@ class Entry:
     interval: str = ""
     note: str = ""
     mark: str = ""
+    anchor: str = ""
 
 
 MISSING = Entry(DASH)
@@ -117,7 +119,9 @@ def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
         place = (row.row, row.column)
         if "*" not in place:  # which is a note on many cells, not a cell
             entry = _describe(table, row, printed.get(place))
-            cells.setdefault(place, {})[source] = entry
+            anchor = cell_anchor(table.item, row.row, row.column, source.label)
+            anchored = replace(entry, anchor=anchor)
+            cells.setdefault(place, {})[source] = anchored
 
     return Grid(
         rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),

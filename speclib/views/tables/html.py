@@ -12,6 +12,7 @@ from pathlib import Path
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.schema import Table
 from speclib.papers.table_result import TableResult
+from speclib.views.anchors import claim_anchor
 from speclib.views.numbers import DASH
 from speclib.views.templates import load_templates
 
@@ -52,10 +53,12 @@ def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
 def table_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
     """A table's numbers alone, with rows and columns as printed.
 
-    Rows and columns are exchanged where the table is too wide.
+    Rows and columns are exchanged where the table is too wide. Its numbers have no
+    anchors, since several such tables may stand on one page.
     """
     grid = build_grid(result, others)
-    return _render("numbers.html", _names_of_numbers(result.table, grid))
+    names = _names_of_numbers(result.table, grid)
+    return _render("numbers.html", names | {"is_anchored": False})
 
 
 def failures_html(errors: Mapping[str, str]) -> str:
@@ -86,7 +89,12 @@ def summary_html(results: Mapping[str, TableResult]) -> str:
 def _names_of_numbers(table: Table, grid: Grid) -> dict[str, object]:
     """What ``numbers.html`` shows, by the names that it uses."""
     grid = grid.narrow()
-    return {"table": table, "grid": grid, "legend": "; ".join(_legend(grid))}
+    return {
+        "table": table,
+        "grid": grid,
+        "legend": "; ".join(_legend(grid)),
+        "is_anchored": True,
+    }
 
 
 def _legend(grid: Grid) -> list[str]:
@@ -128,6 +136,7 @@ TEMPLATES = load_templates(
     signs=SIGNS,
     long=LONG,
     tooltip=_tooltip,
+    claim_anchor=claim_anchor,
 )
 
 

@@ -22,6 +22,7 @@ class Sign(NamedTuple):
 SIGNS = {
     "yes": Sign("✓", "holds", "yes"),
     "no": Sign("✗", "does not hold", "no"),
+    "open": Sign("?", "open", "open"),
     "n/a": Sign("–", "n/a", "na"),
 }
 

@@ -1,0 +1,326 @@
+"""The index: its picture, its table of all claims, and links that lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from helpers import late
+
+from speclib import paths
+from speclib.experiment.engines.virtual import example_trace
+from speclib.papers.ledger import read_ledger
+from speclib.papers.load import load_paper
+from speclib.views.anchors import cell_anchor, slug
+from speclib.views.pages import traces
+from speclib.views.pages.entry import read_entry
+from speclib.views.pages.headlines import WIDE, caption, headline_rows, render_headlines
+from speclib.views.pages.index import Linker, index_page, summary
+from speclib.views.pages.notebook import notebook_page
+from speclib.views.pages.places import Places, find_anchors
+from speclib.views.tables.html import section_html
+from speclib.views.text import FONT_SIZE
+
+PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
+MADE = {"made": "2026-01-01 10:00, commit abc"}
+
+# What an index was made from before it had a table of claims.
+OLD_ENTRY = {
+    "key": "dsi",
+    "title": "An older title",
+    "authors": "A. Author",
+    "year": 2024,
+    "profile": "full",
+    "counts": {"paper": {"cells": 3}},
+    "summary": "<p>an older summary</p>",
+    "headline": "<p>an older table</p>",
+    "broken": "",
+    "failed": "",
+} | MADE
+
+
+def claim(name: str, *, paper_says: float, **holds_by_kind: str) -> dict:
+    """A headline claim with a verdict per kind, each about the number 2."""
+    verdicts = []
+    for kind, holds in holds_by_kind.items():
+        verdict = {"kind": kind, "holds": holds, "value": "2", "number": 2.0}
+        verdicts.append(verdict | {"low": 1.9, "high": 2.1})
+    return {
+        "item": "table-1",
+        "id": name,
+        "anchor": f"table-1.{name}",
+        "text": f"it is {paper_says} times as fast: {name}",
+        "is_headline": True,
+        "claimed": paper_says,
+        "within": 0.05,
+        "verdicts": verdicts,
+    }
+
+
+ENTRY = {
+    "key": "pearl",
+    "title": "PEARL",
+    "claims": [
+        claim("one", paper_says=2.0, virtual="yes", measured="no"),
+        claim("two", paper_says=2.1, virtual="yes", measured="open"),
+        claim("three", paper_says=4.0, virtual="no", measured="n/a"),
+    ],
+} | MADE
+
+
+@pytest.fixture(scope="module")
+def timed(results):
+    """Table 5 whose cells have a trace, as those have that were timed."""
+    result = results["table-5"]
+    cell_results = {}
+    for (row, column, _), cell_result in result.cell_results.items():
+        trace = example_trace(cell_result.spec).to_json()
+        cell_results[row, column, "virtual"] = replace(cell_result, trace=trace)
+    return replace(result, cell_results=cell_results)
+
+
+# -- the picture -----------------------------------------------------------------------
+def test_the_caption_counts_the_verdicts_that_the_picture_shows():
+    rows = headline_rows([read_entry(ENTRY)])
+    text = caption(rows, Linker({}))
+    assert "in 3 claims" in text
+    assert "By virtual numbers 2 of 3 hold, 1 does not." in text
+    assert "By measured numbers 0 of 2 hold, 1 does not, 1 is open." in text
+    assert "emulated" not in text
+    assert "timeline" not in text
+
+    svg = render_headlines(rows, Linker({}), WIDE)
+    signs = Counter(re.findall(r'class="verdict (\w+)"', svg))
+    assert signs == {"yes": 2, "no": 2, "open": 1, "na": 1}
+
+
+def test_each_verdict_has_a_shape_of_its_own_and_no_text_is_small():
+    rows = headline_rows([read_entry(ENTRY)])
+    svg = render_headlines(rows, Linker({}), WIDE)
+    shapes = {}
+    for name, drawn in re.findall(r'<g class="verdict (\w+)">(.*?)</g>', svg):
+        without_words = re.sub(r"<text.*?</text>|<title>.*?</title>", "", drawn)
+        shapes[name] = tuple(re.findall(r"<(\w+)", without_words))
+    assert len(set(shapes.values())) == len(shapes) == 4
+
+    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', svg)]
+    assert min(sizes) >= FONT_SIZE == 14
+
+
+def test_the_mark_of_a_number_stands_where_its_value_is_on_the_axis():
+    rows = headline_rows([read_entry(ENTRY)])
+    svg = render_headlines(rows, Linker({}), WIDE)
+    ticks = {}
+    for x, label in re.findall(r'<text x="([\d.]+)"[^>]*>([\d.]+)</text>', svg):
+        ticks[label] = float(x)
+    circles = re.findall(r'<g class="virtual"><title>.*?<circle cx="([\d.]+)"', svg)
+    assert [float(x) for x in circles] == [pytest.approx(ticks["2"], abs=0.02)] * 3
+
+
+def test_a_claim_that_holds_down_to_nothing_has_a_band_to_the_end_of_the_axis():
+    entry = {
+        "key": "pearl",
+        "title": "",
+        "claims": [claim("a", paper_says=2.0, virtual="yes") | {"within": 1.5}],
+    }
+    rows = headline_rows([read_entry(entry)])
+    svg = render_headlines(rows, Linker({}), WIDE)
+    assert "nan" not in svg
+    assert "within 150 %" in svg
+
+
+def test_headlines_of_every_paper_are_ratios_that_its_tables_claim():
+    for key in PAPERS:
+        paper = load_paper(key)
+        assert paper.facts["headlines"]
+        for item, name in paper.facts["headlines"]:
+            claims = {claim.id: claim for claim in paper.table(item).claims}
+            assert claims[name].kind == "ratio"
+            assert claims[name].expected > 1
+            assert claims[name].source.startswith("abstract")
+
+
+# -- the table -------------------------------------------------------------------------
+def test_every_judged_claim_is_a_row_and_every_verdict_a_cell(results):
+    entry = json.loads(json.dumps(summary(load_paper("pearl"), results, "quick")))
+    html = index_page([entry | MADE], {})
+    judged = []
+    for result in results.values():
+        judged += [(row.item, row.claim, row.kind) for row in result.claims]
+    rows = set(re.findall(r'<tr id="pearl\.([^"]+)"', html))
+    assert rows == {f"{item}.{slug(name)}" for item, name, _ in judged}
+    assert len(re.findall(r'data-holds="[^"]', html)) == len(judged)
+
+
+@pytest.mark.parametrize(
+    "holds, words",
+    [
+        ("yes", "holds"),
+        ("no", "does not hold"),
+        ("open", "open"),
+        ("n/a", "not judged"),
+        ("a verdict of tomorrow", "not judged"),
+    ],
+)
+def test_a_verdict_is_a_sign_and_words(holds, words):
+    entry = {
+        "key": "pearl",
+        "title": "",
+        "claims": [claim("a", paper_says=2, **{"virtual": holds})],
+    }
+    html = index_page([entry], {})
+    cell = re.search(r'<td data-kind="virtual".*?</td>', html, re.S)[0]
+    sign, text = re.search(r'class="sign">(.)</span> ([\w ]+)</span>', cell).groups()
+    assert text == words
+    assert sign in "✓✗?–"
+
+
+def test_an_entry_of_older_form_has_its_section_and_says_what_is_missing():
+    html = index_page([OLD_ENTRY, ENTRY], {})
+    assert "<p>an older summary</p>" in html
+    assert "<p>an older table</p>" in html
+    assert "The claims of dsi are missing here" in html
+    assert html.count("<tr id=") == 3
+    assert "The claims of pearl" not in html
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [{"claims": 7}, {"claims": [{"item": 1}]}, {"year": "soon"}, {"title": None}],
+)
+def test_what_cannot_be_read_of_an_entry_is_left_out(damaged):
+    html = index_page([OLD_ENTRY | damaged, ENTRY], {})
+    assert "an older summary" in html
+    assert html.count("<tr id=") == 3
+
+
+def test_texts_of_an_entry_cannot_end_its_page():
+    entry = {
+        "key": "pearl",
+        "title": "<script>",
+        "claims": [
+            claim("x", paper_says=2.0, virtual="yes") | {"text": "<b>bold</b> & more"}
+        ],
+    }
+    html = index_page([entry], {})
+    assert "<b>bold</b>" not in html
+    assert "&lt;b&gt;bold&lt;/b&gt;" in html
+
+
+# -- anchors and links -----------------------------------------------------------------
+def test_no_two_numbers_of_a_paper_share_an_anchor():
+    places = set()
+    for row in read_ledger(paths.ROOT / "reports" / "ledger.csv"):
+        places.add((row.paper, row.item, row.row, row.column, row.kind))
+    anchors = Counter()
+    for paper, *place in places:
+        anchors[paper, cell_anchor(*place)] += 1
+    shared = [anchor for anchor, count in anchors.items() if count > 1]
+    assert shared == []
+
+
+def test_a_name_of_a_place_is_spelled_from_its_label():
+    assert slug("Llama2 7&70B, bf16") == "llama2-7-70b-bf16"
+    assert slug("c+2") != slug("c-2")
+    anchor = cell_anchor("table-5", "3", "CodeLlama 7&34", "measured")
+    assert anchor == "table-5.3.codellama-7-34.measured"
+
+
+class Ids(HTMLParser):
+    """The ids of a page and the addresses of its links, by a parser not ours."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if "href" in attributes:
+            self.links.append(attributes["href"])
+
+
+def pages_of(results) -> dict[str, str]:
+    """A paper's pages and the index, by the names of their files."""
+    paper = load_paper("pearl")
+    outputs = []
+    for result in results.values():
+        data = {"text/html": section_html(result)}
+        outputs.append(late.nbformat.v4.new_output("display_data", data))
+    cell = late.nbformat.v4.new_code_cell("show()", outputs=outputs)
+    notebook = late.nbformat.writes(late.nbformat.v4.new_notebook(cells=[cell]))
+
+    on_page = find_anchors(notebook_page(notebook, "Title"))
+    of_traces = traces.traces_page(paper, results, on_page)
+    places = Places("pearl", on_page, find_anchors(of_traces))
+    entry = json.loads(json.dumps(summary(paper, results, "quick")))
+    return {
+        "pearl.html": notebook_page(notebook, "Title", places),
+        "pearl-traces.html": of_traces,
+        "index.html": index_page([entry | MADE], {}, {"pearl": places}),
+    }
+
+
+def test_every_link_between_the_pages_leads_to_a_place_that_exists(results, timed):
+    html_by_file = pages_of(results | {"table-5": timed})
+    parsed = {name: Ids(html) for name, html in html_by_file.items()}
+    links_to = Counter()
+    for name, page in parsed.items():
+        assert len(page.ids) == len(set(page.ids)), name
+        for link in page.links:
+            file, _, fragment = link.partition("#")
+            target = file or name
+            if fragment:
+                assert fragment in parsed[target].ids, link
+                links_to[name, target] += 1
+
+    cells = len(timed.cell_results)
+    claims = sum(len(result.table.claims) for result in results.values())
+    judged = {(row.item, row.claim) for r in results.values() for row in r.claims}
+    assert links_to["pearl.html", "pearl-traces.html"] == cells
+    assert links_to["pearl-traces.html", "pearl.html"] == cells
+    assert claims >= len(judged) <= links_to["index.html", "pearl.html"]
+    assert links_to["index.html", "pearl-traces.html"] > 0
+
+
+def test_without_pages_the_index_has_no_links_into_them(results):
+    entry = summary(load_paper("pearl"), results, "quick") | MADE
+    links = Ids(index_page([entry], {})).links
+    assert not [link for link in links if "#" in link]
+
+
+# -- timelines -------------------------------------------------------------------------
+def test_a_paper_whose_cells_were_not_timed_has_no_page_of_timelines(results):
+    assert traces.traces_page(load_paper("pearl"), results) == ""
+
+
+def test_cells_of_one_run_share_its_picture(results, timed):
+    again = replace(timed, table=results["table-4"].table)
+    html = traces.traces_page(load_paper("pearl"), {"table-5": timed, "table-4": again})
+    runs = {cell_result.spec for cell_result in timed.cell_results.values()}
+    assert html.count("<svg ") == 2 * len(runs)  # the plot is an svg inside the picture
+    assert "Under other items stand the runs of:" in html
+
+
+def test_a_page_of_many_runs_shows_less_of_each(timed, monkeypatch):
+    paper = load_paper("pearl")
+    whole = traces.traces_page(paper, {"table-5": timed})
+    assert "until 24 tokens were written" in whole
+    monkeypatch.setattr(traces, "MOST_LETTERS", len(whole) - 1)
+    assert "until 16 tokens were written" in traces.traces_page(
+        paper, {"table-5": timed}
+    )
+
+
+def test_the_texts_of_a_timeline_are_those_of_the_run(timed):
+    html = unescape(traces.traces_page(load_paper("pearl"), {"table-5": timed}))
+    assert re.search(r"<h3>PEARL \(γ = 3\), virtual</h3>", html)
+    assert "time in ms (virtual; cut off here" in html
