@@ -26,8 +26,8 @@ from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
 from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.models.toy import Toy
-from speclib.papers.bootstrap import interval
 from speclib.papers.duodecoding_sequences import SHARES, count_draftings
+from speclib.papers.estimates import Estimate
 from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Paper
@@ -255,8 +255,8 @@ def test_branches_of_real_runs_are_kept_with_their_cell():
     for choices, counts in zip(first.sequence_choices, first.stats, strict=True):
         assert len(choices) == counts.rounds - 1  # the first has a budget of one
         assert {k for k, _ in choices} <= {1, 2, 3, 4, 6, 8}
-    low, high = interval(resample("sequences 1", first))
-    assert 0 <= low < compute("sequences 1", first) < high <= 1
+    share = Estimate(compute("sequences 1", first), resample("sequences 1", first))
+    assert 0 <= share.interval.low < share.value < share.interval.high
 
     for choices in run(settings=(("k", 3),)).sequence_choices:
         assert all(k == 3 for k, _ in choices)

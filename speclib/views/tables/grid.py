@@ -13,13 +13,18 @@ from typing import NamedTuple
 
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.schema import KINDS, Table, matches_any
-from speclib.papers.table_result import COMPARABLE_UNITS, TableResult
+from speclib.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
 from speclib.views.numbers import DASH
 
 from .cell_text import decimals_of, write_difference, write_interval, write_number
 
 SCALES = {("s", "ms"): 1000.0}  # from the unit of the data to that of the print
 REASONS_FOR_EMPTY = ("failed", "not reported", "lost")  # how a note may begin
+DISTURBED_MARK = "‡"
+DISTURBED_IN_WORDS = (
+    f"{DISTURBED_MARK}: other programs kept the machine busy while this was measured; "
+    "no claim is judged by it"
+)
 WIDE = 12  # more columns than this do not fit beside each other
 
 
@@ -42,7 +47,8 @@ class Entry:
     ``difference`` is relative to print. ``bracket`` is the second number that a printed
     cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
     of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
-    erratum, else empty.
+    erratum, else empty. ``is_disturbed`` says that other programs kept the machine busy
+    while the number was measured.
     """
 
     text: str
@@ -51,6 +57,7 @@ class Entry:
     interval: str = ""
     note: str = ""
     mark: str = ""
+    is_disturbed: bool = False
 
 
 MISSING = Entry(DASH)
@@ -88,6 +95,14 @@ class Grid:
             rows_are=self.columns_are,
             columns_are=self.rows_are,
         )
+
+    @property
+    def has_disturbed(self) -> bool:
+        """Whether any of the numbers is disturbed."""
+        for entries in self.cells.values():
+            if any(entry.is_disturbed for entry in entries.values()):
+                return True
+        return False
 
     def entry(self, row: str, column: str, source: Source) -> Entry:
         """What a cell shows of a source, a dash where there is nothing."""
@@ -222,6 +237,7 @@ def _describe_own(
         interval=write_interval(row, _scale(table, row), _printed_decimals(table, row)),
         note=row.note,
         mark="c" if row.note.startswith("calibration") else "",
+        is_disturbed=DISTURBED in row.note,
     )
 
 

@@ -16,7 +16,7 @@ from speclib.views.numbers import DASH
 from speclib.views.templates import load_templates
 
 from .failures import group_by_reason
-from .grid import Entry, Grid, build_grid
+from .grid import DISTURBED_IN_WORDS, DISTURBED_MARK, Entry, Grid, build_grid
 from .section import gather_section
 from .tally import COUNT_HEADS, KIND_HEAD, count, is_own
 from .verdicts import SIGNS, select_verdicts
@@ -27,6 +27,7 @@ LONG = 24  # tables with more rows than this are folded
 HOLDS_IN_WORDS = {
     "yes": "that hold",
     "no": "that do not hold",
+    "open": "that are open, for want of requests",
     "n/a": "that could not be judged",
 }
 
@@ -66,7 +67,7 @@ def failures_html(errors: Mapping[str, str]) -> str:
 def verdicts_html(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> str:
-    """The claims of all tables with one verdict, folded.
+    """The claims of all tables with one verdict (yes, no, open, n/a), folded.
 
     Claims of the paper and our own checks of it are counted apart.
     """
@@ -77,7 +78,7 @@ def verdicts_html(
 
 
 def summary_html(results: Mapping[str, TableResult]) -> str:
-    """How many numbers of each kind there are, and how many claims hold."""
+    """How many numbers of each kind there are, and how many claims hold or are open."""
     heads = [KIND_HEAD, *COUNT_HEADS.values()]
     return _render("summary.html", {"heads": heads, "counts": count(results)})
 
@@ -106,6 +107,8 @@ def _legend(grid: Grid) -> list[str]:
         legend.append("c: printed cell that set the acceptance rate or the clock")
     if "†" in marks:
         legend.append("†: see errata")
+    if grid.has_disturbed:
+        legend.append(DISTURBED_IN_WORDS)
     if has_differences:
         legend.append("hover: 95 % interval, window, notes")
     return legend
@@ -126,6 +129,7 @@ TEMPLATES = load_templates(
     style=STYLE,
     dash=DASH,
     signs=SIGNS,
+    disturbed_mark=DISTURBED_MARK,
     long=LONG,
     tooltip=_tooltip,
 )
