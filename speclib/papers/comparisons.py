@@ -134,7 +134,7 @@ def judge_range(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         value = write_estimate(number.estimate)
         reason = f"{number.label}: {value} not in {low:g} .. {high:.4g}"
         if finding.answer == "open":
-            reason = f"{number.label}: {value} against {low:g} .. {high:.4g}"
+            reason = f"{number.label}: {value} against {_write_ends(low, high)}"
         parts.append(Part(finding, reason))
         values.append(number.value)
 
@@ -155,9 +155,16 @@ def _widen(low: float, high: float, decimals: int | None) -> tuple[float, float]
 
 
 def _write_range(claim: Claim) -> str:
+    """The claim's range, of which an end may be the name of a number."""
     ends = []
     for end in (claim.low, claim.high):
         ends.append(end if isinstance(end, str) else f"{end:g}")
+    return " .. ".join(dict.fromkeys(ends))
+
+
+def _write_ends(low: float, high: float) -> str:
+    """A range as "1 .. 2", or one number where both ends are the same."""
+    ends = [f"{low:.4g}", f"{high:.4g}"]
     return " .. ".join(dict.fromkeys(ends))
 
 
@@ -288,13 +295,16 @@ def _conclude(
         return no_numbers()
     remarks = [judged[0].label] if claim.reduce else []
     are_many = len(judged) > 1
+    is_difference = claim.kind == "equal" and claim.by is not None
 
     parts = []
     for number, target, finding in zip(judged, targets, findings, strict=True):
         reason = f"{write_estimate(number.estimate)}, expected {target.wanted:.4g}"
+        if finding.answer == "open":
+            reason = _write_open(finding, is_difference)
         if are_many:
             reason = f"{number.label}: {reason}"
-        elif number.estimate.is_exact:
+        elif finding.estimate.is_exact:
             reason = ""  # value and expected say it all
         parts.append(Part(finding, reason))
 
@@ -305,3 +315,11 @@ def _conclude(
         expected=list_values(merge_equal([target.wanted for target in targets])),
         remarks=remarks,
     )
+
+
+def _write_open(finding: Finding, is_difference: bool) -> str:
+    """The number that was judged, and between which limits it should be."""
+    number = write_estimate(finding.estimate)
+    if is_difference:
+        number = f"difference {number}"
+    return f"{number} against {_write_ends(*finding.limits)}"

@@ -391,14 +391,19 @@ def test_numbers_within_a_tolerance_are_settled_as_a_range():
     samples = {("3", "A"): np.linspace(2.8, 3.2, 101)}
     about = {"kind": "ratio", "of": ["3", "A"]}
     assert verdict(samples, **about, expected=3.0, within=0.2).holds == "yes"
-    assert verdict(samples, **about, expected=3.0, within=0.05).holds == "open"
+    close = verdict(samples, **about, expected=3.0, within=0.05)
+    assert close.holds == "open"
+    assert ") against 2.85 .. 3.15; about " in close.note
     assert verdict(samples, **about, expected=5.0, within=0.2).holds == "no"
 
 
 def test_equal_cells_are_judged_by_their_joint_difference():
     apart = {("3", "A"): 3 * UP, ("4", "A"): 2 * DOWN}
     of, by = ["3", "A"], ["4", "A"]
-    assert verdict(apart, kind="equal", of=of, by=by, within=0.01).holds == "open"
+    unlike = verdict(apart, kind="equal", of=of, by=by, within=0.01)
+    assert unlike.holds == "open"
+    assert unlike.note.startswith("not settled: difference 1 (95 %: ")
+    assert ") against -0.02 .. 0.02; about " in unlike.note
     alike = {("3", "A"): 3 + UP, ("4", "A"): 2 + UP}
     assert verdict(alike, kind="equal", of=of, by=by, within=0.49).holds == "no"
     assert verdict(alike, kind="equal", of=of, by=by, within=0.51).holds == "yes"
