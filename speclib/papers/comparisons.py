@@ -134,7 +134,7 @@ def judge_range(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         value = write_estimate(number.estimate)
         reason = f"{number.label}: {value} not in {low:g} .. {high:.4g}"
         if finding.answer == "open":
-            reason = f"{number.label}: {value} against {_write_ends(low, high)}"
+            reason = f"{number.label}: {_write_open(finding)}"
         parts.append(Part(finding, reason))
         values.append(number.value)
 
@@ -317,7 +317,7 @@ def _conclude(
     )
 
 
-def _write_open(finding: Finding, is_difference: bool) -> str:
+def _write_open(finding: Finding, is_difference: bool = False) -> str:
     """The number that was judged, and between which limits it should be."""
     number = write_estimate(finding.estimate)
     if is_difference:

@@ -326,7 +326,10 @@ def add_lengths(
 
 # -- time per phase --------------------------------------------------------------------
 def _add_phases(result: TableResult, row: str) -> None:
-    """Adds the median time of a drafting phase over that of a verification."""
+    """Adds the median time of a drafting phase over that of a verification.
+
+    It counts as exact: a phase of the virtual clock lasts what its latency file says.
+    """
     table = result.table
     for column in table.column_labels:
         if "latency" not in table.settings_of(row, column):
