@@ -12,10 +12,10 @@ the requests as if they were all that there are, so its standard error is too sm
 sqrt((n - 1) / n), and its percentiles take no account of a standard error that is
 itself estimated. Of two requests the middle 95 % of the resamples contains the truth
 half of the time. Both corrections together give exactly Student's interval where the
-number is a mean (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, sections
-5.3 and 12.2-12.3; Hesterberg, What Teachers Should Know About the Bootstrap, The
-American Statistician 69, 2015, section 3.2 on "narrowness bias" and section 4 on t
-intervals with the bootstrap's standard error).
+number is a mean. Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+on standard errors and on t intervals made with them; Hesterberg, What Teachers Should
+Know About the Bootstrap, The American Statistician 69, 2015, on how much better t
+intervals are than percentiles of small samples.
 
 Numbers that are positive by nature, such as speeds, times and their ratios, have their
 interval on the scale of logarithms: there a ratio and its inverse are the same news,
