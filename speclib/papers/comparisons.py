@@ -164,7 +164,10 @@ def _write_range(claim: Claim) -> str:
 
 def _write_ends(low: float, high: float) -> str:
     """A range as "1 .. 2", or one number where both ends are the same."""
-    ends = [f"{low:.4g}", f"{high:.4g}"]
+    ends = []
+    for end in (low, high):
+        without_rounding = round(end, 8) + 0.0  # and without the sign of -0.0
+        ends.append(f"{without_rounding:.4g}")
     return " .. ".join(dict.fromkeys(ends))
 
 

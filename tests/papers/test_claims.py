@@ -379,6 +379,12 @@ def test_a_range_is_settled_by_where_the_interval_lies(holds, low, high):
     assert row.holds == holds
 
 
+def test_limits_are_written_without_what_floating_point_adds_to_them():
+    samples = {("3", "A"): np.linspace(2.8, 3.2, 101)}
+    row = verdict(samples, kind="range", of=["3", "A"], low=0, high=3)
+    assert ") against 0 .. 3; " in row.note
+
+
 def test_rounding_widens_the_range_that_an_interval_must_lie_in():
     """The interval of 2.7 .. 3.3 and more is inside 3 as rounded to whole numbers."""
     samples = {("3", "A"): np.linspace(2.9, 3.1, 101)}
