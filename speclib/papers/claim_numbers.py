@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from speclib.data.latency import load_latency
 
 from .cell_errors import naming_cell
+from .estimates import Estimate, divide
 from .table_result import TableResult
 
 
@@ -27,11 +26,8 @@ class Numbers(Protocol):
     @property
     def kind(self) -> str: ...
 
-    def value(self, cell: Cell) -> float | None:
-        """The number of a cell; None where there is none."""
-
-    def samples(self, cell: Cell) -> np.ndarray | None:
-        """Resamples of a cell's number, to be compared one by one, if it has any."""
+    def estimate(self, cell: Cell) -> Estimate | None:
+        """The number of a cell, and how sure it is; None where there is none."""
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         """The cost ratio c behind a cell of the table; "*" is any row or column."""
@@ -45,17 +41,13 @@ class TableNumbers:
         self._result = result
         self._table = result.table
 
-    def value(self, cell: Cell) -> float | None:
+    def estimate(self, cell: Cell) -> Estimate | None:
         if cell.item == self._table.item:
-            return self._result.values.get(self.kind, {}).get((cell.row, cell.column))
-        if self.kind == "paper":
-            return self._table.paper.printed(*cell)
-        return None
-
-    def samples(self, cell: Cell) -> np.ndarray | None:
-        if cell.item != self._table.item:
+            return self._result.estimate(cell.row, cell.column, self.kind)
+        if self.kind != "paper":
             return None
-        return self._result.samples.get((cell.row, cell.column, self.kind))
+        printed = self._table.paper.printed(*cell)
+        return None if printed is None else Estimate(printed)
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         """c as measured; else as printed, or as the latency file or table has it."""
@@ -87,27 +79,30 @@ class RelativeNumbers:
         self._numbers = numbers
         self._below = below
 
-    def value(self, cell: Cell) -> float | None:
-        top = self._numbers.value(cell)
-        bottom = self._numbers.value(self._below(cell))
-        if top is None or not bottom:
+    def estimate(self, cell: Cell) -> Estimate | None:
+        top = self._numbers.estimate(cell)
+        bottom = self._numbers.estimate(self._below(cell))
+        if top is None or bottom is None or bottom.value == 0:
             return None
-        return top / bottom
-
-    def samples(self, cell: Cell) -> np.ndarray | None:
-        pair = paired_samples(
-            self._numbers.samples(cell), self._numbers.samples(self._below(cell))
-        )
-        return None if pair is None else pair[0] / pair[1]
+        return divide(top, bottom)
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         return self._numbers.cost_ratio(row, column)
 
 
-def paired_samples(
-    one: np.ndarray | None, other: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The resamples of two numbers; None unless they may be compared one by one."""
-    if one is None or other is None or len(one) != len(other):
-        return None
-    return one, other
+class NotedNumbers:
+    """Numbers that note which cells were asked for, in ``asked``."""
+
+    def __init__(self, numbers: Numbers):
+        self.kind = numbers.kind
+        self.asked: list[Cell] = []
+        self._numbers = numbers
+
+    def estimate(self, cell: Cell) -> Estimate | None:
+        if cell not in self.asked:
+            self.asked.append(cell)
+        return self._numbers.estimate(cell)
+
+    def cost_ratio(self, row: str, column: str) -> float | None:
+        """Not noted: a claim asks for c beside the numbers that it limits."""
+        return self._numbers.cost_ratio(row, column)

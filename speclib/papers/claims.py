@@ -3,18 +3,25 @@
 A claim is about an order, a maximum, a ratio, a range or an equality. There is one
 judge for every kind of number. What a number is, and where it comes from, is not its
 business.
+
+A verdict is yes or no only where the 95 % interval of the number settles it (see
+``estimates`` and ``settle``). Otherwise it is open, and says how many requests would
+settle it. It is n/a where there is nothing to judge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 from speclib.errors import BadValue
 
-from .claim_numbers import Numbers
+from .claim_numbers import Cell, NotedNumbers, Numbers, TableNumbers
 from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
 from .ledger import ClaimRow
 from .orders import judge_argmax, judge_order
 from .schema import Claim, Table
-from .verdict import Verdict
+from .table_result import TableResult
+from .verdict import Verdict, join_reasons
 
 JUDGES = {
     "order": judge_order,
@@ -23,6 +30,44 @@ JUDGES = {
     "range": judge_range,
     "equal": judge_equal,
 }
+
+
+def judge_in_result(claim: Claim, result: TableResult, kind: str) -> ClaimRow:
+    """The verdict on a claim for one kind of a table's numbers.
+
+    It is n/a where the claim asks for a cell during which other programs kept the
+    machine busy, and open where it asks for one that has not been run yet.
+    """
+    numbers = NotedNumbers(TableNumbers(result, kind))
+    row = judge(claim, result.table, numbers)
+
+    disturbed = _name_those_in(result.disturbed, numbers.asked, result, kind)
+    left_out = _name_those_in(result.left_out, numbers.asked, result, kind)
+    notes = []
+    if disturbed:
+        cells = join_reasons(disturbed)
+        notes.append(f"not judged: other programs kept the machine busy during {cells}")
+    if left_out:
+        notes.append(f"not run yet: {join_reasons(left_out)}")
+    if not notes:
+        return row
+    holds = "n/a" if disturbed else "open"
+    return row._replace(holds=holds, note="; ".join(notes))
+
+
+def _name_those_in(
+    places: Container[tuple[str, str, str]],
+    asked: Iterable[Cell],
+    result: TableResult,
+    kind: str,
+) -> list[str]:
+    """The cells that were asked for and are among ``places``, as "row / column"."""
+    names = []
+    for cell in asked:
+        is_own = cell.item == result.table.item
+        if is_own and (cell.row, cell.column, kind) in places:
+            names.append(f"{cell.row} / {cell.column}")
+    return names
 
 
 def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
@@ -34,14 +79,14 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
     if numbers.kind in claim.kinds:
         verdict = JUDGES[claim.kind](claim, table, numbers)
     else:
-        verdict = Verdict(None, "", "", "a claim about the print")
+        verdict = Verdict("n/a", "", "", "a claim about the print")
 
     return ClaimRow(
         paper=table.paper.key,
         item=table.item,
         claim=claim.id,
         kind=numbers.kind,
-        holds={True: "yes", False: "no", None: "n/a"}[verdict.holds],
+        holds=verdict.holds,
         value=verdict.value,
         expected=verdict.expected,
         note=verdict.note,

@@ -6,16 +6,16 @@ Each is about one number or several: those of cells, quotients of cells (``of`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import sub, truediv
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
 
 from speclib.errors import BadValue
 
-from .bootstrap import Interval, interval
-from .claim_numbers import Cell, Numbers, paired_samples
+from .claim_numbers import Cell, Numbers
+from .estimates import Estimate, divide, subtract
 from .schema import Claim, Table
-from .verdict import Verdict, join_reasons, list_values, merge_equal, no_numbers
+from .settle import Finding, Part, conclude, settle_within
+from .verdict import Verdict, list_values, merge_equal, no_numbers, write_estimate
 
 ROUNDING = 1e-9  # what floating point may be off, nothing else
 Reference = str | tuple[str, ...]  # a label, or [row, column] or [item, row, column]
@@ -27,9 +27,20 @@ class JudgedNumber(NamedTuple):
     """A number that a claim is about; ``cell`` is that of its ``of``."""
 
     label: str
-    value: float
     cell: Cell
-    interval: Interval | None
+    estimate: Estimate
+
+    @property
+    def value(self) -> float:
+        return self.estimate.value
+
+
+class Target(NamedTuple):
+    """What a number should be, and the range in which it is taken to be that."""
+
+    wanted: float
+    low: float
+    high: float
 
 
 def judge_ratio(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
@@ -46,7 +57,8 @@ def judge_ratio(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
                 f"claim {claim.id!r} expects nothing of {number.label!r}; it has: "
                 f"{', '.join(claim.expected)}"
             )
-    return _compare(claim, judged, expected)
+    targets = [_within(claim, wanted) for wanted in expected]
+    return _compare(claim, numbers.kind, judged, targets)
 
 
 def judge_equal(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
@@ -54,41 +66,56 @@ def judge_equal(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     judged = _judged_numbers(claim, table, numbers)
     if claim.by:
         return _compare_with_cells(claim, table, numbers, judged)
-    if not isinstance(claim.expected, list | tuple):
-        return _compare(claim, judged, [claim.expected] * len(judged))
-    if judged and len(judged) != len(claim.expected):
+
+    expected = claim.expected
+    if not isinstance(expected, list | tuple):
+        expected = [expected] * len(judged)
+    elif judged and len(judged) != len(expected):
         return Verdict(
-            holds=False,
+            holds="no",
             value=list_values(number.value for number in judged),
-            expected=list_values(claim.expected),
-            note=f"{len(judged)} numbers, {len(claim.expected)} expected",
+            expected=list_values(expected),
+            note=f"{len(judged)} numbers, {len(expected)} expected",
         )
-    return _compare(claim, judged, list(claim.expected))
+    targets = [_within(claim, wanted) for wanted in expected]
+    return _compare(claim, numbers.kind, judged, targets)
 
 
 def _compare_with_cells(
     claim: Claim, table: Table, numbers: Numbers, judged: list[JudgedNumber]
 ) -> Verdict:
-    """of = by, for each pair of cells of which both have a number."""
+    """of = by, for each pair of cells of which both have a number.
+
+    What is judged is their difference. The tolerance is relative to the number of
+    ``by``, as if that were exact.
+    """
     cells = _expand(cast(Reference, claim.of), table)
     other_cells = _expand(cast(Reference, claim.by), table)
     _check_pairs(claim, cells, other_cells)
     other_cell = dict(zip(cells, other_cells, strict=True))
 
-    with_other, expected = [], []
+    with_other, targets, findings = [], [], []
     for number in judged:
-        other_value = numbers.value(other_cell[number.cell])
-        if other_value is not None:
-            with_other.append(number)
-            expected.append(other_value)
-    return _compare(claim, with_other, expected)
+        other = numbers.estimate(other_cell[number.cell])
+        if other is None:
+            continue
+        target = _within(claim, other.value)
+        difference = subtract(number.estimate, other)
+        finding = settle_within(
+            difference, target.low - other.value, target.high - other.value
+        )
+        with_other.append(number)
+        targets.append(target)
+        findings.append(finding)
+    return _conclude(claim, numbers.kind, with_other, targets, findings)
 
 
 def judge_range(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     """Whether low <= of / by (or of - by) <= high.
 
-    Values are rounded first, if the claim says to how many decimals. A ``high`` of "c"
-    is the cost ratio behind the number.
+    With ``decimals`` the values count as rounded to so many, which makes the range
+    wider by half a unit of the last one. A ``high`` of "c" is the cost ratio behind the
+    number, taken as exact; a number whose c is not known cannot be judged.
     """
     judged = _reduce(claim, _judged_numbers(claim, table, numbers))
     expected = _write_range(claim)
@@ -96,35 +123,52 @@ def judge_range(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         return no_numbers(expected)
 
     low = cast(float, claim.low)  # check_claim has seen to it
-    failures = []
+    parts, values = [], []
     for number in judged:
         high = claim.high
         if isinstance(high, str):
             high = numbers.cost_ratio(number.cell.row, number.cell.column)
-        rounded = number.value
-        if claim.decimals is not None:
-            rounded = round(number.value + ROUNDING, claim.decimals)
-        if high is None or not low - ROUNDING <= rounded <= high + ROUNDING:
-            limit = "?" if high is None else f"{high:.4g}"
-            value = _write_with_interval(number)
-            failures.append(f"{number.label}: {value} not in {low:g} .. {limit}")
+        if high is None:
+            continue
+        finding = settle_within(number.estimate, *_widen(low, high, claim.decimals))
+        value = write_estimate(number.estimate)
+        reason = f"{number.label}: {value} not in {low:g} .. {high:.4g}"
+        if finding.answer == "open":
+            reason = f"{number.label}: {_write_open(finding)}"
+        parts.append(Part(finding, reason))
+        values.append(number.value)
 
-    values = list_values(number.value for number in judged)
-    return Verdict(not failures, values, expected, join_reasons(failures))
+    if not parts:
+        return no_numbers(expected, "c is not known")
+    return conclude(
+        parts, kind=numbers.kind, value=list_values(values), expected=expected
+    )
+
+
+def _widen(low: float, high: float, decimals: int | None) -> tuple[float, float]:
+    """The range, as wide as rounding to ``decimals`` and floating point make it."""
+    if decimals is None:
+        return low - ROUNDING, high + ROUNDING
+    half_unit = 0.5 * 10.0**-decimals
+    # A half is rounded up: at the lower end into the range, at the upper out of it.
+    return low - half_unit - ROUNDING, high + half_unit - ROUNDING
 
 
 def _write_range(claim: Claim) -> str:
+    """The claim's range, of which an end may be the name of a number."""
     ends = []
     for end in (claim.low, claim.high):
         ends.append(end if isinstance(end, str) else f"{end:g}")
     return " .. ".join(dict.fromkeys(ends))
 
 
-def _write_with_interval(number: JudgedNumber) -> str:
-    if number.interval is None:
-        return f"{number.value:.4g}"
-    low, high = number.interval
-    return f"{number.value:.4g} (95 %: {low:.4g} .. {high:.4g})"
+def _write_ends(low: float, high: float) -> str:
+    """A range as "1 .. 2", or one number where both ends are the same."""
+    ends = []
+    for end in (low, high):
+        without_rounding = round(end, 8) + 0.0  # and without the sign of -0.0
+        ends.append(f"{without_rounding:.4g}")
+    return " .. ".join(dict.fromkeys(ends))
 
 
 # -- the numbers that a claim is about -------------------------------------------------
@@ -140,47 +184,42 @@ def _judged_numbers(claim: Claim, table: Table, numbers: Numbers) -> list[Judged
     cells, labels = _cells_and_labels(cast(Reference, claim.of), claim, table)
     by, join = _second_operand(claim)
     if by is None:
-        return _values_of_cells(cells, labels, numbers)
+        return _numbers_of_cells(cells, labels, numbers)
 
     bottoms, _ = _cells_and_labels(by, claim, table)
     _check_pairs(claim, cells, bottoms)
     judged = []
-    for label, top, bottom in zip(labels, cells, bottoms, strict=True):
-        top_value, bottom_value = numbers.value(top), numbers.value(bottom)
-        if top_value is None or bottom_value is None:
+    for label, top_cell, bottom_cell in zip(labels, cells, bottoms, strict=True):
+        top, bottom = numbers.estimate(top_cell), numbers.estimate(bottom_cell)
+        if top is None or bottom is None:
             continue
-        if join is truediv and bottom_value == 0:
+        if join is divide and bottom.value == 0:
             continue
-        pair = paired_samples(numbers.samples(top), numbers.samples(bottom))
-        joined_samples = None if pair is None else join(*pair)
-        value = join(top_value, bottom_value)
-        judged.append(JudgedNumber(label, value, top, interval(joined_samples)))
+        judged.append(JudgedNumber(label, top_cell, join(top, bottom)))
     return judged
 
 
-def _values_of_cells(
+def _numbers_of_cells(
     cells: list[Cell], labels: list[str], numbers: Numbers
 ) -> list[JudgedNumber]:
     judged = []
     for label, cell in zip(labels, cells, strict=True):
-        value = numbers.value(cell)
-        if value is not None:
-            judged.append(
-                JudgedNumber(label, value, cell, interval(numbers.samples(cell)))
-            )
+        estimate = numbers.estimate(cell)
+        if estimate is not None:
+            judged.append(JudgedNumber(label, cell, estimate))
     return judged
 
 
 def _second_operand(
     claim: Claim,
-) -> tuple[Reference | None, Callable[[Any, Any], Any]]:
+) -> tuple[Reference | None, Callable[[Estimate, Estimate], Estimate]]:
     """What ``of`` is divided by or what is taken from it, and which; None: neither."""
     by = claim.by
     if by is None or claim.kind == "equal":
-        return None, truediv
+        return None, divide
     if isinstance(by, tuple) and by[0] == MINUS:
-        return by[1] if claim.over else by[1:], sub
-    return by, truediv
+        return by[1] if claim.over else by[1:], subtract
+    return by, divide
 
 
 def _cells_and_labels(
@@ -227,7 +266,11 @@ def _check_pairs(claim: Claim, tops: list[Cell], bottoms: list[Cell]) -> None:
 
 
 def _reduce(claim: Claim, judged: list[JudgedNumber]) -> list[JudgedNumber]:
-    """All numbers, or the one that ``reduce`` picks."""
+    """All numbers, or the one that ``reduce`` picks, with its own interval.
+
+    That it was picked is not accounted for: the largest of several numbers is rather
+    too large, and which one it is may itself not be settled.
+    """
     if not judged or claim.reduce is None:
         return judged
     pick = max if claim.reduce == "max" else min
@@ -235,32 +278,58 @@ def _reduce(claim: Claim, judged: list[JudgedNumber]) -> list[JudgedNumber]:
 
 
 # -- the comparison --------------------------------------------------------------------
+def _within(claim: Claim, wanted: float) -> Target:
+    """``wanted``, with the claim's relative tolerance around it."""
+    tolerance = claim.within * abs(wanted) + ROUNDING
+    return Target(wanted, wanted - tolerance, wanted + tolerance)
+
+
 def _compare(
-    claim: Claim, judged: list[JudgedNumber], expected: list[float]
+    claim: Claim, kind: str, judged: list[JudgedNumber], targets: Sequence[Target]
 ) -> Verdict:
     """Each number against what is expected of it, within the claim's tolerance."""
+    findings = []
+    for number, target in zip(judged, targets, strict=True):
+        findings.append(settle_within(number.estimate, target.low, target.high))
+    return _conclude(claim, kind, judged, targets, findings)
+
+
+def _conclude(
+    claim: Claim,
+    kind: str,
+    judged: list[JudgedNumber],
+    targets: Sequence[Target],
+    findings: Sequence[Finding],
+) -> Verdict:
     if not judged:
         return no_numbers()
-    holds = True
-    reasons = []
-    if claim.reduce:
-        reasons.append(judged[0].label)
+    remarks = [judged[0].label] if claim.reduce else []
+    are_many = len(judged) > 1
+    is_difference = claim.kind == "equal" and claim.by is not None
 
-    for number, wanted in zip(judged, expected, strict=True):
-        if abs(number.value - wanted) <= claim.within * abs(wanted) + ROUNDING:
-            continue
-        holds = False
-        if len(judged) > 1:
-            reasons.append(f"{number.label}: {number.value:.4g}, expected {wanted:.4g}")
-        if number.interval and number.interval.low <= wanted <= number.interval.high:
-            low, high = number.interval
-            reasons.append(
-                f"the 95 % interval {low:.4g} .. {high:.4g} holds {wanted:.4g}"
-            )
+    parts = []
+    for number, target, finding in zip(judged, targets, findings, strict=True):
+        reason = f"{write_estimate(number.estimate)}, expected {target.wanted:.4g}"
+        if finding.answer == "open":
+            reason = _write_open(finding, is_difference)
+        if are_many:
+            reason = f"{number.label}: {reason}"
+        elif finding.estimate.is_exact:
+            reason = ""  # value and expected say it all
+        parts.append(Part(finding, reason))
 
-    return Verdict(
-        holds=holds,
+    return conclude(
+        parts,
+        kind=kind,
         value=list_values(number.value for number in judged),
-        expected=list_values(merge_equal(expected)),
-        note=join_reasons(reasons),
+        expected=list_values(merge_equal([target.wanted for target in targets])),
+        remarks=remarks,
     )
+
+
+def _write_open(finding: Finding, is_difference: bool = False) -> str:
+    """The number that was judged, and between which limits it should be."""
+    number = write_estimate(finding.estimate)
+    if is_difference:
+        number = f"difference {number}"
+    return f"{number} against {_write_ends(*finding.limits)}"

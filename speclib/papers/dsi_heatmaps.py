@@ -133,7 +133,11 @@ def _add_extremes(result: TableResult, maps: Heatmaps, suffix: str, note: str) -
 
 
 def _add_code(result: TableResult, rules: Heatmaps, lookahead: int) -> HeatmapFigure:
-    """Runs the method's code over its grid and adds the numbers that it gives."""
+    """Runs the method's code over its grid and adds the numbers that it gives.
+
+    The grid keeps means over its runs and not the runs, so these numbers have no
+    resamples: claims take them as exact.
+    """
     requests = max(2, result.profile.virtual_tokens // TOKENS_PER_REQUEST)
     times, same_drafts = _code_times(lookahead, requests)
     expected = _expected_times(lookahead)

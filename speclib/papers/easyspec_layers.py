@@ -17,8 +17,9 @@ from speclib.errors import SpeclibError
 from speclib.experiment.engines import similarity
 from speclib.theory.layer_groups import group_layers
 
-from .bootstrap import draw_resamples, interval
+from .bootstrap import Resamples, draw_resamples, measured_once
 from .cell_errors import naming_cell
+from .estimates import Estimate, ledger_interval
 from .table_result import TableResult
 
 NEEDED_SETTINGS = {"pair", "state", "lp"}  # of a cell that has a similarity
@@ -71,6 +72,9 @@ def _add_similarity(
         settings["pair"], settings["task"], settings["length"], n, settings["lp"]
     )
     states = np.array([text[settings["state"]] for text in by_text])  # [texts, layers]
+    value = float(states.mean())
+    samples = _resample_mean(states.mean(1))
+    result.samples[row, column, "measured"] = samples
     result.add(
         row=row,
         column=column,
@@ -78,20 +82,20 @@ def _add_similarity(
         unit=settings["unit"],
         kind="measured",
         setup=f"{settings['pair']}@{machine.name()}/float32/1",
-        value=float(states.mean()),
-        interval=interval(_resample_mean(states.mean(1))),
+        value=value,
+        interval=ledger_interval(Estimate(value, samples)),
         n=n,
         source="measured",
         note=_note(settings, states.mean(0)),
     )
 
 
-def _resample_mean(values: np.ndarray) -> np.ndarray | None:
-    """The mean of ``values`` [n] in each resample; None of a single value."""
+def _resample_mean(values: np.ndarray) -> Resamples:
+    """The mean of ``values`` [n] in each resample."""
     n = len(values)
-    if n < 2:
-        return None
-    return draw_resamples(n) @ values / n
+    if n == 1:
+        return measured_once(float(values[0]))
+    return Resamples(draw_resamples(n) @ values / n, requests=n)
 
 
 def _note(settings: dict[str, Any], by_layer: np.ndarray) -> str:

@@ -33,7 +33,8 @@ class LedgerRow(NamedTuple):
     - ``<pair>@<machine>/<dtype>/<threads>`` for measured, the dtype with what computes
       the draft where that is not torch.
 
-    ``low`` and ``high`` are the 95 % interval over ``n`` requests.
+    ``low`` and ``high`` are the 95 % interval over ``n`` requests (see ``estimates``).
+    They are empty for one request, and for a number that needs no requests.
     """
 
     paper: str
@@ -53,7 +54,11 @@ class LedgerRow(NamedTuple):
 
 
 class ClaimRow(NamedTuple):
-    """A claim's verdict for one kind of number; ``holds`` is yes, no or n/a."""
+    """A claim's verdict for one kind of number.
+
+    ``holds`` is yes or no where the numbers' 95 % intervals settle it, else open. It is
+    n/a where nothing can be judged. The ``note`` says why.
+    """
 
     paper: str
     item: str

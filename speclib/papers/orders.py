@@ -2,91 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from speclib.errors import BadValue
 
-from .claim_numbers import Cell, Numbers, RelativeNumbers, paired_samples
+from .claim_numbers import Cell, Numbers, RelativeNumbers
+from .estimates import Estimate, divide, subtract
 from .schema import Claim, Table
-from .verdict import Verdict, join_reasons, merge_equal, no_numbers
-
-SURE = 0.975  # of the resamples must agree before an order counts as settled
+from .settle import Finding, Part, conclude, settle_above, settle_not_below
+from .verdict import Verdict, join_reasons, merge_equal, no_numbers, write_estimate
 
 
 class Line(NamedTuple):
     """One row or column of a table, along which a claim compares labels.
 
-    ``cells`` holds the cell of every label, ``values`` the number of each label that
-    has one. ``anywhere`` is the (row, column) of the line with "*" in place of a label.
+    ``labels`` are those compared, ``numbers`` has the number of each that has one.
+    ``anywhere`` is the (row, column) of the line with "*" in place of a label.
     """
 
     name: str
     anywhere: tuple[str, str]
-    cells: dict[str, Cell]
-    values: dict[str, float]
+    labels: Sequence[str]
+    numbers: dict[str, Estimate]
+
+
+class Contrast(NamedTuple):
+    """Two numbers in one: ``first`` over ``second``, or minus where that is not safe.
+
+    ``limit`` is what it is where both are equal.
+    """
+
+    estimate: Estimate
+    limit: float
+    word: str
 
 
 def judge_order(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """Whether the labels of ``order`` fall strictly, in each line that has them all."""
+    """Whether the labels of ``order`` fall strictly, in each line that has them all.
+
+    Each label is compared with the next one. The value says in how many lines the
+    numbers fall, whether or not that is settled.
+    """
     numbers = _with_quotients(claim, numbers)
     expected = " > ".join(claim.order)
-    judged, broken = 0, set()
-    failures, unsettled = [], []
-    for line in _lines(claim, table, numbers):
-        values = line.values
-        if not all(label in values for label in claim.order):
+    parts = []
+    judged, held = 0, 0
+    for line in _lines(claim, table, numbers, claim.order):
+        if not all(label in line.numbers for label in claim.order):
             continue
+        parts_of_line = _compare_in_order(line)
+        parts += parts_of_line
         judged += 1
-        for high, low in pairwise(claim.order):
-            if not values[high] > values[low]:
-                broken.add(line.name)
-                failures.append(
-                    f"{line.name}: {high} {values[high]:.4g}, {low} {values[low]:.4g}"
-                )
-            elif not _is_settled(numbers, line.cells[high], line.cells[low]):
-                unsettled.append(f"{line.name}: {high} and {low}")
+        held += all(part.finding.seems for part in parts_of_line)
 
     if not judged:
         return no_numbers(expected)
-    held = f"{judged - len(broken)} of {judged}"
-    return Verdict(not failures, held, expected, _note(failures, unsettled))
+    value = f"{held} of {judged}"
+    return conclude(parts, kind=numbers.kind, value=value, expected=expected)
+
+
+def _compare_in_order(line: Line) -> list[Part]:
+    """Each of the line's labels against the next one."""
+    parts = []
+    for high, low in pairwise(line.labels):
+        contrast = _contrast(line.numbers[high], line.numbers[low])
+        finding = settle_above(contrast.estimate, contrast.limit)
+        parts.append(Part(finding, _write_reason(line, high, low, contrast, finding)))
+    return parts
 
 
 def judge_argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """Whether the expected label is highest, in each line of two numbers or more."""
-    numbers = _with_quotients(claim, numbers)
-    winners, expected_winners = [], []
-    failures, unsettled = [], []
-    for line in _lines(claim, table, numbers):
-        values = line.values
-        expected = _expected_winner(claim, line, numbers)
-        if len(values) < 2 or expected is None:
-            continue
+    """Whether the expected label is highest, in each line of two numbers or more.
 
-        winner = max(values, key=values.__getitem__)
-        winners.append(winner)
+    It is compared with every other label. Equals are both highest. A line without a
+    number of the expected label cannot be judged.
+    """
+    numbers = _with_quotients(claim, numbers)
+    labels = table.row_labels if claim.over == "row" else table.column_labels
+    parts: list[Part] = []
+    winners, expected_winners, not_judged = [], [], []
+    for line in _lines(claim, table, numbers, labels):
+        expected = _expected_winner(claim, line, numbers)
+        if len(line.numbers) < 2 or expected is None:
+            continue
+        if expected not in line.numbers:
+            not_judged.append(f"{line.name} has no number of {expected}")
+            continue
+        winners.append(_winner(line, expected))
         expected_winners.append(expected)
-        if winner != expected:
-            number = f" {values[expected]:.4g}" if expected in values else ": no value"
-            failures.append(
-                f"{line.name}: {winner} {values[winner]:.4g}, {expected}{number}"
-            )
-        for label in values:
-            if label == winner:
-                continue
-            if not _is_settled(numbers, line.cells[winner], line.cells[label]):
-                unsettled.append(f"{line.name}: {winner} and {label}")
+        parts += _compare_with_others(line, expected)
 
     if not winners:
-        return no_numbers()
-    return Verdict(
-        holds=not failures,
+        return no_numbers(note=join_reasons(not_judged) or "no numbers")
+    return conclude(
+        parts,
+        kind=numbers.kind,
         value=", ".join(merge_equal(winners)),
         expected=", ".join(merge_equal(expected_winners)),
-        note=_note(failures, unsettled),
+        remarks=not_judged,
     )
+
+
+def _winner(line: Line, expected: str) -> str:
+    """The label with the highest number; of equals the expected one."""
+
+    def rank(label: str) -> tuple[float, bool]:
+        return line.numbers[label].value, label == expected
+
+    return max(line.numbers, key=rank)
+
+
+def _compare_with_others(line: Line, expected: str) -> list[Part]:
+    """The expected label against every other one of the line.
+
+    Of those that are settled to be higher, the highest alone gives a reason.
+    """
+    parts = []
+    higher = []
+    for label in line.numbers:
+        if label == expected:
+            continue
+        contrast = _contrast(line.numbers[expected], line.numbers[label])
+        finding = settle_not_below(contrast.estimate, contrast.limit)
+        reason = _write_reason(line, expected, label, contrast, finding)
+        if finding.answer == "no":
+            higher.append(label)
+            reason = ""
+        parts.append(Part(finding, reason))
+
+    if higher:
+        highest = max(higher, key=lambda label: line.numbers[label].value)
+        reason = _write_two(line, highest, expected)
+        for index, part in enumerate(parts):
+            if part.finding.answer == "no":
+                parts[index] = part._replace(reason=reason)
+                break
+    return parts
+
+
+# -- two numbers -----------------------------------------------------------------------
+def _contrast(first: Estimate, second: Estimate) -> Contrast:
+    """The quotient of two positive numbers, the difference of others.
+
+    Exact numbers are compared by their difference, which floating point leaves alone.
+    """
+    are_positive = first.is_positive and second.is_positive
+    are_exact = first.is_exact and second.is_exact
+    if are_positive and not are_exact:
+        return Contrast(divide(first, second), 1.0, "over")
+    return Contrast(subtract(first, second), 0.0, "minus")
+
+
+def _write_reason(
+    line: Line, high: str, low: str, contrast: Contrast, finding: Finding
+) -> str:
+    """Both numbers, or where they are not settled their contrast with its interval."""
+    if finding.answer != "open":
+        return _write_two(line, high, low)
+    contrast_in_words = write_estimate(contrast.estimate)
+    return f"{line.name}: {high} {contrast.word} {low} {contrast_in_words}"
+
+
+def _write_two(line: Line, first: str, second: str) -> str:
+    values = line.numbers[first].value, line.numbers[second].value
+    return f"{line.name}: {first} {values[0]:.4g}, {second} {values[1]:.4g}"
 
 
 # -- lines -----------------------------------------------------------------------------
@@ -104,24 +185,28 @@ def _with_quotients(claim: Claim, numbers: Numbers) -> Numbers:
     return RelativeNumbers(numbers, below)
 
 
-def _lines(claim: Claim, table: Table, numbers: Numbers) -> Iterator[Line]:
-    """Each column that a claim over "row" judges, each row of one over "column"."""
+def _lines(
+    claim: Claim, table: Table, numbers: Numbers, labels: Sequence[str]
+) -> Iterator[Line]:
+    """Each column that a claim over "row" judges, each row of one over "column".
+
+    ``labels`` are those to compare along it.
+    """
     compares_rows = claim.over == "row"
     if compares_rows:
-        labels, all_lines, chosen = table.row_labels, table.column_labels, claim.column
+        all_lines, chosen = table.column_labels, claim.column
     else:
-        labels, all_lines, chosen = table.column_labels, table.row_labels, claim.row
+        all_lines, chosen = table.row_labels, claim.row
 
     for name in _names(chosen, all_lines):
-        cells, values = {}, {}
+        estimates = {}
         for label in labels:
             row, column = (label, name) if compares_rows else (name, label)
-            cells[label] = Cell(table.item, row, column)
-            value = numbers.value(cells[label])
-            if value is not None:
-                values[label] = value
+            estimate = numbers.estimate(Cell(table.item, row, column))
+            if estimate is not None:
+                estimates[label] = estimate
         anywhere = ("*", name) if compares_rows else (name, "*")
-        yield Line(name, anywhere, cells, values)
+        yield Line(name, anywhere, labels, estimates)
 
 
 def _names(
@@ -149,26 +234,3 @@ def _expected_winner(claim: Claim, line: Line, numbers: Numbers) -> str | None:
         return expected
     c = numbers.cost_ratio(*line.anywhere)
     return None if c is None else str(round(c))
-
-
-# -- what the requests leave open ------------------------------------------------------
-def _is_settled(numbers: Numbers, high: Cell, low: Cell) -> bool:
-    """Whether ``high`` exceeds ``low`` in 97.5 % of their resamples.
-
-    Numbers without resamples that may be compared count as settled.
-    """
-    pair = paired_samples(numbers.samples(high), numbers.samples(low))
-    if pair is None:
-        return True
-    high_samples, low_samples = pair
-    return float((high_samples > low_samples).mean()) >= SURE
-
-
-def _note(failures: list[str], unsettled: list[str]) -> str:
-    parts = []
-    if failures:
-        parts.append(join_reasons(failures))
-    if unsettled:
-        pairs = join_reasons(unsettled, ", ")
-        parts.append(f"not settled by these requests: {pairs}")
-    return "; ".join(parts)

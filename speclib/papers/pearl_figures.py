@@ -26,6 +26,7 @@ from speclib.models.toy import BOS, Scripted
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
+from .bootstrap import measured_once
 from .cell_errors import naming_cell
 from .schema import Step, Table
 from .table_result import TableResult
@@ -300,15 +301,17 @@ def add_lengths(
     source: str,
     note: str,
 ) -> None:
-    """Adds a curve of best draft lengths: a row per iteration."""
+    """Adds a curve of best draft lengths of one request: a row per iteration."""
     table = result.table
     result.figure = lengths
     for iteration, length in enumerate(lengths.values, 1):
         full_note = f"{note}; the run's window is {lengths.gamma}"
         if iteration > lengths.complete:
             full_note += "; at least, since the output ends there"
+        row = str(iteration)
+        result.samples[row, column, kind] = measured_once(length)
         result.add(
-            row=str(iteration),
+            row=row,
             column=column,
             metric=table.metric,
             unit=table.unit,
@@ -323,7 +326,10 @@ def add_lengths(
 
 # -- time per phase --------------------------------------------------------------------
 def _add_phases(result: TableResult, row: str) -> None:
-    """Adds the median time of a drafting phase over that of a verification."""
+    """Adds the median time of a drafting phase over that of a verification.
+
+    It counts as exact: a phase of the virtual clock lasts what its latency file says.
+    """
     table = result.table
     for column in table.column_labels:
         if "latency" not in table.settings_of(row, column):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import fmean
 
-from speclib.experiment.other_load import is_disturbed
+from speclib.experiment import other_load
 from speclib.experiment.run_cells import example_trace
 from speclib.experiment.spec import CellResult, Spec
 
 from . import statistics
-from .bootstrap import interval
-from .claim_numbers import TableNumbers
-from .claims import judge
+from .claims import judge_in_result
+from .estimates import Estimate, average, ledger_interval
 from .notes import note_of, setup_of
 from .pearl_figures import BEST_LENGTH, add_lengths, best_lengths
-from .schema import Table, matches_any
+from .schema import KINDS, Table, matches_any
 from .scripts import add_scripted_numbers
 from .table_cells import TableCell
 from .table_result import TableResult
@@ -174,7 +172,8 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
     place = cell.row, cell.column, cell.kind
     result.cell_results[place] = cell_result
     result.samples[place] = samples
-    if any(is_disturbed(others) for others in cell_result.facts.get("others", ())):
+    shares = cell_result.facts.get("others", ())
+    if any(other_load.is_disturbed(share) for share in shares):
         result.disturbed.add(place)
 
     note = note_of(cell, cell_result)
@@ -193,7 +192,7 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
         kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
         value=value,
-        interval=interval(samples),
+        interval=ledger_interval(Estimate(value, samples)),
         n=len(cell_result.stats),
         source=source,
         note=note,
@@ -205,6 +204,8 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
 def _add_speedup_with_prefill(
     result: TableResult, cell: TableCell, cell_result: CellResult, source: str
 ) -> None:
+    value = statistics.compute("speedup_e2e", cell_result)
+    samples = statistics.resample("speedup_e2e", cell_result)
     result.add(
         row=cell.row,
         column=cell.column,
@@ -212,8 +213,8 @@ def _add_speedup_with_prefill(
         unit=cell.unit,
         kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
-        value=statistics.compute("speedup_e2e", cell_result),
-        interval=interval(statistics.resample("speedup_e2e", cell_result)),
+        value=value,
+        interval=ledger_interval(Estimate(value, samples)),
         n=len(cell_result.stats),
         source=source,
         note="prefill included",
@@ -245,7 +246,7 @@ def _add_means(result: TableResult) -> None:
         if table.column.get(column, {}).get("mean_of"):
             columns.append(column)
 
-    kinds = [kind for kind in result.values if kind != "paper"]
+    kinds = [kind for kind in _kinds_to_judge(result) if kind != "paper"]
     for kind in kinds:
         for row in table.row_labels:
             _add_means_of_row(result, row, kind, columns)
@@ -254,29 +255,49 @@ def _add_means(result: TableResult) -> None:
 def _add_means_of_row(
     result: TableResult, row: str, kind: str, mean_columns: Sequence[str]
 ) -> None:
-    table = result.table
-    values = result.values[kind]
-    others = []
-    for column in table.column_labels:
-        if (row, column) in values:
-            others.append(values[row, column])
-    if not others:
-        return
+    """Adds the means of a row; those of disturbed or left-out cells are so, too.
 
-    setup = _setup_of_row(result, row, kind)
+    A mean without the cells that are left out would be that of other columns, so then
+    there is none.
+    """
+    table = result.table
+    others = []
+    is_left_out, is_disturbed = False, False
+    for column in table.column_labels:
+        is_left_out |= (row, column, kind) in result.left_out
+        is_disturbed |= (row, column, kind) in result.disturbed
+        estimate = result.estimate(row, column, kind)
+        if estimate is not None:
+            others.append(estimate)
+
     for column in mean_columns:
-        settings = table.settings_of(row, column)
-        result.add(
-            row=row,
-            column=column,
-            metric=settings["metric"],
-            unit=settings["unit"],
-            kind=kind,
-            setup=setup,
-            value=fmean(others),
-            n=len(others),
-            note="mean of the other columns",
-        )
+        place = (row, column, kind)
+        if is_left_out:
+            result.left_out.add(place)
+        if is_disturbed:
+            result.disturbed.add(place)
+        if others and not is_left_out:
+            _add_mean(result, row, column, kind, others)
+
+
+def _add_mean(
+    result: TableResult, row: str, column: str, kind: str, others: list[Estimate]
+) -> None:
+    mean = average(others)
+    result.samples[row, column, kind] = mean.resamples
+    settings = result.table.settings_of(row, column)
+    result.add(
+        row=row,
+        column=column,
+        metric=settings["metric"],
+        unit=settings["unit"],
+        kind=kind,
+        setup=_setup_of_row(result, row, kind),
+        value=mean.value,
+        interval=ledger_interval(mean),
+        n=mean.resamples.requests if mean.resamples else None,
+        note=f"mean of the other {len(others)} columns",
+    )
 
 
 def _setup_of_row(result: TableResult, row: str, kind: str) -> str:
@@ -289,8 +310,13 @@ def _setup_of_row(result: TableResult, row: str, kind: str) -> str:
 
 # -- verdicts --------------------------------------------------------------------------
 def _add_verdicts(result: TableResult) -> None:
-    for kind in result.kinds:
-        numbers = TableNumbers(result, kind)
+    for kind in _kinds_to_judge(result):
         for claim in result.table.claims:
             if kind in claim.kinds:
-                result.claims.append(judge(claim, result.table, numbers))
+                result.claims.append(judge_in_result(claim, result, kind))
+
+
+def _kinds_to_judge(result: TableResult) -> list[str]:
+    """The kinds that have numbers, or cells that have only been left out."""
+    left_out_kinds = {kind for _, _, kind in result.left_out}
+    return [kind for kind in KINDS if kind in result.kinds or kind in left_out_kinds]

@@ -17,7 +17,7 @@ from speclib.errors import BadValue, unknown_name
 from speclib.experiment.spec import CellResult
 from speclib.trace.metrics import Stats, astuple, total
 
-from .bootstrap import draw_resamples
+from .bootstrap import Resamples, draw_resamples, measured_once
 from .duodecoding_sequences import SHARES, count_draftings
 
 
@@ -263,6 +263,7 @@ def _draft_length(run: Totals) -> int:
 
 
 SETTINGS = ("gamma", "c")  # statistics with nothing to resample
+SIGNED = ("lent_share", "communication_per_step")  # those that are differences
 
 
 def speed_variance(speeds: np.ndarray, times: np.ndarray) -> float:
@@ -314,18 +315,19 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
     return _find(name)(totals)
 
 
-def resample(
-    name: str, result: CellResult, scaled_tokens: int = 0
-) -> np.ndarray | None:
-    """The statistic in bootstrap resamples of the requests, [RESAMPLES].
+def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> Resamples | None:
+    """The statistic in bootstrap resamples of the requests.
 
     A method and plain decoding are resampled together, and so are two runs of as many
-    requests (see ``bootstrap``). None where there is nothing to resample: one request,
-    a setting instead of a count, or a statistic that is undefined in every resample.
+    requests (see ``bootstrap``). None where there is nothing to resample: a setting
+    instead of a count, or a statistic that is undefined in every resample.
     """
-    n = len(result.stats)
-    if n < 2 or name in SETTINGS:
+    if name in SETTINGS:
         return None
+    n = len(result.stats)
+    if n == 1:
+        return measured_once(compute(name, result, scaled_tokens))
+
     times = draw_resamples(n)
     if name in SHARES:
         values = _resample_share(name, result, times)
@@ -334,7 +336,9 @@ def resample(
         values = np.array([SPREADS[name](speeds, drawn) for drawn in times])
     else:
         values = _resample_totals(name, result, times, scaled_tokens)
-    return None if np.isnan(values).all() else values
+    if np.isnan(values).all():
+        return None
+    return Resamples(values, requests=n, signed=name in SIGNED)
 
 
 def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndarray:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from speclib.experiment.spec import CellResult, Profile
 
-from .bootstrap import Interval
+from .bootstrap import Resamples
+from .estimates import Estimate, Interval
 from .ledger import ClaimRow, LedgerRow
 from .schema import KINDS, Table
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # Units in which a number of another machine may be compared with the printed one.
 COMPARABLE_UNITS = ("x", "tokens", "runs")
 
+# How the note of a number in the ledger begins, or goes on, that was disturbed.
+DISTURBED = "disturbed: other programs kept the machine busy"
+
 
 @dataclass
 class TableResult:
@@ -34,13 +37,16 @@ class TableResult:
     ``rows`` and ``claims`` are what the ledger and the list of verdicts get. ``values``
     are the numbers that tables and charts show: by kind, then by (row, column). By
     (row, column, kind), ``cell_results`` holds what came of each cell that was run, and
-    ``samples`` the bootstrap resamples of its number: resample i of two cells is drawn
-    from the same requests, so they may be compared one by one. ``samples`` is None for
-    a number that has none. ``figure`` is what a view needs to render a figure that is
-    no table. ``errors`` says by the name of a cell why it failed. ``left_out`` are
-    cells that were not run yet, and ``disturbed`` those beside which other programs
-    kept the machine busy, both as (row, column, kind). ``earlier`` holds the ledger's
-    row of cells that were left out, where it has one.
+    ``samples`` the bootstrap resamples of its number, which may be compared with those
+    of another cell one by one (see ``bootstrap``). A number without ``samples``, or
+    with None, is exact. ``figure`` is what a view needs to render a figure that is no
+    table. ``errors`` says by the name of a cell why it failed.
+
+    Cells of which claims are not judged as usual, by (row, column, kind): ``left_out``
+    are those for which there was no time, so a claim on them is open; ``disturbed`` are
+    those during which other programs kept the machine busy, so a claim on them cannot
+    be judged. Both must be known before rows and verdicts are added. ``earlier`` holds
+    the ledger's rows of cells that were left out, where it has any.
     """
 
     table: Table
@@ -49,7 +55,7 @@ class TableResult:
     claims: list[ClaimRow] = field(default_factory=list)
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
     cell_results: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
-    samples: dict[tuple[str, str, str], np.ndarray | None] = field(default_factory=dict)
+    samples: dict[tuple[str, str, str], Resamples | None] = field(default_factory=dict)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
@@ -81,11 +87,13 @@ class TableResult:
 
         The arguments are those of ``LedgerRow``, where ``interval`` is ``low`` and
         ``high``. A number that is undefined, such as the length of a run without a
-        rejection, becomes an empty value.
+        rejection, becomes an empty value. The note of a disturbed cell says so.
         """
         if value is not None and isnan(value):
             value = None
             note = f"undefined; {note}" if note else "undefined"
+        if (row, column, kind) in self.disturbed:
+            note = f"{note}; {DISTURBED}" if note else DISTURBED
 
         ledger_row = LedgerRow(
             paper=self.table.paper.key,
@@ -106,6 +114,13 @@ class TableResult:
         self.rows.append(ledger_row)
         if show and value is not None:
             self.values.setdefault(kind, {})[row, column] = value
+
+    def estimate(self, row: str, column: str, kind: str) -> Estimate | None:
+        """The number of a cell, and how sure it is; None where there is none."""
+        value = self.values.get(kind, {}).get((row, column))
+        if value is None:
+            return None
+        return Estimate(value, self.samples.get((row, column, kind)))
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
         """The relative error against print; None where either number is missing."""

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
+
+from .estimates import Estimate
 
 T = TypeVar("T")
 
 FEW = 8  # so many numbers are listed one by one; more are given as their range
 FIRST_REASONS = 3  # so many are given where there are more than four
 
+# "open": the requests that were run do not settle it, more of them would.
+# "n/a": there is nothing to judge, or nothing that may be judged.
+Answer = Literal["yes", "no", "open", "n/a"]
+
 
 class Verdict(NamedTuple):
     """Whether a claim holds, what was found and what was expected.
 
-    ``holds`` is None where there is nothing to judge; ``note`` says why it does not
-    hold, or how close it was.
+    ``note`` says why it does not hold, what is not settled and how many requests would
+    settle it, or why it cannot be judged.
     """
 
-    holds: bool | None
+    holds: Answer
     value: str
     expected: str
     note: str = ""
 
 
-def no_numbers(expected: str = "") -> Verdict:
+def no_numbers(expected: str = "", note: str = "no numbers") -> Verdict:
     """The verdict on a claim about numbers of which there are none."""
-    return Verdict(None, "", expected, "no numbers")
+    return Verdict("n/a", "", expected, note)
 
 
 def join_reasons(reasons: Sequence[str], between: str = "; ") -> str:
@@ -43,6 +49,16 @@ def list_values(numbers: Iterable[float]) -> str:
     if len(values) > FEW:
         return f"{min(values):.4g} .. {max(values):.4g}"
     return ", ".join(f"{value:.4g}" for value in values)
+
+
+def write_estimate(estimate: Estimate) -> str:
+    """A number with its 95 % interval, if it is not exact."""
+    if estimate.is_exact:
+        return f"{estimate.value:.4g}"
+    if estimate.is_measured_once:
+        return f"{estimate.value:.4g} (measured once)"
+    low, high = estimate.interval
+    return f"{estimate.value:.4g} (95 %: {low:.4g} .. {high:.4g})"
 
 
 def merge_equal(values: Sequence[T]) -> Sequence[T]:

@@ -164,7 +164,7 @@ class Book:
         return timeline(*runs.values(), labels=list(runs), until=until)
 
     def summary(self) -> Page:
-        """How many numbers of each kind there are, and how many claims hold."""
+        """How many numbers of each kind there are, how many claims hold or are open."""
         from speclib.views.tables.html import summary_html
         from speclib.views.tables.markdown import summary_md
 

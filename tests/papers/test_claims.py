@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.tables import SMALL, verdicts_of_kind
+from scipy.stats import t
 
 from speclib.errors import SpeclibError
+from speclib.papers.bootstrap import Resamples, measured_once
 from speclib.papers.claim_numbers import Cell
-from speclib.papers.claims import judge
+from speclib.papers.claims import judge, judge_in_result
+from speclib.papers.estimates import Estimate
 from speclib.papers.fill import fill_all
 from speclib.papers.ledger import ClaimRow
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Claim, Paper, Table
+from speclib.papers.table_result import TableResult
 
 TABLE = Table(
     item="table-0",
@@ -50,6 +54,9 @@ TABLE.join(
 
 Samples = dict[tuple[str, str], np.ndarray]
 
+REQUESTS = 8  # that made-up resamples are drawn from
+T_OF_8 = 2.3646  # Student's t for 7 degrees of freedom, from a printed table
+
 
 class MadeUpNumbers:
     """The print of TABLE, with made-up resamples by (row, column)."""
@@ -59,11 +66,14 @@ class MadeUpNumbers:
     def __init__(self, samples: Samples):
         self._samples = samples
 
-    def value(self, cell: Cell) -> float | None:
-        return TABLE.printed(cell.row, cell.column)
-
-    def samples(self, cell: Cell) -> np.ndarray | None:
-        return self._samples.get((cell.row, cell.column))
+    def estimate(self, cell: Cell) -> Estimate | None:
+        value = TABLE.printed(cell.row, cell.column)
+        if value is None:
+            return None
+        samples = self._samples.get((cell.row, cell.column))
+        if samples is None:
+            return Estimate(value)
+        return Estimate(value, Resamples(samples, REQUESTS))
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         return 3.2
@@ -74,10 +84,7 @@ class NoNumbers:
 
     kind = "measured"
 
-    def value(self, cell: Cell) -> float | None:
-        return None
-
-    def samples(self, cell: Cell) -> np.ndarray | None:
+    def estimate(self, cell: Cell) -> Estimate | None:
         return None
 
     def cost_ratio(self, row: str, column: str) -> float | None:
@@ -220,7 +227,7 @@ def test_an_equality_is_judged(holds, fields):
 
 @pytest.mark.parametrize("order", [["A", "B"], ["B", "A"]])
 def test_an_order_of_equal_numbers_does_not_hold(monkeypatch, order):
-    monkeypatch.setattr(MadeUpNumbers, "value", lambda self, cell: 2.0)
+    monkeypatch.setattr(MadeUpNumbers, "estimate", lambda self, cell: Estimate(2.0))
     row = verdict(kind="order", over="column", row="3", order=order)
     assert row.holds == "no" and f"{order[0]} 2, {order[1]} 2" in row.note
 
@@ -254,13 +261,22 @@ def test_a_broken_claim_says_where_and_how_close_it_was():
     assert order.value == "1 of 2" and order.note.startswith("B: 3 5, 4 6")
 
     samples = {("3", "A"): np.linspace(2.8, 3.3, 101)}
-    near = verdict(samples, kind="equal", of=["3", "A"], expected=3.2)
-    assert near.holds == "no"
-    assert "the 95 % interval 2.812 .. 3.287 holds 3.2" in near.note
-    outside = verdict(samples, kind="range", of=["3", "A"], low=0, high=2.9)
-    assert outside.note.startswith("3 / A: 3 (95 %: 2.812 .. 3.287) not in 0 .. 2.9")
+    outside = verdict(samples, kind="equal", of=["3", "A"], expected=3.6)
+    assert outside.holds == "no"
+    low, high = interval_of_8(3, np.log(samples["3", "A"]))
+    assert outside.note == f"3 (95 %: {low:.4g} .. {high:.4g}), expected 3.6"
+    outside = verdict(samples, kind="range", of=["3", "A"], low=0, high=2.4)
+    interval = f"(95 %: {low:.4g} .. {high:.4g})"
+    assert outside.note == f"3 / A: 3 {interval} not in 0 .. 2.4"
 
 
+def interval_of_8(value: float, logarithms: np.ndarray) -> tuple[float, float]:
+    """The t interval of 8 requests on the scale of logarithms."""
+    half_width = T_OF_8 * np.sqrt(8 / 7) * logarithms.std()
+    return value / np.exp(half_width), value * np.exp(half_width)
+
+
+# -- what is settled -------------------------------------------------------------------
 # Resamples that go up and down together, or one up where the other goes down.
 UP = np.linspace(0.5, 1.5, 200)
 DOWN = UP[::-1]
@@ -270,15 +286,41 @@ def test_an_order_is_settled_by_joint_resamples_not_by_overlap():
     """Cells that swing together may overlap, and be in order in every resample."""
     order = {"kind": "order", "over": "row", "column": "A", "order": ["3", "4", "2"]}
     together = {("3", "A"): 3 * UP, ("4", "A"): 2 * UP, ("2", "A"): UP}
-    assert verdict(together, **order).note == ""
+    settled = verdict(together, **order)
+    assert (settled.holds, settled.note) == ("yes", "")
 
     apart = together | {("4", "A"): 2 * DOWN}
-    note = "not settled by these requests: A: 3 and 4, A: 4 and 2"
-    assert verdict(apart, **order).note == note
+    unsettled = verdict(apart, **order)
+    assert unsettled.holds == "open"
+    assert unsettled.value == "1 of 1"  # the numbers fall, and it is not settled
+    assert unsettled.note.startswith("not settled: A: 3 over 4 1.5 (95 %: ")
+    assert "; A: 4 over 2 2 (95 %: " in unsettled.note
+    assert unsettled.note.endswith(" requests would settle it")
 
     best = verdict(apart, kind="argmax", over="row", column="A", expected="3")
-    assert best.holds == "yes"
-    assert best.note == "not settled by these requests: A: 3 and 4"
+    assert best.holds == "open"
+    assert best.note.startswith("not settled: A: 3 over 4 1.5 (95 %: ")
+    assert "3 over 2" not in best.note
+
+
+def test_an_order_against_the_numbers_is_settled_or_open_as_one_with_them():
+    order = {"kind": "order", "over": "row", "column": "A", "order": ["4", "3"]}
+    together = {("3", "A"): 3 * UP, ("4", "A"): 2 * UP}
+    settled = verdict(together, **order)
+    assert (settled.holds, settled.note) == ("no", "A: 4 2, 3 3")
+    unsettled = verdict(together | {("4", "A"): 2 * DOWN}, **order)
+    assert (unsettled.holds, unsettled.value) == ("open", "0 of 1")
+
+    best = {"kind": "argmax", "over": "row", "column": "A", "expected": "4"}
+    assert verdict(together, **best).holds == "no"
+    assert verdict(together | {("4", "A"): 2 * DOWN}, **best).holds == "open"
+
+
+def test_one_settled_pair_breaks_an_order_whatever_else_is_open():
+    order = {"kind": "order", "over": "row", "column": "A", "order": ["3", "2", "4"]}
+    samples = {("3", "A"): 3 * UP, ("2", "A"): DOWN, ("4", "A"): 2 * DOWN}
+    row = verdict(samples, **order)
+    assert (row.holds, row.note) == ("no", "A: 2 1, 4 2")
 
 
 @pytest.mark.parametrize("equal, is_settled", [(10, False), (5, True)])
@@ -305,16 +347,18 @@ def test_an_order_of_quotients_is_settled_by_quotients_of_joint_resamples():
         ("3", "B"): 5 * DOWN,
         ("2", "B"): 4 * DOWN,
     }
-    assert verdict(together, **order).note == ""
-    apart = together | {("2", "A"): DOWN}
-    assert verdict(apart, **order).note == "not settled by these requests: 3: A and B"
+    settled = verdict(together, **order)
+    assert (settled.holds, settled.note) == ("yes", "")
+    unsettled = verdict(together | {("2", "A"): DOWN}, **order)
+    assert unsettled.holds == "open"
+    assert "3: A over B 2.4 (95 %: " in unsettled.note  # (3 / 1) / (5 / 4)
 
 
 def test_a_ratio_has_the_interval_of_the_joint_resamples():
     """It is 1.5 in every resample."""
     samples = {("3", "A"): 3 * UP, ("4", "A"): 2 * UP}
     row = verdict(samples, kind="ratio", of=["3", "A"], by=["4", "A"], expected=1.49)
-    assert row.holds == "no" and "interval" not in row.note
+    assert (row.holds, row.note) == ("no", "")
 
 
 def test_a_difference_has_the_interval_of_the_joint_resamples():
@@ -323,7 +367,207 @@ def test_a_difference_has_the_interval_of_the_joint_resamples():
     samples = {("3", "A"): 3 + swing, ("4", "A"): 2 + swing}
     by = ["minus", "4", "A"]
     row = verdict(samples, kind="range", of=["3", "A"], by=by, low=0, high=0.9)
-    assert row.note == "3 / A: 1 (95 %: 1 .. 1) not in 0 .. 0.9"
+    assert (row.holds, row.note) == ("no", "3 / A: 1 not in 0 .. 0.9")
+
+
+def test_a_difference_that_is_positive_in_every_resample_may_be_open():
+    """Its interval is linear, so it is wider than the resamples, which end at 0.1."""
+    difference = np.linspace(0.1, 1.9, 201)
+    samples = {("3", "A"): 2 + difference, ("4", "A"): np.full(201, 2.0)}
+    by = ["minus", "4", "A"]
+    row = verdict(samples, kind="range", of=["3", "A"], by=by, low=0, high=9)
+    low = 1 - T_OF_8 * np.sqrt(8 / 7) * difference.std()
+    assert low < 0
+    assert row.holds == "open"
+    assert f"(95 %: {low:.4g} .. " in row.note
+
+
+@pytest.mark.parametrize(
+    "holds, low, high",
+    [("yes", 2.0, 4.0), ("open", 2.9, 4.0), ("open", 0, 2.9), ("no", 0, 2.2)],
+)
+def test_a_range_is_settled_by_where_the_interval_lies(holds, low, high):
+    """The number is 3, its interval about 2.6 to 3.4."""
+    samples = {("3", "A"): np.linspace(2.8, 3.2, 101)}
+    row = verdict(samples, kind="range", of=["3", "A"], low=low, high=high)
+    assert row.holds == holds
+
+
+def test_limits_are_written_without_what_floating_point_adds_to_them():
+    samples = {("3", "A"): np.linspace(2.8, 3.2, 101)}
+    row = verdict(samples, kind="range", of=["3", "A"], low=0, high=3)
+    assert ") against 0 .. 3; " in row.note
+
+
+def test_rounding_widens_the_range_that_an_interval_must_lie_in():
+    """The interval of 2.7 .. 3.3 and more is inside 3 as rounded to whole numbers."""
+    samples = {("3", "A"): np.linspace(2.9, 3.1, 101)}
+    threes = {"kind": "range", "of": ["3", "A"], "low": 3, "high": 3}
+    assert verdict(samples, **threes, decimals=0).holds == "yes"
+    close = verdict(samples, **threes, decimals=1)
+    assert close.holds == "open"
+    assert ") against 2.95 .. 3.05; about " in close.note
+
+
+def test_numbers_within_a_tolerance_are_settled_as_a_range():
+    samples = {("3", "A"): np.linspace(2.8, 3.2, 101)}
+    about = {"kind": "ratio", "of": ["3", "A"]}
+    assert verdict(samples, **about, expected=3.0, within=0.2).holds == "yes"
+    close = verdict(samples, **about, expected=3.0, within=0.05)
+    assert close.holds == "open"
+    assert ") against 2.85 .. 3.15; about " in close.note
+    assert verdict(samples, **about, expected=5.0, within=0.2).holds == "no"
+
+
+def test_equal_cells_are_judged_by_their_joint_difference():
+    apart = {("3", "A"): 3 * UP, ("4", "A"): 2 * DOWN}
+    of, by = ["3", "A"], ["4", "A"]
+    unlike = verdict(apart, kind="equal", of=of, by=by, within=0.01)
+    assert unlike.holds == "open"
+    assert unlike.note.startswith("not settled: difference 1 (95 %: ")
+    assert ") against -0.02 .. 0.02; about " in unlike.note
+    alike = {("3", "A"): 3 + UP, ("4", "A"): 2 + UP}
+    assert verdict(alike, kind="equal", of=of, by=by, within=0.49).holds == "no"
+    assert verdict(alike, kind="equal", of=of, by=by, within=0.51).holds == "yes"
+
+
+def test_what_was_measured_once_settles_nothing():
+    """Whatever is asked, and however clear the number looks."""
+    once = measured_once(3.0)
+
+    class MeasuredOnce(MadeUpNumbers):
+        kind = "measured"
+
+        def estimate(self, cell: Cell) -> Estimate | None:
+            number = super().estimate(cell)
+            return None if number is None else Estimate(number.value, once)
+
+    questions = [
+        {"kind": "order", "over": "row", "column": "A", "order": ["3", "2"]},
+        {"kind": "order", "over": "row", "column": "A", "order": ["2", "3"]},
+        {"kind": "argmax", "over": "row", "column": "A", "expected": "3"},
+        {"kind": "ratio", "of": ["3", "A"], "expected": 3.0, "within": 1.0},
+        {"kind": "range", "of": ["3", "A"], "low": 100, "high": 200},
+        {"kind": "equal", "of": ["3", "A"], "by": ["2", "A"], "within": 0.1},
+    ]
+    for fields in questions:
+        claim = Claim(id="x", text="", source="", **fields)
+        row = judge(claim, TABLE, MeasuredOnce({}))
+        assert row.holds == "open", fields
+        assert "measured once" in row.note
+        assert row.note.endswith("one prompt settles nothing; at least 2 are needed")
+
+
+def test_a_line_without_a_number_of_the_expected_label_is_not_judged(monkeypatch):
+    """4 has no number in A; in B it is the highest."""
+    of_all = MadeUpNumbers.estimate
+
+    def without_one(self: MadeUpNumbers, cell: Cell) -> Estimate | None:
+        is_missing = (cell.row, cell.column) == ("4", "A")
+        return None if is_missing else of_all(self, cell)
+
+    monkeypatch.setattr(MadeUpNumbers, "estimate", without_one)
+    best = {"kind": "argmax", "over": "row", "expected": "4"}
+    in_both = verdict(**best, column="*")
+    assert (in_both.holds, in_both.note) == ("yes", "A has no number of 4")
+    in_one = verdict(**best, column="A")
+    assert (in_one.holds, in_one.note) == ("n/a", "A has no number of 4")
+
+
+def test_equal_numbers_are_both_highest(monkeypatch):
+    monkeypatch.setattr(MadeUpNumbers, "estimate", lambda self, cell: Estimate(2.0))
+    for label in ("2", "3", "4"):
+        row = verdict(kind="argmax", over="row", column="A", expected=label)
+        assert (row.holds, row.value) == ("yes", label)
+
+
+# -- how many requests would settle it -------------------------------------------------
+def fewest_by_trying(deviation: float, distance: float) -> int:
+    """The fewest requests whose t interval is narrower than ``distance``."""
+    n = 2
+    while t.ppf(0.975, n - 1) * deviation / n**0.5 >= distance:
+        n += 1
+    return n
+
+
+def deviation_of_one(values: np.ndarray) -> float:
+    """How much single requests differ, from resamples of eight."""
+    return values.std() * (8 / 7) ** 0.5 * 8**0.5
+
+
+def test_an_open_claim_needs_what_its_least_settled_question_needs():
+    """All numbers are as claimed: 3 over 2, and 2 over 1."""
+    order = {"kind": "order", "over": "row", "column": "A", "order": ["3", "4", "2"]}
+    samples = {("3", "A"): 3 * UP, ("4", "A"): 2 * DOWN, ("2", "A"): UP}
+    deviation = deviation_of_one(np.log(UP / DOWN))
+    first = fewest_by_trying(deviation, np.log(3 / 2))
+    second = fewest_by_trying(deviation, np.log(2 / 1))
+    assert first > second > 8
+    assert f"about {first} requests would settle it" in verdict(samples, **order).note
+
+
+def test_an_open_claim_that_seems_broken_needs_one_settled_no():
+    """4 is above 3 in A by the claim: 2 over 3, which seems broken; then 3 over 1."""
+    order = {"kind": "order", "over": "row", "column": "A", "order": ["4", "3", "2"]}
+    samples = {("4", "A"): 2 * DOWN, ("3", "A"): 3 * UP, ("2", "A"): DOWN**2}
+    needed = fewest_by_trying(deviation_of_one(np.log(UP / DOWN)), np.log(3 / 2))
+    other = fewest_by_trying(deviation_of_one(np.log(UP / DOWN**2)), np.log(3 / 1))
+    assert needed != other > 8
+    assert f"about {needed} requests would settle it" in verdict(samples, **order).note
+
+
+def test_a_number_on_its_limit_is_settled_by_no_number_of_requests():
+    samples = {("3", "A"): np.linspace(2.8, 3.2, 101)}
+    row = verdict(samples, kind="range", of=["3", "A"], low=3.0, high=4.0)
+    assert row.holds == "open"
+    assert "no number of requests up to 100,000 would settle it" in row.note
+
+
+# -- cells that may not be judged ------------------------------------------------------
+def judged_of(result: TableResult, **fields: Any) -> ClaimRow:
+    claim = Claim(id="x", text="", source="", **fields)
+    return judge_in_result(claim, result, "virtual")
+
+
+@pytest.fixture
+def exact_result() -> TableResult:
+    """TABLE with virtual numbers that are the printed ones."""
+    values = {(row, column): value for row, column, value in TABLE.cells}
+    return TableResult(TABLE, SMALL, values={"virtual": values})
+
+
+IN_A = {"kind": "order", "over": "row", "column": "A", "order": ["3", "2"]}
+IN_B = {"kind": "order", "over": "row", "column": "B", "order": ["3", "2"]}
+
+
+def test_a_claim_that_asks_for_a_left_out_cell_is_open_and_names_it(exact_result):
+    exact_result.left_out = {("2", "A", "virtual"), ("2", "B", "measured")}
+    row = judged_of(exact_result, **IN_A)
+    assert (row.holds, row.note) == ("open", "not run yet: 2 / A")
+    assert judged_of(exact_result, **IN_B).holds == "yes"
+
+
+def test_a_claim_that_asks_for_a_disturbed_cell_is_not_judged_and_names_it(
+    exact_result,
+):
+    exact_result.disturbed = {("3", "A", "virtual")}
+    row = judged_of(exact_result, **IN_A)
+    assert row.holds == "n/a"
+    assert row.note == ("not judged: other programs kept the machine busy during 3 / A")
+    assert judged_of(exact_result, **IN_B).holds == "yes"
+
+    exact_result.left_out = {("2", "A", "virtual")}
+    both = judged_of(exact_result, **IN_A)
+    assert both.holds == "n/a" and both.note.endswith("; not run yet: 2 / A")
+
+
+def test_a_cell_that_a_claim_does_not_ask_for_leaves_it_alone(exact_result):
+    """Row 4 stands in the same column and not in the order."""
+    exact_result.disturbed = {("4", "A", "virtual")}
+    exact_result.left_out = {("4", "A", "virtual")}
+    assert judged_of(exact_result, **IN_A).holds == "yes"
+    best = {"kind": "argmax", "over": "row", "column": "A", "expected": "3"}
+    assert judged_of(exact_result, **best).holds == "n/a"
 
 
 # -- claims whose fields do not fit ----------------------------------------------------

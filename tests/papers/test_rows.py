@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from helpers.tables import SMALL, instead_of_running, rows_of_kind
 
 from speclib.experiment.run_cells import CellsFailed
 from speclib.experiment.spec import CellResult, Spec
 from speclib.papers.fill import fill
-from speclib.papers.ledger import KEY
+from speclib.papers.ledger import KEY, LedgerRow
+from speclib.papers.load import load_paper
+from speclib.papers.rows import add_rows_and_verdicts
+from speclib.papers.schema import Table
+from speclib.papers.table_cells import cells_to_run
+from speclib.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
+
+Place = tuple[str, str, str]  # row, column, kind
 
 
 def test_every_kind_has_its_own_rows_and_no_key_twice(pearl_results):
@@ -117,3 +126,92 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(pearl, monkeypatch):
     below_c = verdicts["below-c", "measured"]
     assert below_c.holds == "yes"  # against the c that was measured, 2.9
     assert "error measured" in result.frame()["CodeLlama 7&34B"]
+
+
+# -- means over columns ----------------------------------------------------------------
+def uneven_result(spec: Spec) -> CellResult:
+    """As ``measured_result``, but the second request takes a third longer."""
+    result = measured_result(spec)
+    result.stats[1] = replace(result.stats[1], seconds=2.5)
+    return result
+
+
+def filled_table_1(table: Table, **sets: set[Place]) -> TableResult:
+    """DuoDecoding's Table 1 with the same two requests in all of its columns.
+
+    What is left out is not run.
+    """
+    result = TableResult(table, SMALL, **sets)
+    cells = []
+    for cell in cells_to_run(table, SMALL, ("measured",)):
+        if (cell.row, cell.column, cell.kind) not in result.left_out:
+            cells.append(cell)
+    results = {cell.spec: uneven_result(cell.spec) for cell in cells}
+    add_rows_and_verdicts(result, cells, results, {}, ("measured",))
+    return result
+
+
+@pytest.fixture(scope="module")
+def duo_table_1() -> Table:
+    return load_paper("duodecoding").table("table-1")
+
+
+def measured_rows(result: TableResult, row: str) -> dict[str, LedgerRow]:
+    """The measured rows of the table's metric, by column."""
+    rows = {}
+    for ledger_row in rows_of_kind(result, "measured"):
+        if ledger_row.row == row and ledger_row.metric == "speedup":
+            rows[ledger_row.column] = ledger_row
+    return rows
+
+
+ROW = "Llama / DuoDec"
+FIRST, MEAN = "MT-Bench / speedup", "Avg. / speedup"
+
+
+def test_the_mean_of_equal_columns_has_the_interval_of_each(duo_table_1):
+    rows = measured_rows(filled_table_1(duo_table_1), ROW)
+    mean, first = rows.pop(MEAN), rows[FIRST]
+    assert len(rows) > 2
+    # Two requests of 8 tokens after the first: 16 in 1.5 + 2 s over 16 in 4 + 4 s.
+    assert mean.value == pytest.approx(8 / 3.5)
+    assert mean.low < mean.value < mean.high
+    assert (mean.low, mean.high) == pytest.approx((first.low, first.high))
+    assert mean.n == first.n == 2
+    assert mean.note == f"mean of the other {len(rows)} columns"
+
+
+def test_there_is_no_mean_of_a_row_with_a_left_out_cell(duo_table_1):
+    left_out = {(ROW, FIRST, "measured")}
+    result = filled_table_1(duo_table_1, left_out=left_out)
+    assert MEAN not in measured_rows(result, ROW)
+    assert (ROW, MEAN, "measured") in result.left_out
+    open_notes = [c.note for c in result.claims if f"{ROW} / {FIRST}" in c.note]
+    assert open_notes
+    for claim in result.claims:
+        if f"{ROW} / {MEAN}" in claim.note:
+            assert claim.holds == "open"
+            assert claim.note.startswith("not run yet: ")
+
+
+def test_a_disturbed_cell_says_so_in_the_ledger_and_so_does_its_mean(duo_table_1):
+    disturbed = {(ROW, FIRST, "measured")}
+    result = filled_table_1(duo_table_1, disturbed=disturbed)
+    rows = measured_rows(result, ROW)
+    words = "disturbed: other programs kept the machine busy"
+    disturbed_columns = {c for c, row in rows.items() if words in row.note}
+    assert disturbed_columns == {FIRST, MEAN}
+    holds = {c.holds for c in result.claims if f"{ROW} / {FIRST}" in c.note}
+    assert holds == {"n/a"}
+
+
+def test_a_table_of_which_all_cells_are_left_out_has_open_verdicts(duo_table_1):
+    left_out = set()
+    for cell in cells_to_run(duo_table_1, SMALL, ("measured",)):
+        left_out.add((cell.row, cell.column, "measured"))
+    result = filled_table_1(duo_table_1, left_out=left_out)
+    assert "measured" not in result.values
+    verdicts = [claim for claim in result.claims if claim.kind == "measured"]
+    assert verdicts
+    judged = {claim.holds for claim in verdicts}
+    assert judged <= {"open", "n/a"} and "open" in judged

@@ -9,7 +9,8 @@ import pytest
 
 from speclib.errors import SpeclibError
 from speclib.experiment.spec import CellResult, Spec
-from speclib.papers.bootstrap import RESAMPLES, Interval, interval
+from speclib.papers.bootstrap import RESAMPLES
+from speclib.papers.estimates import Estimate, Interval, ledger_interval
 from speclib.papers.statistics import compute, resample
 from speclib.trace.metrics import Stats
 
@@ -47,7 +48,7 @@ def cell_of(*requests: Stats) -> CellResult:
 
 
 def interval_of(name: str, result: CellResult) -> Interval | None:
-    return interval(resample(name, result))
+    return ledger_interval(Estimate(compute(name, result), resample(name, result)))
 
 
 def test_statistics_by_hand():

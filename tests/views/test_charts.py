@@ -8,14 +8,48 @@ import pytest
 
 from speclib import SpeclibError
 from speclib.experiment.spec import QUICK
+from speclib.papers.estimates import Interval
 from speclib.papers.load import load_paper
 from speclib.papers.pearl_figures import DraftLengths
 from speclib.papers.table_result import TableResult
-from speclib.views.charts.bars import bars_by_kind, bars_over_iterations
+from speclib.views.charts.bars import (
+    bars_by_kind,
+    bars_by_method,
+    bars_over_iterations,
+)
 from speclib.views.charts.choose import CHARTS, chart
 
 OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
+
+
+def add_with_interval(result: TableResult, low: float, high: float) -> None:
+    """Adds a measured number of 1.5 with this interval."""
+    result.add(
+        row="PEARL (ours)",
+        column="Llama2 7&70B",
+        metric="speedup",
+        unit="x",
+        kind="measured",
+        setup="x@here/f/1",
+        value=1.5,
+        interval=Interval(low, high),
+        n=2,
+    )
+
+
+def test_an_interval_that_is_many_times_its_bar_leaves_the_panel_at_the_top():
+    """Else nobody would see the bar of 1.5 beside an interval up to 60."""
+    table = load_paper("pearl").table("table-1")
+    narrow, wide = TableResult(table, QUICK), TableResult(table, QUICK)
+    add_with_interval(narrow, 1.2, 1.9)
+    add_with_interval(wide, 0.04, 60.0)
+    assert bars_by_method(narrow).layout.yaxis.range is None
+    assert bars_by_method(wide).layout.yaxis.range == (0, 3.0)
+
+    error_bars = bars_by_method(wide).data[0].error_y
+    assert max(error_bars.array) == 58.5
+    assert max(error_bars.arrayminus) == 1.46
 
 
 def test_sweeps_mark_the_highest_of_each_line(results):

@@ -8,11 +8,13 @@ from html import unescape
 
 import pytest
 
-from speclib.papers.ledger import LedgerRow
+from speclib.papers.ledger import ClaimRow, LedgerRow
+from speclib.papers.table_result import TableResult
 from speclib.views.tables.cell_text import write_difference
 from speclib.views.tables.grid import Source, build_grid
-from speclib.views.tables.html import section_html, verdicts_html
-from speclib.views.tables.markdown import section_md
+from speclib.views.tables.html import section_html, summary_html, verdicts_html
+from speclib.views.tables.markdown import section_md, summary_md
+from speclib.views.tables.tally import count
 
 PAPER = Source("paper")
 ELSEWHERE = LedgerRow(
@@ -97,8 +99,9 @@ def test_every_claim_and_erratum_is_shown_with_its_verdict(results):
         for claim in result.table.claims:
             assert claim.id in html
             assert claim.text in text
-        judged = [row for row in result.claims if row.holds in ("yes", "no")]
-        assert text.count("✓") + text.count("✗") == len(judged)
+        verdicts = [row.holds for row in result.claims]
+        for mark, holds in (("✓ h", "yes"), ("✗ d", "no"), ("◇ open", "open")):
+            assert text.count(mark) == html.count(mark) == verdicts.count(holds)
         assert html.count("<b>") == len(result.table.errata)
 
 
@@ -136,6 +139,41 @@ def test_a_cell_that_failed_is_shown_as_failed(results):
     assert ">failed</td>" in html
     assert "no &lt;file&gt;" in html
     assert "no <file>" not in html
+
+
+def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(results):
+    sign = "‡: other programs kept the machine busy while this was measured"
+    result = results["table-5"]
+    assert sign not in section_html(result)
+    assert sign not in section_md(result)
+
+    # Filled again with one cell disturbed, as an engine would say it.
+    table = result.table
+    row, column = "3", "CodeLlama 7&34"
+    value = result.values["virtual"][row, column]
+    disturbed = TableResult(
+        table, result.profile, disturbed={(row, column, "measured")}
+    )
+    for label in ("2", "3"):
+        disturbed.add(
+            row=label,
+            column=column,
+            metric=table.metric,
+            unit=table.unit,
+            kind="measured",
+            setup="x@here/f/1",
+            value=value,
+            note="c 3.1",
+        )
+    notes = [row.note for row in disturbed.rows]
+    assert notes == [
+        "c 3.1",
+        "c 3.1; disturbed: other programs kept the machine busy",
+    ]
+    html, text = section_html(disturbed), section_md(disturbed)
+    assert html.count("<sup>‡</sup>") == 1
+    assert html.count(sign) == text.count(sign) == 1
+    assert f"{value:.2f}‡" in text
 
 
 def test_wide_tables_scroll_in_their_own_box(results):
@@ -176,3 +214,32 @@ def test_folded_verdicts_say_each_source_and_count_our_own_checks_apart(results)
         f"<summary>{len(sources)} verdicts on claims that do not hold: "
         f"{len(sources) - own} on the paper's own, {own} on our checks</summary>"
     ) in html
+
+
+def test_open_verdicts_are_counted_apart_and_listed_with_what_would_settle_them(
+    results,
+):
+    """Of table 1, one claim of the paper and one check of ours are made open."""
+    result = results["table-1"]
+    own = next(c for c in result.table.claims if c.source.startswith("audit"))
+    papers = next(c for c in result.table.claims if c.source.startswith("section"))
+    note = "not settled: ...; about 23 prompts would settle it"
+    verdicts = []
+    for claim in (own, papers):
+        row = ClaimRow("pearl", "table-1", claim.id, "measured", "open", "", "", note)
+        verdicts.append(row)
+    measured = replace(result, claims=verdicts)
+
+    counts = count({"table-1": measured})["measured"]
+    assert (counts["open"], counts["own open"]) == (1, 1)
+    assert sum(counts.values()) == 2
+    assert "that are open" in summary_html({"table-1": measured})
+    assert "| that are open |" in summary_md({"table-1": measured})
+
+    html = verdicts_html({"table-1": measured}, "open", ("measured",))
+    assert (
+        "<summary>2 verdicts on claims that are open, for want of requests: "
+        "1 on the paper's own, 1 on our checks</summary>"
+    ) in html
+    assert html.count('<span class="verdict open">◇ open</span>') == 2
+    assert html.count("about 23 prompts would settle it") == 2

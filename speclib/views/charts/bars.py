@@ -19,6 +19,7 @@ from .values import filled_columns, unit_of_column
 
 MANY_LABELS = 8  # more labels than this need the whole width
 MANY_COLUMNS = 4  # more groups of bars than this need the whole width
+MOST_OF_INTERVALS = 2  # intervals are shown up to so many times the tallest bar
 PARTS = ("draft", "target", "verification", "communication")
 WHOLE = "time per iteration"
 
@@ -105,6 +106,7 @@ class _Interval(NamedTuple):
 def bars_by_method(result: TableResult) -> go.Figure:
     """A panel per kind, a group per column, a bar per method with its 95 % interval.
 
+    Intervals of much more than the tallest bar leave the panel at its top.
     Rows of another metric than the table's have another scale and no bars. The paper's
     own method, the last row, has a colour that stands out.
     """
@@ -137,7 +139,21 @@ def bars_by_method(result: TableResult) -> go.Figure:
             )
             panels.add(panel, bar)
             methods_in_legend.add(method)
-    return panels.finish(result)
+    return _cut_wide_intervals(panels.finish(result), intervals.values())
+
+
+def _cut_wide_intervals(figure: go.Figure, intervals: Iterable[_Interval]) -> go.Figure:
+    """The chart with an axis that very wide intervals leave, so that bars are seen.
+
+    Those of two requests may reach to many times the number.
+    """
+    heights: list[float] = []
+    for bar in figure.data:
+        heights += [height for height in bar.y if height is not None]
+    top = MOST_OF_INTERVALS * max(heights, default=0.0)
+    if any(interval.high > top for interval in intervals):
+        figure.update_yaxes(range=[0, top])
+    return figure
 
 
 def _metric_of(table: Table, row: str) -> object:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from speclib.papers.claim_numbers import TableNumbers
 from speclib.papers.comparisons import JudgedNumber, numbers_of_claim
+from speclib.papers.estimates import ledger_interval
 from speclib.papers.ledger import ClaimRow
 from speclib.papers.schema import Claim, Paper, Table
 from speclib.papers.table_result import TableResult
@@ -151,7 +152,7 @@ def _describe_claim(
 def _describe_verdict(claim: Claim, result: TableResult, row: ClaimRow) -> KindVerdict:
     numbers = _judged_numbers(claim, result, row.kind)
     number = numbers[0] if len(numbers) == 1 else None
-    interval = number.interval if number else None
+    interval = ledger_interval(number.estimate) if number else None
     return KindVerdict(
         kind=row.kind,
         holds=row.holds,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from speclib.papers.ledger import LedgerRow
 from speclib.papers.schema import KINDS, Table, matches_any
-from speclib.papers.table_result import COMPARABLE_UNITS, TableResult
+from speclib.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
 from speclib.views.anchors import cell_anchor
 from speclib.views.numbers import DASH
 
@@ -21,6 +21,16 @@ from .cell_text import decimals_of, write_difference, write_interval, write_numb
 
 SCALES = {("s", "ms"): 1000.0}  # from the unit of the data to that of the print
 REASONS_FOR_EMPTY = ("failed", "not reported", "lost")  # how a note may begin
+DISTURBED_MARK = "‡"
+DISTURBED_IN_WORDS = (
+    f"{DISTURBED_MARK}: other programs kept the machine busy while this was measured; "
+    "no claim is judged by it"
+)
+EARLIER_MARK = "§"
+EARLIER_IN_WORDS = (
+    f"{EARLIER_MARK}: not run yet this time; the number is that of an earlier run, and "
+    "no claim is judged by it"
+)
 WIDE = 12  # more columns than this do not fit beside each other
 
 
@@ -44,6 +54,9 @@ class Entry:
     cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
     of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
     erratum, else empty. ``anchor`` is the number's place on the paper's page.
+    ``is_disturbed`` says that other programs kept the machine busy while the number was
+    measured, ``is_earlier`` that it was left out this time and comes from an earlier
+    run.
     """
 
     text: str
@@ -53,6 +66,15 @@ class Entry:
     note: str = ""
     mark: str = ""
     anchor: str = ""
+    is_disturbed: bool = False
+    is_earlier: bool = False
+
+    @property
+    def sign(self) -> str:
+        """What is said of the number by a sign, which a line under the table explains."""
+        disturbed = DISTURBED_MARK if self.is_disturbed else ""
+        earlier = EARLIER_MARK if self.is_earlier else ""
+        return disturbed + earlier
 
 
 MISSING = Entry(DASH)
@@ -91,6 +113,19 @@ class Grid:
             columns_are=self.rows_are,
         )
 
+    @property
+    def sign_meanings(self) -> list[str]:
+        """What the signs on its numbers mean, as far as it has them."""
+        entries: list[Entry] = []
+        for entries_by_source in self.cells.values():
+            entries += entries_by_source.values()
+        meanings = []
+        if any(entry.is_disturbed for entry in entries):
+            meanings.append(DISTURBED_IN_WORDS)
+        if any(entry.is_earlier for entry in entries):
+            meanings.append(EARLIER_IN_WORDS)
+        return meanings
+
     def entry(self, row: str, column: str, source: Source) -> Entry:
         """What a cell shows of a source, a dash where there is nothing."""
         return self.cells.get((row, column), {}).get(source, MISSING)
@@ -126,7 +161,7 @@ def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
     return Grid(
         rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
         columns=_labels_in_order(table.column_labels, [column for _, column in cells]),
-        sources=_sources_in_order(source for source, _ in rows_by_source),
+        sources=_sources_in_order(s for entries in cells.values() for s in entries),
         cells=cells,
         unit=shown_unit(table),
         rows_are=table.rows,
@@ -226,6 +261,7 @@ def _describe_own(
         interval=write_interval(row, _scale(table, row), _printed_decimals(table, row)),
         note=row.note,
         mark="c" if row.note.startswith("calibration") else "",
+        is_disturbed=DISTURBED in row.note,
     )
 
 

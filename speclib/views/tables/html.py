@@ -28,6 +28,7 @@ LONG = 24  # tables with more rows than this are folded
 HOLDS_IN_WORDS = {
     "yes": "that hold",
     "no": "that do not hold",
+    "open": "that are open, for want of requests",
     "n/a": "that could not be judged",
 }
 
@@ -69,7 +70,7 @@ def failures_html(errors: Mapping[str, str]) -> str:
 def verdicts_html(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> str:
-    """The claims of all tables with one verdict, folded.
+    """The claims of all tables with one verdict (yes, no, open, n/a), folded.
 
     Claims of the paper and our own checks of it are counted apart.
     """
@@ -80,7 +81,7 @@ def verdicts_html(
 
 
 def summary_html(results: Mapping[str, TableResult]) -> str:
-    """How many numbers of each kind there are, and how many claims hold."""
+    """How many numbers of each kind there are, and how many claims hold or are open."""
     heads = [KIND_HEAD, *COUNT_HEADS.values()]
     return _render("summary.html", {"heads": heads, "counts": count(results)})
 
@@ -114,6 +115,7 @@ def _legend(grid: Grid) -> list[str]:
         legend.append("c: printed cell that set the acceptance rate or the clock")
     if "†" in marks:
         legend.append("†: see errata")
+    legend += grid.sign_meanings
     if has_differences:
         legend.append("hover: 95 % interval, window, notes")
     return legend

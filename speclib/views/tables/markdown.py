@@ -57,7 +57,7 @@ def section_md(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
 
 
 def summary_md(results: Mapping[str, TableResult]) -> str:
-    """How many numbers of each kind there are, and how many claims hold."""
+    """How many numbers of each kind there are, and how many claims hold or are open."""
     return _render("pipes.md", {"pipes": _summary(results)})
 
 
@@ -81,6 +81,7 @@ def _names_of_section(section: Section) -> dict[str, object]:
         "grid": grid,
         "has_one_source": has_one_source,
         "numbers": numbers,
+        "sign_meanings": grid.sign_meanings,
         "claims": _claims(section.claims) if section.claims else None,
     }
 
@@ -150,9 +151,10 @@ def _write_printed(entry: Entry) -> str:
 
 
 def _write_marked(entry: Entry) -> str:
+    text = entry.text + entry.sign
     if entry.mark == "c":
-        return f"{entry.text} *c*"
-    return f"{entry.text}{entry.mark}"
+        return f"{text} *c*"
+    return f"{text}{entry.mark}"
 
 
 def _without_empty_columns(table: PipeTable) -> PipeTable:
@@ -182,7 +184,7 @@ def _claims(claims: ClaimTable) -> PipeTable:
 
 
 def _write_verdict(verdict: ClaimRow | None) -> str:
-    """Whether the claim holds, what was found, and why it does not hold."""
+    """Whether the claim holds, what was found, and why it does not hold or is open."""
     if verdict is None:
         return DASH
     sign = SIGNS[verdict.holds]

@@ -17,9 +17,11 @@ COUNT_HEADS = {
     "cells": "cells",
     "yes": "the paper's claims that hold",
     "no": "that do not",
+    "open": "that are open",
     "n/a": "not judged",
     "own yes": "our own checks that hold",
     "own no": "that do not",
+    "own open": "that are open",
 }
 
 
@@ -29,14 +31,14 @@ def is_own(claim: Claim) -> bool:
 
 
 def count(results: Mapping[str, TableResult]) -> dict[str, dict[str, int]]:
-    """Of each kind that has numbers, the counts named in ``COUNT_HEADS``."""
+    """Of each kind that has numbers or verdicts, the counts of ``COUNT_HEADS``."""
     counts_by_kind = {}
     for kind in KINDS:
         counts = dict.fromkeys(COUNT_HEADS, 0)
         for result in results.values():
             counts["cells"] += len(result.values.get(kind, {}))
             _count_verdicts(result, kind, counts)
-        if counts["cells"]:
+        if any(counts.values()):
             counts_by_kind[kind] = counts
     return counts_by_kind
 

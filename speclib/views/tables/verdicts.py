@@ -22,7 +22,7 @@ class Sign(NamedTuple):
 SIGNS = {
     "yes": Sign("✓", "holds", "yes"),
     "no": Sign("✗", "does not hold", "no"),
-    "open": Sign("?", "open", "open"),
+    "open": Sign("◇", "open", "open"),
     "n/a": Sign("–", "n/a", "na"),
 }
 
@@ -77,7 +77,10 @@ class JudgedClaim(NamedTuple):
 def select_verdicts(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> list[JudgedClaim]:
-    """Of all tables the verdicts that are ``holds`` (yes, no, n/a) on some kinds."""
+    """Of all tables the verdicts that are ``holds`` on numbers of some kinds.
+
+    ``holds`` is yes, no, open or n/a.
+    """
     selected = []
     for result in results.values():
         claims = {claim.id: claim for claim in result.table.claims}

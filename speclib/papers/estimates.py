@@ -1,0 +1,211 @@
+"""Numbers with their 95 % intervals, and how many requests would narrow one enough.
+
+There is one interval for everything: the ledger's low and high, the error bars of
+charts, and what claims are judged by. It is a t interval around the number, with the
+bootstrap's standard error::
+
+    half-width = t(0.975, n - 1) * sqrt(n / (n - 1)) * sd of the resamples
+
+Why not the middle 95 % of the resamples, which is the better known bootstrap interval?
+Because there are two to eight prompts where models are run. The bootstrap draws from
+the requests as if they were all that there are, so its standard error is too small by
+sqrt((n - 1) / n), and its percentiles take no account of a standard error that is
+itself estimated. Of two requests the middle 95 % of the resamples contains the truth
+half of the time. Both corrections together give exactly Student's interval where the
+number is a mean. Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+on standard errors and on t intervals made with them; Hesterberg, What Teachers Should
+Know About the Bootstrap, The American Statistician 69, 2015, on how much better t
+intervals are than percentiles of small samples.
+
+Numbers that are positive by nature, such as speeds, times and their ratios, have their
+interval on the scale of logarithms: there a ratio and its inverse are the same news,
+and no interval reaches below zero. Differences may be negative, so theirs is linear. It
+would be wrong to ask the resamples alone: two prompts whose differences happen to be
+positive would then always exclude zero.
+
+Two kinds of number have no such interval. One request tells nothing about others: its
+interval is unbounded. And a number whose resamples are all equal (the virtual clock of
+a method without chance), or that has none (a printed one, a closed form), is exact.
+
+What the interval does not know: that several claims are judged at once, that a number
+was picked for being the largest, that resamples in which a statistic is undefined are
+left out, and that eight prompts may not be typical of their task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import exp, inf, log, sqrt
+from operator import sub, truediv
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as students_t
+
+from .bootstrap import Resamples
+
+SURE = 0.975  # on either side, which leaves 95 % between
+TINY = 1e-12  # resamples that differ by less than this differ by floating point alone
+MOST_REQUESTS = 100_000  # more than so many are not worth counting
+
+
+class Interval(NamedTuple):
+    """Where the number would be, by 95 % of such intervals, of any requests."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and the resamples that tell how sure it is; None: it is exact."""
+
+    value: float
+    resamples: Resamples | None = None
+
+    @property
+    def is_measured_once(self) -> bool:
+        """Whether it comes from one request, which settles nothing."""
+        return self.resamples is not None and self.resamples.requests == 1
+
+    @property
+    def is_exact(self) -> bool:
+        return self._standard_error == 0
+
+    @cached_property
+    def is_positive(self) -> bool:
+        """Whether it and all its resamples are, and it cannot be otherwise."""
+        if self.value <= 0:
+            return False
+        if self.resamples is None:
+            return True
+        return not self.resamples.signed and bool((_defined(self.resamples) > 0).all())
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % interval; of one request all numbers, of an exact one itself."""
+        if self.is_exact:
+            return Interval(self.value, self.value)
+        if self.is_measured_once:
+            return Interval(-inf, inf)
+
+        half_width = self._standard_error * float(_t_factor(self._requests))
+        if not self.is_positive:
+            return Interval(self.value - half_width, self.value + half_width)
+        with np.errstate(over="ignore"):
+            factor = float(np.exp(half_width))
+        return Interval(self.value * exp(-half_width), self.value * factor)
+
+    def requests_to_exclude(self, limit: float) -> int | None:
+        """The fewest requests whose interval would not reach ``limit``.
+
+        Taken that neither the number nor how much requests differ would change. None
+        where MOST_REQUESTS are too few, as for a number that is the limit itself.
+        """
+        distance = self._distance_to(limit)
+        of_one_request = self._standard_error * sqrt(self._requests)
+        enough = np.flatnonzero(_half_widths() * of_one_request < distance)
+        return int(enough[0]) + 2 if len(enough) else None
+
+    @property
+    def _requests(self) -> int:
+        assert self.resamples is not None  # it is not exact
+        return self.resamples.requests
+
+    @cached_property
+    def _standard_error(self) -> float:
+        """The bootstrap's standard error, corrected, on the scale of the interval."""
+        if self.resamples is None:
+            return 0.0
+        if self.is_measured_once:
+            return inf
+
+        values = _defined(self.resamples)
+        size = max(1.0, abs(self.value))
+        if self.is_positive:
+            values = np.log(values)
+            size = 1.0
+        deviation = float(values.std())
+        if deviation <= TINY * size:
+            return 0.0
+        return deviation * sqrt(self._requests / (self._requests - 1))
+
+    def _distance_to(self, limit: float) -> float:
+        """How far the number is from ``limit``, on the scale of the interval."""
+        if not self.is_positive:
+            return abs(self.value - limit)
+        if limit <= 0 or limit == inf:
+            return inf
+        return abs(log(self.value) - log(limit))
+
+
+def _defined(resamples: Resamples) -> np.ndarray:
+    """The resamples in which the number is defined."""
+    return resamples.values[np.isfinite(resamples.values)]
+
+
+def _t_factor(n: int | np.ndarray) -> Any:
+    """How many standard errors of ``n`` requests reach to the end of the interval."""
+    return students_t.ppf(SURE, n - 1)
+
+
+@cache
+def _half_widths() -> np.ndarray:
+    """Half the interval of 2, 3, ... MOST_REQUESTS requests with a deviation of 1."""
+    n = np.arange(2, MOST_REQUESTS + 1)
+    return _t_factor(n) / np.sqrt(n)
+
+
+def ledger_interval(estimate: Estimate) -> Interval | None:
+    """``low`` and ``high`` of the ledger; None where nothing was resampled."""
+    if estimate.resamples is None or estimate.is_measured_once:
+        return None
+    return estimate.interval
+
+
+# -- numbers that are computed from others ---------------------------------------------
+def divide(top: Estimate, bottom: Estimate) -> Estimate:
+    """The quotient of two numbers, resample by resample."""
+    return _combine(truediv, (top, bottom), signed=False)
+
+
+def subtract(one: Estimate, other: Estimate) -> Estimate:
+    """The difference of two numbers, resample by resample."""
+    return _combine(sub, (one, other), signed=True)
+
+
+def average(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of numbers, resample by resample."""
+
+    def mean(*values: Any) -> Any:
+        return sum(values) / len(values)
+
+    return _combine(mean, estimates, signed=False)
+
+
+def _combine(
+    operation: Callable[..., Any], operands: Sequence[Estimate], signed: bool
+) -> Estimate:
+    """``operation`` on the numbers, and on their resamples one by one.
+
+    Exact numbers are the same in every resample. Of numbers of requests that differ,
+    the smallest says how sure the result is.
+    """
+    value = float(operation(*[operand.value for operand in operands]))
+    requests = []
+    values: list[float | np.ndarray] = []
+    for operand in operands:
+        if operand.resamples is None or operand.is_exact:
+            values.append(operand.value)
+            continue
+        requests.append(operand.resamples.requests)
+        values.append(operand.resamples.values)
+        signed = signed or operand.resamples.signed
+
+    if not requests:
+        return Estimate(value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        combined = operation(*values)
+    return Estimate(value, Resamples(combined, min(requests), signed))

@@ -1,0 +1,155 @@
+"""What 95 % intervals settle, and how many requests would settle the rest.
+
+A claim asks one question or several of the same form: does this number lie in that
+range? An interval that lies inside the range answers yes, one that lies outside
+answers no, and one that reaches across a limit leaves the question open::
+
+    limits of the claim       |-------------|
+    yes                          |---o--|
+    no                                        |-o--|
+    open                                |---o----|
+
+A claim that asks several questions holds if all are answered yes, and does not hold if
+one is answered no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
+
+from .estimates import MOST_REQUESTS, Estimate
+from .verdict import Answer, Verdict, join_reasons
+
+# What the requests behind a number of a kind are called; of others they are "requests".
+REQUESTS_IN_WORDS = {"measured": "prompt"}
+
+
+class Finding(NamedTuple):
+    """The answer to one question, as far as the interval of its number settles it.
+
+    ``seems`` is what the number alone says; ``limits`` are those of the range.
+    """
+
+    answer: Answer
+    seems: bool
+    estimate: Estimate
+    limits: tuple[float, ...]
+
+    @property
+    def requests_needed(self) -> int | None:
+        """How many requests would settle an open question; None: too many to count."""
+        counts = []
+        for limit in self.limits:
+            count = self.estimate.requests_to_exclude(limit)
+            if count is None:
+                return None
+            counts.append(count)
+        return max(counts)
+
+
+class Part(NamedTuple):
+    """One question of a claim with its answer; ``reason`` says why it is not yes."""
+
+    finding: Finding
+    reason: str = ""
+
+
+# -- one question ----------------------------------------------------------------------
+def settle_within(estimate: Estimate, low: float, high: float) -> Finding:
+    """Whether the number lies in low .. high, the ends included."""
+    interval = estimate.interval
+    answer: Answer = "open"
+    if low <= interval.low and interval.high <= high:
+        answer = "yes"
+    elif interval.high < low or interval.low > high:
+        answer = "no"
+    seems = low <= estimate.value <= high
+    return Finding(answer, seems, estimate, (low, high))
+
+
+def settle_above(estimate: Estimate, limit: float) -> Finding:
+    """Whether the number is above ``limit``; an exact one that equals it is not."""
+    interval = estimate.interval
+    answer: Answer = "open"
+    if interval.low > limit:
+        answer = "yes"
+    elif interval.high <= limit:
+        answer = "no"
+    return Finding(answer, estimate.value > limit, estimate, (limit,))
+
+
+def settle_not_below(estimate: Estimate, limit: float) -> Finding:
+    """Whether the number is at least ``limit``; an exact one that equals it is."""
+    return settle_within(estimate, limit, inf)
+
+
+# -- a claim ---------------------------------------------------------------------------
+def conclude(
+    parts: Sequence[Part],
+    *,
+    kind: str,
+    value: str,
+    expected: str,
+    remarks: Sequence[str] = (),
+) -> Verdict:
+    """The verdict on a claim from the answers to all its questions.
+
+    ``kind`` is that of the numbers. ``remarks`` stand in the note before all reasons.
+    """
+    answer = _join_answers([part.finding.answer for part in parts])
+    reasons = []
+    for part in parts:
+        if part.finding.answer == answer != "yes" and part.reason:
+            reasons.append(part.reason)
+
+    if answer != "open":
+        note = join_reasons([*remarks, *reasons])
+        return Verdict(answer, value, expected, note)
+
+    notes = [join_reasons(remarks)] if remarks else []
+    notes.append(f"not settled: {join_reasons(reasons)}")
+    notes.append(_say_what_would_settle(parts, kind))
+    return Verdict(answer, value, expected, "; ".join(notes))
+
+
+def _join_answers(answers: Sequence[Answer]) -> Answer:
+    if "no" in answers:
+        return "no"
+    return "open" if "open" in answers else "yes"
+
+
+def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
+    request = REQUESTS_IN_WORDS.get(kind, "request")
+    open_questions = [p.finding for p in parts if p.finding.answer == "open"]
+    decisive = _decisive(open_questions)
+    if any(finding.estimate.is_measured_once for finding in decisive):
+        return f"one {request} settles nothing; at least 2 are needed"
+
+    count = _requests_needed(decisive)
+    if count is None:
+        return (
+            "too close to the limit: no number of "
+            f"{request}s up to {MOST_REQUESTS:,} would settle it"
+        )
+    return f"about {count} {request}s would settle it"
+
+
+def _decisive(open_questions: list[Finding]) -> list[Finding]:
+    """The questions that would have to be settled: one "no" is enough, if any seems so.
+
+    Where all numbers are as claimed, every question must be settled.
+    """
+    seem_broken = [finding for finding in open_questions if not finding.seems]
+    return seem_broken or open_questions
+
+
+def _requests_needed(decisive: list[Finding]) -> int | None:
+    """How many requests would settle the claim, if its numbers stayed as they are."""
+    counts = [finding.requests_needed for finding in decisive]
+    known = [count for count in counts if count is not None]
+    claim_seems_broken = not decisive[0].seems
+    if claim_seems_broken:
+        return min(known, default=None)
+    return max(known) if len(known) == len(counts) else None
