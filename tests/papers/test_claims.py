@@ -323,20 +323,6 @@ def test_one_settled_pair_breaks_an_order_whatever_else_is_open():
     assert (row.holds, row.note) == ("no", "A: 2 1, 4 2")
 
 
-@pytest.mark.parametrize("equal, is_settled", [(10, False), (5, True)])
-def test_a_resample_in_which_two_numbers_are_equal_is_against_their_order(
-    equal, is_settled
-):
-    """Of 200 resamples 97.5 %, 195, must have the order."""
-    high = np.full(200, 3.0)
-    high[:equal] = 2.0
-    samples = {("3", "A"): high, ("4", "A"): np.full(200, 2.0)}
-    row = verdict(samples, kind="order", over="row", column="A", order=["3", "4"])
-    assert row.holds == "yes"
-    note = "" if is_settled else "not settled by these requests: A: 3 and 4"
-    assert row.note == note
-
-
 def test_an_order_of_quotients_is_settled_by_quotients_of_joint_resamples():
     """3 over 2 is the same in every resample of a column, however much cells swing."""
     order = {"kind": "order", "over": "column", "row": "3", "by": "2"}

@@ -100,10 +100,11 @@ def test_a_resample_draws_the_same_requests_of_every_cell_and_of_plain_decoding(
     halved = [request(11, run.seconds / 2, 8, 2) for run in plain]
     cell = cell_of(*halved)
     cell.baseline = plain
-    assert resample("speedup", cell) == pytest.approx(np.full(RESAMPLES, 2.0))
+    speedups = resample("speedup", cell).values
+    assert speedups == pytest.approx(np.full(RESAMPLES, 2.0))
 
-    speeds = resample("decode_speed", cell)
-    of_another = resample("decode_speed", cell_of(*plain))
+    speeds = resample("decode_speed", cell).values
+    of_another = resample("decode_speed", cell_of(*plain)).values
     assert speeds.std() > 0
     assert speeds == pytest.approx(2 * of_another)
 
@@ -112,8 +113,8 @@ def test_a_share_of_draftings_is_resampled_with_its_requests():
     """A request has one sequence or two, and takes 1 s for 10 tokens or 3 s."""
     cell = cell_of(request(11, 1.0, 8, 2), request(11, 3.0, 8, 2))
     cell.sequence_choices = [[(1, 0)], [(2, 0)]]
-    two = resample("sequences 2", cell)
-    seconds_per_ten_tokens = 10 / resample("decode_speed", cell)
+    two = resample("sequences 2", cell).values
+    seconds_per_ten_tokens = 10 / resample("decode_speed", cell).values
     assert set(two) == {0.0, 0.5, 1.0}
     assert seconds_per_ten_tokens == pytest.approx(1 + 2 * two)
 

@@ -71,7 +71,7 @@ class Entry:
 
     @property
     def sign(self) -> str:
-        """What is said of the number by a sign, which a line under the table explains."""
+        """Signs on the number, which a line under the table explains."""
         disturbed = DISTURBED_MARK if self.is_disturbed else ""
         earlier = EARLIER_MARK if self.is_earlier else ""
         return disturbed + earlier
