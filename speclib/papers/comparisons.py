@@ -70,7 +70,9 @@ def judge_equal(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     expected = claim.expected
     if not isinstance(expected, list | tuple):
         expected = [expected] * len(judged)
-    elif judged and len(judged) != len(expected):
+    elif not judged:
+        return no_numbers()
+    elif len(judged) != len(expected):
         return Verdict(
             holds="no",
             value=list_values(number.value for number in judged),

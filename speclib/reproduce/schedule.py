@@ -1,7 +1,7 @@
 """In which order work is done, and how far a budget of time gets.
 
-    headlines   the headline table of every paper, one after the other; each may take
-                its share of the first HEADLINE_SHARE of the time
+    headlines   the first table of every paper, one after the other, each within its
+                share of the time; what is measured goes before what is emulated
     the rest    always the step that gives most per second (see ``Work.gain``), until
                 nothing is missing or no step fits into the time that is left
     again       what other programs disturbed
@@ -21,7 +21,9 @@ from speclib.experiment.run_cells import KINDS, Runner
 from .costs import Costs
 from .work import Work, name_of_pool
 
-HEADLINE_SHARE = 0.6  # of the time, for all headlines together
+# Of the time, what the headlines may take together. The first one may take as much as
+# two others.
+HEADLINE_SHARE = 0.75
 
 
 @dataclass
@@ -81,9 +83,9 @@ class Schedule:
         for number, paper in enumerate(self.papers):
             until = self.deadline
             if self.deadline is not None:
-                share = HEADLINE_SHARE * (number + 1) / len(self.papers)
+                share = HEADLINE_SHARE * (number + 2) / (len(self.papers) + 1)
                 until = started + share * (self.deadline - started)
-            for work in in_order_of_pairs(paper.headline):
+            for work in sorted(in_order_of_pairs(paper.headline), key=_haste):
                 work.count_done(self.runner.errors)
                 requests = work.wanted if until is None else work.next_requests
                 if not work.is_done:
@@ -167,6 +169,11 @@ class Schedule:
         """How much longer it will take, for people."""
         seconds = min(self.seconds_missing(), self.seconds_left())
         return f"about {describe_seconds(seconds)} left"
+
+
+def _haste(work: Work) -> int:
+    """The place of a kind in a headline: measured numbers before emulated ones."""
+    return ("virtual", "measured", "emulated").index(work.kind)
 
 
 def in_order_of_pairs(works: Sequence[Work]) -> list[Work]:

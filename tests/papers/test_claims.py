@@ -622,3 +622,8 @@ def test_a_claim_of_a_difference_and_a_quotient_or_of_a_wrong_form_is_named(fiel
 def test_a_claim_with_fields_that_its_kind_cannot_use_is_named(fields, says):
     with pytest.raises(SpeclibError, match=f"claim 'x'.*{says}"):
         verdict(**fields)
+
+
+def test_a_list_of_numbers_of_which_none_is_there_is_not_judged():
+    row = verdict(kind="equal", of=["9", "A"], expected=[1.0, 2.0])
+    assert (row.holds, row.note) == ("n/a", "no numbers")
