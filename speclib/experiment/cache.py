@@ -16,7 +16,9 @@ Knows no method and no statistic.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -85,10 +87,34 @@ _reader: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 # -- plain JSON ----------------------------------------------------------------------
+class NotStored(Exception):
+    """The cache lacks something where nothing may be computed."""
+
+
+@contextmanager
+def only_what_is_stored() -> Iterator[None]:
+    """In this block ``load_or_compute`` raises NotStored where it would compute."""
+    token = _may_compute.set(False)
+    try:
+        yield
+    finally:
+        _may_compute.reset(token)
+
+
+def require_computing() -> None:
+    """Raises NotStored where nothing may be computed."""
+    if not _may_compute.get():
+        raise NotStored
+
+
+_may_compute: ContextVar[bool] = ContextVar("may_compute", default=True)
+
+
 def load_or_compute(key: str, compute: Callable[[], list]) -> list:
     """What ``compute`` returns, lists or dicts of numbers, computed once per key."""
     cell = read(key)
     if cell is None:
+        require_computing()
         write(key, {}, [{"values": compute()}])
         cell = read(key)
         assert cell is not None  # it was written just now

@@ -80,7 +80,7 @@ def collect_all(
         else:
             if result is not None:
                 cell_results[spec] = result
-    return _results(paper, profile, cells, cell_results, failed, kinds)
+    return _results(paper, profile, cells, cell_results, failed, kinds, run=False)
 
 
 def cells_of(
@@ -104,10 +104,12 @@ def _results(
     cell_results: dict[Spec, CellResult],
     errors: dict[Spec, Exception],
     kinds: tuple[str, ...],
+    *,
+    run: bool = True,
 ) -> dict[str, TableResult]:
     results = {}
     for item, own_cells in cells.items():
         result = TableResult(paper.table(item), profile)
-        add_rows_and_verdicts(result, own_cells, cell_results, errors, kinds)
+        add_rows_and_verdicts(result, own_cells, cell_results, errors, kinds, run=run)
         results[item] = result
     return results

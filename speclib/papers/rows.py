@@ -29,11 +29,14 @@ def add_rows_and_verdicts(
     cell_results: dict[Spec, CellResult],
     errors: dict[Spec, Exception],
     kinds: Iterable[str],
+    *,
+    run: bool = True,
 ) -> None:
     """Completes ``result``.
 
     It gets the printed rows, a row per cell that was run or failed, the numbers that
-    need no cell, means over columns, and the verdicts on its claims.
+    need no cell, means over columns, and the verdicts on its claims. With ``run=False``
+    nothing is computed that the cache could have and lacks.
     """
     _add_printed_rows(result)
     for cell in cells:
@@ -43,7 +46,7 @@ def add_rows_and_verdicts(
             _add_failed_cell(result, cell, errors[cell.spec])
         else:
             result.left_out.add((cell.row, cell.column, cell.kind))
-    add_scripted_numbers(result, kinds)
+    add_scripted_numbers(result, kinds, run=run)
     _add_means(result)
     _add_verdicts(result)
 

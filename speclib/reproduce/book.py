@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from speclib.papers.table_result import TableResult
 from speclib.trace.events import Trace
 
 from . import failures
+from .work import scripts_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -104,13 +106,17 @@ class Book:
         return cells_of(self.paper, self.profile, kinds=self.kinds)
 
     def count_unfinished(self) -> int:
-        """How many cells have fewer requests than they ask for, or none at all."""
+        """How many cells lack requests, and how many scripts have not been run."""
         unfinished = set()
         for own_cells in self.cells().values():
             for cell in own_cells:
                 if not is_complete(cell.spec):
                     unfinished.add(cell.spec)
-        return len(unfinished)
+        count = len(unfinished)
+        for work in scripts_of(self.paper, self.profile, self.kinds):
+            work.count_done()
+            count += not work.is_done
+        return count
 
     @cached_property
     def others(self) -> list[LedgerRow]:
@@ -147,11 +153,12 @@ class Book:
 
     def timeline(
         self, name: str, column: str | None = None, *, tokens: int = 24
-    ) -> Timeline:
+    ) -> Timeline | Page:
         """The printed steps of an item, replayed; or the runs of one of its columns.
 
         Of a ``column`` it shows one request by each method on one time axis, measured
-        if it was, until the slowest method has written ``tokens``.
+        if it was, until the slowest method has written ``tokens``. Where nothing of it
+        has been run yet, it is a page that says so.
         """
         from speclib.views.timeline.widget import timeline
 
@@ -159,6 +166,8 @@ class Book:
         if column is None and isinstance(result.figure, ReplayedSteps):
             return timeline(_replayed_run(result.figure))
 
+        if not self.run and _is_left_out(result, column):
+            return _not_run_yet(f"{name}, column {column}")
         runs = _runs_by_label(result, column)
         until = _when_all_have_written(tokens, runs.values())
         return timeline(*runs.values(), labels=list(runs), until=until)
@@ -196,6 +205,18 @@ def _replayed_run(steps: ReplayedSteps) -> ShownRun:
     """A replayed run; printed tokens are words without blanks, so each gets one."""
     pieces = {token: f" {word}" for token, word in steps.pieces.items()}
     return ShownRun(steps.trace, pieces)
+
+
+def _is_left_out(result: TableResult, column: str | None) -> bool:
+    """Whether a column that should be run has no run yet."""
+    has_runs = any(place[1] == column for place in result.cell_results)
+    is_wanted = any(place[1] == column for place in result.left_out)
+    return is_wanted and not has_runs
+
+
+def _not_run_yet(what: str) -> Page:
+    text = f"{what}: not run yet; `make reproduce` goes on with it."
+    return Page(f"<p>{escape(text)}</p>", text)
 
 
 def _runs_by_label(result: TableResult, column: str | None) -> dict[str, ShownRun]:

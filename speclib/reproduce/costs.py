@@ -17,7 +17,14 @@ from speclib import paths
 from speclib.atomic_files import write_atomically
 
 # Seconds of work that nobody has seen, by the first word of its name.
-UNSEEN = {"virtual": 20.0, "emulated": 10.0, "measured": 8.0, "start": 6.0, "page": 15}
+UNSEEN = {
+    "script": 20.0,
+    "virtual": 20.0,
+    "emulated": 10.0,
+    "measured": 8.0,
+    "start": 6.0,
+    "page": 15.0,
+}
 LATEST = 0.5  # weight of the newest observation beside what was known before
 
 COLUMNS = ("work", "seconds")

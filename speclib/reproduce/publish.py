@@ -29,7 +29,7 @@ from speclib.papers.ledger import (
 )
 from speclib.papers.table_result import TableResult
 
-from .book import Book, of_another_machine
+from .book import Book, Page, of_another_machine
 
 if TYPE_CHECKING:
     from speclib.views.pages.places import Anchors, Places
@@ -121,6 +121,7 @@ def write_front_figure(book: Book) -> None:
     if not front or not _has_measured(book.filled[front["item"]], front["column"]):
         return
     timeline = book.timeline(front["item"], front["column"], tokens=front["tokens"])
+    assert not isinstance(timeline, Page)  # it has been measured
     part = timeline.save(paths.REPORTS / ".timeline.png")
     part.replace(paths.REPORTS / "timeline.png")
 

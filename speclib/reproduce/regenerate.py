@@ -223,7 +223,7 @@ class Call:
 def _paper_work(book: Book) -> PaperWork:
     """What is to be run for a paper."""
     from .schedule import PaperWork
-    from .work import headline_item, works_of
+    from .work import headline_item, scripts_of, works_of
 
     key = book.paper.key
     cells = book.cells()
@@ -232,7 +232,7 @@ def _paper_work(book: Book) -> PaperWork:
         key=key,
         headline_item=headline,
         headline=works_of({headline: cells[headline]}, f"{key} headline"),
-        rest=works_of(cells, key),
+        rest=scripts_of(book.paper, book.profile, book.kinds) + works_of(cells, key),
     )
 
 

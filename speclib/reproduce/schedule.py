@@ -25,6 +25,8 @@ from .work import Work, name_of_pool
 # two others.
 HEADLINE_SHARE = 0.75
 
+ORDER = ("script", *KINDS)  # of the kinds of work, where all of it is done
+
 
 @dataclass
 class PaperWork:
@@ -123,7 +125,10 @@ class Schedule:
         starts_workers = work.pool is not None and not self.runner.has_open(work.pool)
         limits = Limits(None if work.kind == "virtual" else requests, deadline)
         before, started = work.done, time.monotonic()
-        self.runner.run(work.specs, limits)
+        if work.script is not None:
+            work.script.compute()
+        else:
+            self.runner.run(work.specs, limits)
         seconds = time.monotonic() - started
 
         if work.pool is not None and starts_workers:
@@ -144,7 +149,7 @@ class Schedule:
     # -- time --------------------------------------------------------------------------
     def cost_of_step(self, work: Work) -> float:
         """Seconds of a work's next step, the start of its workers included."""
-        steps = 1 if work.kind == "virtual" else work.next_requests - work.done
+        steps = work.next_requests - work.done if work.has_requests else 1
         seconds = self.costs.seconds(work.name) * max(1, steps)
         if work.pool is not None and not self.runner.has_open(work.pool):
             seconds += self.costs.seconds(f"start {name_of_pool(work.pool)}")
@@ -173,7 +178,7 @@ class Schedule:
 
 def _haste(work: Work) -> int:
     """The place of a kind in a headline: measured numbers before emulated ones."""
-    return ("virtual", "measured", "emulated").index(work.kind)
+    return ("script", "virtual", "measured", "emulated").index(work.kind)
 
 
 def in_order_of_pairs(works: Sequence[Work]) -> list[Work]:
@@ -181,7 +186,7 @@ def in_order_of_pairs(works: Sequence[Work]) -> list[Work]:
     pools = list(dict.fromkeys(work.pool for work in works))
 
     def place(work: Work) -> tuple[int, int]:
-        return KINDS.index(work.kind), pools.index(work.pool)
+        return ORDER.index(work.kind), pools.index(work.pool)
 
     return sorted(works, key=place)
 
@@ -193,7 +198,7 @@ def seconds_of(works: Iterable[Work], costs: Costs) -> float:
     for work in works:
         if work.is_done:
             continue
-        steps = 1 if work.kind == "virtual" else work.wanted - work.done
+        steps = work.wanted - work.done if work.has_requests else 1
         seconds += costs.seconds(work.name) * steps
         if work.pool is not None and work.pool not in pools:
             pools.add(work.pool)

@@ -2,7 +2,7 @@
 
 A piece of work is a set of cells that are run together: the virtual cells of an item,
 its emulated cells, or the measured cells of one pair, task and length of output, which
-share plain decoding.
+share plain decoding. The script of an item is a piece, too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,37 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from speclib.experiment.run_cells import stored
-from speclib.experiment.spec import Spec, WorkerPool
+from speclib.experiment.spec import Profile, Spec, WorkerPool
+from speclib.papers import scripts
+from speclib.papers.schema import Paper, Table
 from speclib.papers.table_cells import TableCell
+from speclib.papers.table_result import TableResult
 
 # A first look at a cell takes so many requests: fewer have no interval.
 FIRST_REQUESTS = 2
+
+
+@dataclass(frozen=True)
+class ScriptOfItem:
+    """The script of a table, which computes numbers without running cells."""
+
+    table: Table
+    profile: Profile
+    kinds: tuple[str, ...]
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it gives, about."""
+        return len(self.table.row_labels) * len(self.table.column_labels)
+
+    def is_stored(self) -> bool:
+        """Whether the cache has all that it computes."""
+        return scripts.is_stored(self.table, self.profile, self.kinds)
+
+    def compute(self) -> None:
+        """Computes what the cache lacks."""
+        result = TableResult(self.table, self.profile)
+        scripts.add_scripted_numbers(result, self.kinds)
 
 
 @dataclass
@@ -24,6 +50,7 @@ class Work:
     """Cells that are run together, and how far they are.
 
     name    what its cost is known by
+    script  the item, where it is an item's script; then there are no cells
     pool    the workers that it needs; None: none that outlive it
     done    requests that every one of its cells has
     wanted  requests that its cells ask for, at most
@@ -32,6 +59,7 @@ class Work:
     name: str
     kind: str
     specs: list[Spec] = field(default_factory=list)
+    script: ScriptOfItem | None = None
     pool: WorkerPool | None = None
     done: int = 0
     wanted: int = 1
@@ -41,9 +69,14 @@ class Work:
         return self.done >= self.wanted
 
     @property
+    def has_requests(self) -> bool:
+        """Whether it can be done request by request; else it is done as a whole."""
+        return self.kind in ("emulated", "measured")
+
+    @property
     def next_requests(self) -> int:
         """To how many requests a cell the next step takes it."""
-        if self.kind == "virtual":
+        if not self.has_requests:
             return self.wanted
         return min(self.wanted, max(FIRST_REQUESTS, self.done + 1))
 
@@ -53,6 +86,8 @@ class Work:
         A number that was missing counts 1. One that has n requests and gets another
         counts by how much its interval narrows, 1 - sqrt(n / (n + 1)).
         """
+        if self.script is not None:
+            return float(self.script.numbers)
         if self.done == 0:
             return float(len(self.specs))
         narrower = 1 - sqrt(self.done / (self.done + 1))
@@ -60,15 +95,18 @@ class Work:
 
     def count_done(self, failed: Iterable[Spec] = ()) -> None:
         """Finds out how far its cells are; those that failed don't count."""
+        if self.script is not None:
+            self.done = int(self.script.is_stored())
+            return
         failed = set(failed)
         counts = []
         for spec in self.specs:
             if spec not in failed:
                 counts.append(_requests_done(spec))
-        if self.kind == "virtual":
-            self.done = int(all(counts))
-        else:
+        if self.has_requests:
             self.done = min(counts, default=self.wanted)
+        else:
+            self.done = int(all(counts))
 
 
 def _requests_done(spec: Spec) -> int:
@@ -77,6 +115,16 @@ def _requests_done(spec: Spec) -> int:
     except Exception:  # running it will say why
         return 0
     return 0 if result is None else len(result.stats)
+
+
+def scripts_of(paper: Paper, profile: Profile, kinds: tuple[str, ...]) -> list[Work]:
+    """The scripts of a paper's items."""
+    works = []
+    for item, table in paper.tables.items():
+        if scripts.script_of(table, kinds) is not None:
+            script = ScriptOfItem(table, profile, kinds)
+            works.append(Work(f"script {paper.key} {item}", "script", script=script))
+    return works
 
 
 def works_of(cells: Mapping[str, Sequence[TableCell]], paper: str) -> list[Work]:

@@ -40,6 +40,7 @@ def mean_times(rows: list[GridRow]) -> GridTimes:
     missing = [row for row in rows if not cache.exists(_key_of(row))]
     computed = {}
     if missing:
+        cache.require_computing()
         for finished in on_every_core(finish_row, missing):
             computed[finished.row] = finished.times
 
