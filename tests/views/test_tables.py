@@ -141,6 +141,23 @@ def test_a_cell_that_failed_is_shown_as_failed(results):
     assert "no <file>" not in html
 
 
+def test_a_number_of_an_earlier_run_has_a_sign_and_a_line_explains_it(results):
+    sign = "§: not run yet this time; the number is that of an earlier run"
+    result = results["table-5"]
+    assert sign not in section_md(result)
+
+    row, column = "3", "CodeLlama 7&34"
+    rows = [
+        r for r in result.rows if (r.row, r.column, r.kind) == (row, column, "virtual")
+    ]
+    place = (row, column, "virtual")
+    empty = TableResult(result.table, result.profile, earlier={place: rows[0]})
+    html, text = section_html(empty), section_md(empty)
+    assert sign in html
+    assert sign in text
+    assert f"{rows[0].value:.2f}§" in text
+
+
 def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(results):
     sign = "‡: other programs kept the machine busy while this was measured"
     result = results["table-5"]

@@ -157,6 +157,10 @@ def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
             anchor = cell_anchor(table.item, row.row, row.column, source.label)
             anchored = replace(entry, anchor=anchor)
             cells.setdefault(place, {})[source] = anchored
+    for (row_label, column_label, kind), row in result.earlier.items():
+        place = (row_label, column_label)
+        entry = replace(_describe(table, row, printed.get(place)), is_earlier=True)
+        cells.setdefault(place, {}).setdefault(Source(kind), entry)
 
     return Grid(
         rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
