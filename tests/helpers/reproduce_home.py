@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
-REPRODUCE = ("reproduce", "--quick", "--virtual")
+# With more time than a busy machine needs: what a budget does has tests of its own.
+REPRODUCE = ("reproduce", "--quick", "--virtual", "--minutes=60")
 
 
 def make_home(

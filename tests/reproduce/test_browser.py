@@ -292,7 +292,8 @@ def test_a_rounds_tree_follows_its_slider_and_has_one_way(lecture):
 
 
 # -- reports ---------------------------------------------------------------------------
-REPRODUCE = ("reproduce", "--quick", "--virtual", "--paper", "pearl", "--paper", "dsi")
+REPRODUCE = ("reproduce", "--quick", "--virtual", "--minutes=60")
+REPRODUCE += ("--paper", "pearl", "--paper", "dsi")
 ITEMS_OF_DSI = ("theorem-1", "figure-6", "section-5")  # lines, heatmaps, print alone
 OWN_FOLDERS = ("papers", "reproduce", "dsi", "dsi.ipynb")  # not links to the project's
 WIDTHS_OF_PICTURES = "all => all.map(picture => picture.naturalWidth)"

@@ -233,7 +233,7 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
 def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])
-    out = run(home, "reproduce", "--quick", status=1)
+    out = run(home, "reproduce", "--quick", "--minutes=60", status=1)
     assert "failed; all others are kept" in out
     assert "codellama-7b-34b" in out
 
@@ -253,8 +253,10 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypa
 def test_a_run_with_cells_that_fail_is_not_taken_for_finished(tmp_path):
     pytest.importorskip("torch")
     home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])
-    run(home, "reproduce", "--quick", status=1)
-    assert "nothing changed" not in run(home, "reproduce", "--quick", status=1)
+    run(home, "reproduce", "--quick", "--minutes=60", status=1)
+    assert "nothing changed" not in run(
+        home, "reproduce", "--quick", "--minutes=60", status=1
+    )
 
 
 # -- other machines --------------------------------------------------------------------
