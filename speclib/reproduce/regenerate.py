@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from speclib import paths
 from speclib.atomic_files import remove_leftovers
+from speclib.data.toml_files import read_toml
 from speclib.errors import SpeclibError, unknown_name
 from speclib.experiment import cache
 from speclib.experiment.spec import Spec
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .costs import Costs
     from .schedule import PaperWork, Schedule
 
+LAST = 1000  # the place of a paper whose file does not say it
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 Say = Callable[[str], None]  # where progress is told
@@ -98,10 +100,11 @@ def reproduce(
 
 def list_papers() -> list[str]:
     """The papers that have a folder of tables, in the order in which they are run."""
-    from speclib.papers.load import load_paper
-
-    keys = sorted(path.parent.name for path in paths.DATA.glob("papers/*/paper.toml"))
-    return sorted(keys, key=lambda key: load_paper(key).facts.get("place", len(keys)))
+    places = {}
+    for path in sorted(paths.DATA.glob("papers/*/paper.toml")):
+        facts = read_toml(path.parent, "paper", f"no {path}")
+        places[path.parent.name] = facts.get("place", LAST)
+    return sorted(places, key=places.__getitem__)
 
 
 class Call:
@@ -138,7 +141,8 @@ class Call:
         with Progress("cells") as bar, Runner(bar) as runner:
             schedule = Schedule(papers, runner, costs, deadline, self._say_headline)
             self._say_plan(schedule, books)
-            self.budget.check_least(schedule.least_seconds() + pages)
+            if schedule.seconds_missing():
+                self.budget.check_least(schedule.least_seconds() + pages)
             try:
                 schedule.do_all()
             except KeyboardInterrupt:
