@@ -10,6 +10,7 @@ from speclib.progress import Progress
 from speclib.trace.events import Trace
 
 from .limits import NO_LIMITS, Limits
+from .other_load import is_disturbed
 from .spec import CellResult, Spec, WorkerPool
 
 KINDS = ("virtual", "emulated", "measured")  # in the order in which they are run
@@ -85,16 +86,15 @@ class Runner:
     ) -> None:
         """Run requests again beside which other programs kept the machine busy.
 
-        Each is run ``MOST_TRIES`` times at most, and its quietest run is kept.
+        Each is run ``MOST_TRIES`` times at most, and its quietest run is kept. One that
+        fails now keeps what it has.
         """
         from .engines import emulated, measured
 
         by_kind = self._by_kind(specs)
         for tries in range(2, MOST_TRIES + 1):
-            self.errors |= emulated.run_disturbed_again(
-                by_kind["emulated"], self.bar, limits, tries
-            )
-            self.errors |= measured.run_disturbed_again(
+            emulated.run_disturbed_again(by_kind["emulated"], self.bar, limits, tries)
+            measured.run_disturbed_again(
                 by_kind["measured"], self.bar, limits, tries, self._workers
             )
 
@@ -125,6 +125,21 @@ def is_complete(spec: Spec) -> bool:
     except Exception:  # it fails, and says why, when it is run
         return False
     return result is not None and len(result.stats) == spec.requests
+
+
+def could_be_quieter(spec: Spec) -> bool:
+    """Whether a request was disturbed that may still be run again."""
+    try:
+        result = stored(spec)
+    except Exception:
+        return False
+    if result is None:
+        return False
+    others, tries = result.facts.get("others", ()), result.facts.get("tries", ())
+    return any(
+        is_disturbed(share) and count < MOST_TRIES
+        for share, count in zip(others, tries, strict=True)
+    )
 
 
 def run_all(

@@ -6,6 +6,7 @@ that ``reports/windows.csv`` has, whatever machine it was found on, and says so.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
@@ -38,17 +39,18 @@ def found_window(spec: Spec) -> FoundWindow | None:
 def read_windows() -> dict[Place, FoundWindow]:
     """All that were found, by pair, task, method and settings.
 
-    A file that cannot be read counts as empty.
+    A line that cannot be read is left out.
     """
     found: dict[Place, FoundWindow] = {}
     try:
         with open(_file(), newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                place = row["pair"], row["task"], row["method"], row["settings"]
-                gamma = int(row["gamma"])
-                found[place] = FoundWindow(*place, gamma, row["machine"])
-    except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        return {}
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    place = row["pair"], row["task"], row["method"], row["settings"]
+                    gamma = int(row["gamma"])
+                    found[place] = FoundWindow(*place, gamma, row["machine"])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        pass  # what could be read until then
     return found
 
 

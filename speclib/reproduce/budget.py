@@ -28,14 +28,17 @@ class Budget:
             )
         return cls(minutes)
 
-    def deadline(self, less: float) -> float | None:
-        """When to stop, on ``time.monotonic``, if so many seconds are needed after."""
+    def deadline(self, reserved: float) -> float | None:
+        """When cells must stop, so that ``reserved`` seconds remain for the pages.
+
+        It is on the clock of ``time.monotonic``.
+        """
         if self.minutes is None:
             return None
-        return self.started + 60 * self.minutes - less
+        return self.started + 60 * self.minutes - reserved
 
     def check_least(self, seconds: float) -> None:
-        """Raises BadValue if the budget is less than the least that does something."""
+        """Raises BadValue if not even so many seconds, of the cheapest step, fit."""
         if self.minutes is not None and 60 * self.minutes < seconds:
             raise BadValue(
                 f"minutes is {self.minutes:g}: the cheapest cell that is missing and "

@@ -96,7 +96,7 @@ def _file_elsewhere() -> paths.Path:
 def _read_here() -> dict[str, float]:
     try:
         stored = json.loads(_file_here().read_text("utf-8"))
-        return {str(work): float(seconds) for work, seconds in stored.items()}
+        return _sensible({str(work): float(stored[work]) for work in stored})
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -109,4 +109,13 @@ def _read_elsewhere() -> dict[str, float]:
                 costs[row["work"]] = float(row["seconds"])
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         return {}
-    return costs
+    return _sensible(costs)
+
+
+def _sensible(costs: dict[str, float]) -> dict[str, float]:
+    """Those that have a name and are a number of seconds."""
+    kept = {}
+    for work, seconds in costs.items():
+        if work.strip() and 0 <= seconds < float("inf"):
+            kept[work] = seconds
+    return kept

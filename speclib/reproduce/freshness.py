@@ -36,6 +36,8 @@ def hash_of_inputs(key: str, quick: bool, measured: bool) -> str:
         [machine.version_of(tool) for tool in TOOLS],
         *(file.name for file in files),
         cache_keys.hash_of_files(*files),
+        # A quick run takes windows that an earlier search found.
+        cache_keys.hash_of_files(paths.REPORTS / "windows.csv") if quick else "",
     )
 
 
@@ -105,9 +107,11 @@ def _stamp_file(key: str) -> Path:
 def _read_stamp(key: str) -> dict[str, Any]:
     """A paper's stamp; an empty one where there is none that can be read."""
     try:
-        return json.loads(_stamp_file(key).read_text("utf-8"))
+        stamp = json.loads(_stamp_file(key).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
+    is_whole = isinstance(stamp, dict) and {"inputs", "outputs"} <= stamp.keys()
+    return stamp if is_whole else {}
 
 
 def _write_stamp(key: str, stamp: dict[str, Any]) -> None:

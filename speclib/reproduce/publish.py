@@ -6,6 +6,7 @@ kept. What the files look like is the business of ``views``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Iterable
@@ -198,7 +199,8 @@ def write_index(book: Book) -> None:
     places = {}
     for path in sorted(folder.glob("*.summary.json")):
         key = path.name.removesuffix(".summary.json")
-        entries.append(json.loads(path.read_text("utf-8")))
+        with contextlib.suppress(OSError, ValueError):  # a damaged one is left out
+            entries.append(json.loads(path.read_text("utf-8")))
         places[key] = _find_places(key)
     html = index_page(entries, describe_machine(), places)
     write_atomically(paths.REPORTS / "index.html", html)

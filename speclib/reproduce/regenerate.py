@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from speclib import paths
 from speclib.atomic_files import remove_leftovers
 from speclib.data.toml_files import read_toml
-from speclib.errors import SpeclibError, unknown_name
+from speclib.errors import unknown_name
 from speclib.experiment import cache
-from speclib.experiment.spec import Spec
 
 from . import failures, freshness
 from .budget import Budget
@@ -83,17 +82,20 @@ def reproduce(
             folder = paths.DATA / "papers"
             raise unknown_name(f"no paper {key!r} under {folder}", key, all_papers)
 
-    budget = Budget.of(minutes)
+    Budget.of(minutes)  # a budget of nothing is refused before waiting
     with one_at_a_time(say):
+        budget = Budget.of(minutes)
         remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
         outcome = Outcome()
         call = Call(quick, measured, budget, say, outcome)
-        stale = [key for key in chosen if not call.is_current(key)]
-        outcome.current = [key for key in chosen if key not in stale]
+        were_current = [key for key in all_papers if call.is_current(key)]
+        stale = [key for key in chosen if key not in were_current]
+        outcome.current = [key for key in chosen if key in were_current]
         if stale:
             call.regenerate([key for key in all_papers if key in stale])
-            # The shared files, such as the index, changed. That makes no paper stale.
-            for key in all_papers:
+            # This call has rewritten files that all papers share, such as the index. A
+            # paper that was current stays so.
+            for key in (*were_current, *outcome.done):
                 freshness.accept_shared_files(key)
     return outcome
 
@@ -118,10 +120,13 @@ class Call:
         self.budget = budget
         self.say = say
         self.outcome = outcome
+        self._inputs: dict[str, str] = {}  # of each paper, as they were at first
 
     def is_current(self, key: str) -> bool:
         """Whether a paper's reports are up to date, and complete."""
-        return freshness.is_current(key, self._inputs(key))
+        inputs = freshness.hash_of_inputs(key, self.quick, self.measured)
+        self._inputs[key] = inputs
+        return freshness.is_current(key, inputs)
 
     def regenerate(self, keys: list[str]) -> None:
         """Runs the cells of these papers as the budget allows, and writes reports."""
@@ -134,12 +139,17 @@ class Call:
         books = {key: self._open_book(key) for key in keys}
         costs = Costs.read()
         pages = sum(costs.seconds(f"page {key}") for key in keys)
-        deadline = self.budget.deadline(less=pages)
+        deadline = self.budget.deadline(reserved=pages)
         papers = [_paper_work(book) for book in books.values()]
 
-        errors: dict[Spec, Exception] = {}
+        def on_headline(paper: PaperWork) -> None:
+            failures.keep(paper.key, runner.errors)
+            self._say_headline(paper)
+
+        for key in keys:
+            failures.keep(key, {})
         with Progress("cells") as bar, Runner(bar) as runner:
-            schedule = Schedule(papers, runner, costs, deadline, self._say_headline)
+            schedule = Schedule(papers, runner, costs, deadline, on_headline)
             self._say_plan(schedule, books)
             if schedule.seconds_missing():
                 self.budget.check_least(schedule.least_seconds() + pages)
@@ -151,12 +161,12 @@ class Call:
                     "\ninterrupted: writing the reports of what there is "
                     "(interrupt again to leave them as they are)"
                 )
-            errors = runner.errors
+        self.outcome.failed |= schedule.script_errors
         if deadline is None and not self.outcome.interrupted:
             costs.publish()
 
         for key in keys:
-            failures.keep(key, errors)
+            failures.keep(key, runner.errors)
             self._write_reports(key, costs)
 
     def _say_plan(self, schedule: Schedule, books: dict[str, Book]) -> None:
@@ -195,8 +205,10 @@ class Call:
         if not failed:
             publish.write_front_figure(book)
         started = time.monotonic()
-        failed |= _make_page(book, self.say)
-        costs.saw(f"page {key}", time.monotonic() - started)
+        page_failures = _make_page(book, self.say)
+        if not page_failures and freshness.notebook_of(key).is_file():
+            costs.saw(f"page {key}", time.monotonic() - started)
+        failed |= page_failures
         publish.write_index(book)
 
         self.outcome.done.append(key)
@@ -206,7 +218,7 @@ class Call:
         if failed or unfinished:
             freshness.forget(key)
         else:
-            freshness.remember(key, self._inputs(key))
+            freshness.remember(key, self._inputs[key])
 
     def _open_book(self, key: str) -> Book:
         """The paper as the cache has it now."""
@@ -220,9 +232,6 @@ class Call:
             )
         return book
 
-    def _inputs(self, key: str) -> str:
-        return freshness.hash_of_inputs(key, self.quick, self.measured)
-
 
 def _paper_work(book: Book) -> PaperWork:
     """What is to be run for a paper."""
@@ -230,13 +239,14 @@ def _paper_work(book: Book) -> PaperWork:
     from .work import headline_item, scripts_of, works_of
 
     key = book.paper.key
+    label = f"{key} {book.profile.name}"
     cells = book.cells()
     headline = headline_item(book.paper.facts, cells)
     return PaperWork(
         key=key,
         headline_item=headline,
-        headline=works_of({headline: cells[headline]}, f"{key} headline"),
-        rest=scripts_of(book.paper, book.profile, book.kinds) + works_of(cells, key),
+        headline=works_of({headline: cells[headline]}, f"{label} headline"),
+        rest=scripts_of(book.paper, book.profile, book.kinds) + works_of(cells, label),
     )
 
 
@@ -271,6 +281,6 @@ def _make_page(book: Book, say: Say) -> dict[str, str]:
     try:
         out = paths.REPORTS / f"{key}.ipynb"
         publish.write_page(book, run_notebook(notebook, out, parameters))
-    except SpeclibError as error:
+    except Exception as error:  # a kernel that dies, for instance
         return {notebook.name: str(error)}
     return {}

@@ -2,8 +2,9 @@
 
     headlines   the first table of every paper, one after the other, each within its
                 share of the time; what is measured goes before what is emulated
-    the rest    always the step that gives most per second (see ``Work.gain``), until
-                nothing is missing or no step fits into the time that is left
+    the rest    one step at a time, always the one that gives most per second (see
+                ``Work.gain``); it ends when nothing is missing, or when no step fits
+                into the time that is left
     again       what other programs disturbed
 
 Without a budget the rest is done paper by paper, and completely.
@@ -19,10 +20,10 @@ from speclib.experiment.limits import Limits
 from speclib.experiment.run_cells import KINDS, Runner
 
 from .costs import Costs
-from .work import Work, name_of_pool
+from .work import ScriptOfItem, Work, name_of_pool
 
-# Of the time, what the headlines may take together. The first one may take as much as
-# two others.
+# The share of the time that all headlines may take together. The first headline may
+# take twice as long as each of the others.
 HEADLINE_SHARE = 0.75
 
 ORDER = ("script", *KINDS)  # of the kinds of work, where all of it is done
@@ -62,6 +63,7 @@ class Schedule:
         self.costs = costs
         self.deadline = deadline
         self.on_headline = on_headline
+        self.script_errors: dict[str, str] = {}  # why by name of the script
         for work in self._all_work():
             work.count_done()
 
@@ -90,7 +92,7 @@ class Schedule:
             for work in sorted(in_order_of_pairs(paper.headline), key=_haste):
                 work.count_done(self.runner.errors)
                 requests = work.wanted if until is None else work.next_requests
-                if not work.is_done:
+                if not work.is_done and self._fits(work, until):
                     self._step(work, requests, until)
             self.on_headline(paper)
 
@@ -107,26 +109,33 @@ class Schedule:
         for work in works:
             work.count_done(self.runner.errors)
         while True:
-            fitting = [work for work in works if self._fits(work)]
+            fitting = []
+            for work in works:
+                if not work.is_done and self._fits(work, self.deadline):
+                    fitting.append(work)
             if not fitting:
                 return
             best = max(fitting, key=lambda work: work.gain() / self.cost_of_step(work))
             before = best.done
             self._step(best, best.next_requests, self.deadline)
-            if best.done == before:
+            if best.done <= before:
                 best.done = best.wanted  # it failed, or there was no time for it
 
-    def _fits(self, work: Work) -> bool:
-        return not work.is_done and self.cost_of_step(work) <= self.seconds_left()
+    def _fits(self, work: Work, deadline: float | None) -> bool:
+        """Whether a work's next step would end before a deadline."""
+        if deadline is None:
+            return True
+        return self.cost_of_step(work) <= deadline - time.monotonic()
 
     def _step(self, work: Work, requests: int, deadline: float | None) -> None:
         """Takes the cells of a work to so many requests, and learns what it cost."""
         self.runner.bar.rename(f"{work.name}, {self.describe_rest()}")
         starts_workers = work.pool is not None and not self.runner.has_open(work.pool)
         limits = Limits(None if work.kind == "virtual" else requests, deadline)
-        before, started = work.done, time.monotonic()
+        before, missing = work.done, work.missing
+        failures, started = len(self.runner.errors), time.monotonic()
         if work.script is not None:
-            work.script.compute()
+            self._compute(work, work.script)
         else:
             self.runner.run(work.specs, limits)
         seconds = time.monotonic() - started
@@ -137,20 +146,34 @@ class Schedule:
                 self.costs.saw(f"start {name_of_pool(work.pool)}", start_seconds)
                 seconds -= start_seconds
         work.count_done(self.runner.errors)
-        if work.done > before:
-            self.costs.saw(work.name, seconds / (work.done - before))
+        if work.done > before and len(self.runner.errors) == failures:
+            if work.kind == "virtual":
+                self.costs.saw(work.name, seconds * len(work.specs) / max(1, missing))
+            else:
+                self.costs.saw(work.name, seconds / (work.done - before))
+
+    def _compute(self, work: Work, script: ScriptOfItem) -> None:
+        """Runs the script of an item; one that fails leaves all others standing."""
+        try:
+            script.compute()
+        except Exception as error:
+            self.script_errors[work.name] = str(error)
 
     def _repeat_disturbed(self) -> None:
         """Runs again what other programs disturbed, as far as there is time."""
         self.runner.bar.rename("what other programs disturbed, once more")
-        specs = [spec for work in self._all_work() for spec in work.specs]
-        self.runner.repeat_disturbed(specs, Limits(deadline=self.deadline))
+        for work in self._all_work():
+            if work.has_requests and self._fits(work, self.deadline):
+                self.runner.repeat_disturbed(work.specs, Limits(deadline=self.deadline))
 
     # -- time --------------------------------------------------------------------------
     def cost_of_step(self, work: Work) -> float:
         """Seconds of a work's next step, the start of its workers included."""
-        steps = work.next_requests - work.done if work.has_requests else 1
-        seconds = self.costs.seconds(work.name) * max(1, steps)
+        seconds = self.costs.seconds(work.name)
+        if work.has_requests:
+            seconds *= max(1, work.next_requests - work.done)
+        elif work.kind == "virtual":
+            seconds *= work.missing / len(work.specs)
         if work.pool is not None and not self.runner.has_open(work.pool):
             seconds += self.costs.seconds(f"start {name_of_pool(work.pool)}")
         return max(seconds, 0.001)
@@ -198,8 +221,12 @@ def seconds_of(works: Iterable[Work], costs: Costs) -> float:
     for work in works:
         if work.is_done:
             continue
-        steps = work.wanted - work.done if work.has_requests else 1
-        seconds += costs.seconds(work.name) * steps
+        share = 1.0
+        if work.has_requests:
+            share = work.wanted - work.done
+        elif work.kind == "virtual":
+            share = work.missing / len(work.specs)
+        seconds += costs.seconds(work.name) * share
         if work.pool is not None and work.pool not in pools:
             pools.add(work.pool)
             seconds += costs.seconds(f"start {name_of_pool(work.pool)}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
+from speclib.errors import SpeclibError
 from speclib.experiment.run_cells import stored
 from speclib.experiment.spec import Profile, Spec, WorkerPool
 from speclib.papers import scripts
@@ -40,9 +41,11 @@ class ScriptOfItem:
         return scripts.is_stored(self.table, self.profile, self.kinds)
 
     def compute(self) -> None:
-        """Computes what the cache lacks."""
+        """Computes what the cache lacks; raises what went wrong."""
         result = TableResult(self.table, self.profile)
         scripts.add_scripted_numbers(result, self.kinds)
+        if result.errors:
+            raise SpeclibError("; ".join(result.errors.values()))
 
 
 @dataclass
@@ -51,9 +54,10 @@ class Work:
 
     name    what its cost is known by
     script  the item, where it is an item's script; then there are no cells
-    pool    the workers that it needs; None: none that outlive it
-    done    requests that every one of its cells has
-    wanted  requests that its cells ask for, at most
+    pool    the worker processes that stay open between its steps; None if it keeps none
+    done    requests that every one of its cells has, or all that it asks for
+    wanted  requests of the cell that asks for most
+    missing how many of its cells have nothing yet
     """
 
     name: str
@@ -63,6 +67,7 @@ class Work:
     pool: WorkerPool | None = None
     done: int = 0
     wanted: int = 1
+    missing: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -98,11 +103,15 @@ class Work:
         if self.script is not None:
             self.done = int(self.script.is_stored())
             return
+
         failed = set(failed)
         counts = []
+        self.missing = 0
         for spec in self.specs:
             if spec not in failed:
-                counts.append(_requests_done(spec))
+                done = _requests_done(spec)
+                self.missing += done == 0
+                counts.append(self.wanted if done >= spec.requests else done)
         if self.has_requests:
             self.done = min(counts, default=self.wanted)
         else:
@@ -123,29 +132,36 @@ def scripts_of(paper: Paper, profile: Profile, kinds: tuple[str, ...]) -> list[W
     for item, table in paper.tables.items():
         if scripts.script_of(table, kinds) is not None:
             script = ScriptOfItem(table, profile, kinds)
-            works.append(Work(f"script {paper.key} {item}", "script", script=script))
+            works.append(
+                Work(
+                    f"script {paper.key} {profile.name} {item}", "script", script=script
+                )
+            )
     return works
 
 
-def works_of(cells: Mapping[str, Sequence[TableCell]], paper: str) -> list[Work]:
-    """The work behind a paper's cells by item, each cell in the first that needs it."""
+def works_of(cells: Mapping[str, Sequence[TableCell]], label: str) -> list[Work]:
+    """The work behind cells by item, each cell in the first item that needs it.
+
+    ``label`` tells it from other work in the names that costs are known by.
+    """
     works: dict[str, Work] = {}
     seen: set[Spec] = set()
     for item, own_cells in cells.items():
         for cell in own_cells:
             if cell.spec not in seen:
                 seen.add(cell.spec)
-                work = _work_of(cell.spec, works, f"{paper} {item}")
+                work = _work_of(cell.spec, works, label, item)
                 work.specs.append(cell.spec)
-                if cell.spec.kind != "virtual":
+                if work.has_requests:
                     work.wanted = max(work.wanted, cell.spec.requests)
     return list(works.values())
 
 
-def _work_of(spec: Spec, works: dict[str, Work], place: str) -> Work:
+def _work_of(spec: Spec, works: dict[str, Work], label: str, item: str) -> Work:
     """The work that a cell belongs to, made where there is none yet."""
     if spec.kind != "measured":
-        name = f"{spec.kind} {place}"
+        name = f"{spec.kind} {label} {item}"
         return works.setdefault(name, Work(name, spec.kind))
     words = ["measured", name_of_pool(spec.worker_pool), spec.task, spec.tokens]
     if spec.length:
@@ -154,7 +170,7 @@ def _work_of(spec: Spec, works: dict[str, Work], place: str) -> Work:
         words += ["temperature", f"{spec.temperature:g}"]
     if spec.ignore_eos:
         words += ["past the end"]
-    name = " ".join(str(word) for word in (*words, "of", place.split()[0]))
+    name = " ".join(str(word) for word in (*words, "of", label))
     return works.setdefault(name, Work(name, spec.kind, pool=spec.worker_pool))
 
 

@@ -160,3 +160,38 @@ def test_the_results_of_all_others_come_with_the_error():
     with pytest.raises(CellsFailed, match="nowhere") as failed:
         run_all([good, bad])
     assert set(failed.value.results) == {good}
+
+
+# -- the same cell, asked for with more and with fewer requests ------------------------
+def test_a_repeat_for_fewer_requests_keeps_those_beyond(runner):
+    spec = measured_spec(requests=3)
+    runner.run([spec])
+    before = cache.read(key_of(spec)).rows
+    change_rows(key_of(spec), {number: {"others": 0.0} for number in range(3)})
+    change_rows(key_of(spec), {0: {"others": 1.0}})
+    runner.repeat_disturbed([spec.but(requests=1)])
+    after = cache.read(key_of(spec)).rows
+    assert after[0]["tries"] > 1
+    assert len(after) == 3
+    assert after[2]["stats"] == before[2]["stats"]
+
+
+def test_a_search_is_kept_before_the_first_prompt_is_done(runner, monkeypatch):
+    spec = measured_spec("speculative", "best")
+    measure_prompt = measured.Measurement._measure_prompt
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measured.Measurement, "_measure_prompt", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([spec])
+    found = MeasuredCell(spec).header.gamma
+
+    def never(*_, **__):
+        raise AssertionError("searched again")
+
+    monkeypatch.setattr(measured.Measurement, "_measure_prompt", measure_prompt)
+    monkeypatch.setattr(measured.Measurement, "_try_windows", never)
+    runner.run([spec])
+    assert stored(spec).gamma == found

@@ -317,7 +317,7 @@ def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
     home = make_home(tmp_path / "home", virtual=["table-5", "table-6", "theorem-2"])
     # As if two of the tables had taken hours here.
     seen = {"table-5": 1, "table-6": 1e4, "theorem-2": 1e4}
-    costs = {f"virtual pearl {item}": seconds for item, seconds in seen.items()}
+    costs = {f"virtual pearl quick {item}": seconds for item, seconds in seen.items()}
     (home / ".cache").mkdir()
     (home / ".cache" / "costs.json").write_text(json.dumps(costs))
     out = run(home, *REPRODUCE)

@@ -167,10 +167,42 @@ def test_a_budget_below_the_cheapest_cell_says_what_the_least_is():
 
 def test_what_comes_after_the_cells_is_taken_from_the_budget():
     budget = Budget.of(5)
-    assert budget.deadline(less=60) == pytest.approx(budget.started + 240)
-    assert Budget.of(None).deadline(less=60) is None
+    assert budget.deadline(reserved=60) == pytest.approx(budget.started + 240)
+    assert Budget.of(None).deadline(reserved=60) is None
 
 
 def test_durations_read_as_people_say_them():
     assert describe_seconds(58.2) == "58 s"
     assert describe_seconds(1500) == "25 min"
+
+
+# -- cells of one work that ask for different numbers of requests ----------------------
+def test_a_cell_that_asks_for_fewer_requests_does_not_hold_up_the_others():
+    many, few = measured_spec(requests=4), measured_spec(gamma=3, requests=2)
+    rest = [work("measured toy", many, few, pool=many.worker_pool)]
+    costs = Costs({"measured toy": 0.01, "start toy auto 1 after-op": 0.01}, {})
+    papers = [PaperWork("pearl", "table-1", [], rest)]
+    done_by(papers, deadline=time.monotonic() + 300, costs=costs)
+    assert len(stored(many).stats) == 4
+    assert len(stored(few).stats) == 2
+    assert rest[0].is_done
+
+
+def test_a_script_that_fails_leaves_the_others_and_is_named():
+    class Broken:
+        numbers = 3
+
+        def is_stored(self):
+            return False
+
+        def compute(self):
+            raise OSError("no room")
+
+    broken = Work("script pearl quick figure-1", "script", script=Broken())
+    spec = virtual_spec()
+    papers = [PaperWork("pearl", "table-1", [], [broken, work("virtual b", spec)])]
+    with Progress("cells", show=False) as bar, Runner(bar) as runner:
+        schedule = Schedule(papers, runner, Costs({}, {}), None, lambda _: None)
+        schedule.do_all()
+    assert schedule.script_errors == {"script pearl quick figure-1": "no room"}
+    assert stored(spec) is not None

@@ -78,10 +78,12 @@ class EmulatedCell:
         self.key = key_of(spec)
         self.header: EmulatedHeader | None = None
         self.requests: list[EmulatedRequest] = []  # those that are done
+        self._beyond: list[EmulatedRequest] = []  # what a larger cell has more
         stored = cache.load(self.key, EmulatedHeader, EmulatedRequest)
         if stored is not None:
             self.header = stored.header
             self.requests = stored.rows[: spec.requests]
+            self._beyond = stored.rows[spec.requests :]
 
     @property
     def stats(self) -> list[Stats]:
@@ -134,7 +136,7 @@ class EmulatedCell:
             self.requests.append(request)
         else:
             self._keep_the_quieter(number, request, trace)
-        cache.save(self.key, self.header, self.requests)
+        cache.save(self.key, self.header, self.requests + self._beyond)
 
     def _keep_the_quieter(
         self, number: int, again: EmulatedRequest, trace: Trace
@@ -324,6 +326,10 @@ def stored(spec: Spec) -> CellResult | None:
         "over_virtual": round(counts.seconds / virtual_seconds, 4),
         "others": [
             max(one.others, other.others)
+            for one, other in zip(cell, baseline, strict=True)
+        ],
+        "tries": [
+            min(one.tries, other.tries)
             for one, other in zip(cell, baseline, strict=True)
         ],
     }

@@ -292,6 +292,7 @@ class Measurement:
             created=f"{datetime.now():%Y-%m-%d %H:%M}",
             facts=facts,
         )
+        cell.save()
 
     def _try_windows(
         self, cell: MeasuredCell, prompts: list[Prompt], bar: Progress

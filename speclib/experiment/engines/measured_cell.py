@@ -84,10 +84,12 @@ class MeasuredCell:
         self.key = key_of(spec)
         self.header: MeasuredHeader | None = None  # None until the cell is prepared
         self.outcomes: list[PromptOutcome] = []
+        self._beyond: list[PromptOutcome] = []  # what a larger cell has more
         stored = cache.load(self.key, MeasuredHeader, PromptOutcome)
         if stored is not None:
             self.header = stored.header
             self.outcomes = stored.rows[: spec.requests]
+            self._beyond = stored.rows[spec.requests :]
 
     def missing(self, limits: Limits) -> list[int]:
         """The numbers of the prompts that are still to be done."""
@@ -154,7 +156,11 @@ class MeasuredCell:
             header.agree = facts.agreements
         seconds = sum(o.stats.seconds + o.baseline.seconds for o in self.outcomes)
         header.seconds = round(seconds, 3)
-        cache.save(self.key, header, self.outcomes)
+        self.save()
+
+    def save(self) -> None:
+        """Store what is known of the cell."""
+        cache.save(self.key, present(self.header), self.outcomes + self._beyond)
 
     def _keep_the_quieter(self, number: int, again: PromptOutcome) -> bool:
         """Of two tries of a prompt keep the one with fewer others; was it the new?"""
@@ -172,6 +178,7 @@ class MeasuredCell:
             "differs": [outcome.differs for outcome in self.outcomes],
             "gap": [outcome.gap for outcome in self.outcomes],
             "others": [outcome.others for outcome in self.outcomes],
+            "tries": [outcome.tries for outcome in self.outcomes],
             "agree": header.agree,
         }
         return CellResult(
