@@ -85,7 +85,7 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
 ):
     """An iteration accepts the best length, or the window where that is shorter."""
     monkeypatch.setattr(paths, "CACHE", tmp_path)
-    monkeypatch.setattr(rows, "add_scripted_numbers", lambda result, kinds: None)
+    monkeypatch.setattr(rows, "add_scripted_numbers", lambda *_, **__: None)
     table = pearl.table("figure-2b")
     toys = table.model_copy(
         update={

@@ -35,6 +35,7 @@ def extra_1(**means: float):
         table=table,
         rows=rows,
         values={"virtual": values},
+        earlier={},
         kinds=["virtual"],
         figure=None,
     )
