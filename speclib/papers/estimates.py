@@ -42,7 +42,7 @@ from operator import sub, truediv
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as students_t
+from scipy.special import stdtrit  # scipy.stats has it too, and takes a second to load
 
 from .bootstrap import Resamples
 
@@ -148,7 +148,7 @@ def _defined(resamples: Resamples) -> np.ndarray:
 
 def _t_factor(n: int | np.ndarray) -> Any:
     """How many standard errors of ``n`` requests reach to the end of the interval."""
-    return students_t.ppf(SURE, n - 1)
+    return stdtrit(n - 1, SURE)
 
 
 @cache
