@@ -42,12 +42,18 @@ class Costs:
         """What is known so far; files that cannot be read count as empty."""
         return cls(_read_here(), _read_elsewhere())
 
-    def seconds(self, work: str) -> float:
-        """How long this work will take, most likely."""
+    def seconds(self, work: str, guess: float | None = None) -> float:
+        """How long this work will take, most likely.
+
+        ``guess`` counts where nobody has seen the very work; without one it is what
+        other work of its kind took.
+        """
         if work in self.here:
             return self.here[work]
         if work in self.elsewhere:
             return self.elsewhere[work] * self._slowness()
+        if guess is not None:
+            return guess
         return self._typical(work.split()[0])
 
     def saw(self, work: str, seconds: float) -> None:

@@ -169,7 +169,7 @@ class Schedule:
     # -- time --------------------------------------------------------------------------
     def cost_of_step(self, work: Work) -> float:
         """Seconds of a work's next step, the start of its workers included."""
-        seconds = self.costs.seconds(work.name)
+        seconds = self.costs.seconds(work.name, work.guess())
         if work.has_requests:
             seconds *= max(1, work.next_requests - work.done)
         elif work.kind == "virtual":
@@ -226,7 +226,7 @@ def seconds_of(works: Iterable[Work], costs: Costs) -> float:
             share = work.wanted - work.done
         elif work.kind == "virtual":
             share = work.missing / len(work.specs)
-        seconds += costs.seconds(work.name) * share
+        seconds += costs.seconds(work.name, work.guess()) * share
         if work.pool is not None and work.pool not in pools:
             pools.add(work.pool)
             seconds += costs.seconds(f"start {name_of_pool(work.pool)}")

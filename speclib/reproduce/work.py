@@ -22,6 +22,10 @@ from speclib.papers.table_result import TableResult
 # A first look at a cell takes so many requests: fewer have no interval.
 FIRST_REQUESTS = 2
 
+# What a token of a cell took on two cores with the embedded models, many cells at a
+# time, where it was measured.
+SECONDS_PER_TOKEN = {"virtual": 1e-4, "emulated": 0.02, "measured": 0.04}
+
 
 @dataclass(frozen=True)
 class ScriptOfItem:
@@ -84,6 +88,18 @@ class Work:
         if not self.has_requests:
             return self.wanted
         return min(self.wanted, max(FIRST_REQUESTS, self.done + 1))
+
+    def guess(self) -> float | None:
+        """Seconds of a request of its cells, or of all of it, before it was ever seen.
+
+        None where the number of cells and tokens says nothing.
+        """
+        if self.kind not in SECONDS_PER_TOKEN:
+            return None
+        tokens = 0
+        for spec in self.specs:
+            tokens += spec.tokens * (1 if self.has_requests else spec.requests)
+        return SECONDS_PER_TOKEN[self.kind] * tokens
 
     def gain(self) -> float:
         """What its next step gives: how many numbers, and how much narrower they get.

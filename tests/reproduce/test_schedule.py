@@ -206,3 +206,12 @@ def test_a_script_that_fails_leaves_the_others_and_is_named():
         schedule.do_all()
     assert schedule.script_errors == {"script pearl quick figure-1": "no room"}
     assert stored(spec) is not None
+
+
+def test_work_that_nobody_has_seen_is_guessed_by_its_cells_and_tokens():
+    one, two = measured_spec(tokens=50), measured_spec(gamma=3, tokens=50)
+    few, many = work("measured a", one), work("measured b", one, two)
+    assert many.guess() == pytest.approx(2 * few.guess())
+    costs = Costs({"measured other": 1.0}, {})
+    assert costs.seconds("measured b", many.guess()) == many.guess()
+    assert costs.seconds("measured other", many.guess()) == 1.0
