@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .schedule import PaperWork, Schedule
 
 LAST = 1000  # the place of a paper whose file does not say it
+WRITING = 3.0  # seconds for a paper's tables and its part of the index
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 Say = Callable[[str], None]  # where progress is told
@@ -138,7 +139,7 @@ class Call:
 
         books = {key: self._open_book(key) for key in keys}
         costs = Costs.read()
-        pages = sum(costs.seconds(f"page {key}") for key in keys)
+        pages = sum(costs.seconds(f"page {key}") + WRITING for key in keys)
         deadline = self.budget.deadline(reserved=pages)
         papers = [_paper_work(book) for book in books.values()]
 
