@@ -127,16 +127,16 @@ def is_complete(spec: Spec) -> bool:
     return result is not None and len(result.stats) == spec.requests
 
 
-def could_be_quieter(spec: Spec) -> bool:
-    """Whether a request was disturbed that may still be run again."""
+def is_finished(spec: Spec) -> bool:
+    """Whether a cell is complete, and no disturbed request may still be run again."""
     try:
         result = stored(spec)
     except Exception:
         return False
-    if result is None:
+    if result is None or len(result.stats) < spec.requests:
         return False
     others, tries = result.facts.get("others", ()), result.facts.get("tries", ())
-    return any(
+    return not any(
         is_disturbed(share) and count < MOST_TRIES
         for share, count in zip(others, tries, strict=True)
     )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from speclib import machine, paths
 from speclib.arguments import checked
 from speclib.errors import unknown_name
-from speclib.experiment.run_cells import could_be_quieter, is_complete
+from speclib.experiment.run_cells import is_finished
 from speclib.experiment.spec import FULL, QUICK, CellResult
 from speclib.papers.earlier import earlier_numbers
 from speclib.papers.fill import cells_of, collect_all, fill_all
@@ -110,7 +110,7 @@ class Book:
         unfinished = set()
         for own_cells in self.cells().values():
             for cell in own_cells:
-                if not is_complete(cell.spec) or could_be_quieter(cell.spec):
+                if not is_finished(cell.spec):
                     unfinished.add(cell.spec)
         count = len(unfinished)
         for work in scripts_of(self.paper, self.profile, self.kinds):

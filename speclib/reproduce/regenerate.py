@@ -174,6 +174,11 @@ class Call:
         """Says what is missing, how long it takes, and what the budget is."""
         from .schedule import describe_seconds
 
+        if self.measured and "measured" not in next(iter(books.values())).kinds:
+            self.say(
+                "torch is not installed: no measured numbers. "
+                "`pip install -e '.[models]'` adds it"
+            )
         missing = schedule.seconds_missing()
         profile = next(iter(books.values())).profile.name
         self.say(
@@ -225,13 +230,7 @@ class Call:
         """The paper as the cache has it now."""
         from .book import Book
 
-        book = Book(key, quick=self.quick, measured=self.measured, run=False)
-        if self.measured and "measured" not in book.kinds:
-            self.say(
-                "torch is not installed: no measured numbers. "
-                "`pip install -e '.[models]'` adds it"
-            )
-        return book
+        return Book(key, quick=self.quick, measured=self.measured, run=False)
 
 
 def _paper_work(book: Book) -> PaperWork:

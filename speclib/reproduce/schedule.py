@@ -132,7 +132,7 @@ class Schedule:
         self.runner.bar.rename(f"{work.name}, {self.describe_rest()}")
         starts_workers = work.pool is not None and not self.runner.has_open(work.pool)
         limits = Limits(None if work.kind == "virtual" else requests, deadline)
-        before, missing = work.done, work.missing
+        before, steps = work.done, work.steps_to(requests)
         failures, started = len(self.runner.errors), time.monotonic()
         if work.script is not None:
             self._compute(work, work.script)
@@ -147,10 +147,9 @@ class Schedule:
                 seconds -= start_seconds
         work.count_done(self.runner.errors)
         if work.done > before and len(self.runner.errors) == failures:
-            if work.kind == "virtual":
-                self.costs.saw(work.name, seconds * len(work.specs) / max(1, missing))
-            else:
-                self.costs.saw(work.name, seconds / (work.done - before))
+            if work.has_requests:
+                steps = work.done - before  # a deadline may have cut it short
+            self.costs.saw(work.name, seconds / steps)
 
     def _compute(self, work: Work, script: ScriptOfItem) -> None:
         """Runs the script of an item; one that fails leaves all others standing."""
@@ -169,11 +168,9 @@ class Schedule:
     # -- time --------------------------------------------------------------------------
     def cost_of_step(self, work: Work) -> float:
         """Seconds of a work's next step, the start of its workers included."""
-        seconds = self.costs.seconds(work.name, work.guess())
-        if work.has_requests:
-            seconds *= max(1, work.next_requests - work.done)
-        elif work.kind == "virtual":
-            seconds *= work.missing / len(work.specs)
+        # What is done may be done once more, because it was disturbed.
+        steps = 1.0 if work.is_done else work.steps_to(work.next_requests)
+        seconds = self.costs.seconds(work.name, work.guess()) * steps
         if work.pool is not None and not self.runner.has_open(work.pool):
             seconds += self.costs.seconds(f"start {name_of_pool(work.pool)}")
         return max(seconds, 0.001)
@@ -221,12 +218,8 @@ def seconds_of(works: Iterable[Work], costs: Costs) -> float:
     for work in works:
         if work.is_done:
             continue
-        share = 1.0
-        if work.has_requests:
-            share = work.wanted - work.done
-        elif work.kind == "virtual":
-            share = work.missing / len(work.specs)
-        seconds += costs.seconds(work.name, work.guess()) * share
+        steps = work.steps_to(work.wanted)
+        seconds += costs.seconds(work.name, work.guess()) * steps
         if work.pool is not None and work.pool not in pools:
             pools.add(work.pool)
             seconds += costs.seconds(f"start {name_of_pool(work.pool)}")

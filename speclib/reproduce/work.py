@@ -89,6 +89,18 @@ class Work:
             return self.wanted
         return min(self.wanted, max(FIRST_REQUESTS, self.done + 1))
 
+    def steps_to(self, requests: int) -> float:
+        """How many times its cost it takes to bring its cells to so many requests.
+
+        Cells that are done request by request cost so much for each; virtual ones and
+        a script are done as a whole, of which a share may be there already.
+        """
+        if self.has_requests:
+            return requests - self.done
+        if self.script is not None:
+            return 1.0
+        return self.missing / len(self.specs)
+
     def guess(self) -> float | None:
         """Seconds of a request of its cells, or of all of it, before it was ever seen.
 
