@@ -87,7 +87,7 @@ class DraftedSequences(DraftPayload):
 
         chosen = self.chosen(event)
         leading = chosen or 0
-        was_tested = event.outcome[0] != "wasted" or chosen is not None
+        was_tested = event.outcome[0] != "discarded" or chosen is not None
 
         cells = []
         length = len(event.tokens) // self.count

@@ -88,7 +88,7 @@ class DraftedTree(DraftPayload):
     def _leading(self, nodes: list[int], event: OwnEvent) -> int:
         """Of a level's nodes the one that was tested, or else the first."""
         for node in nodes:
-            if event.outcome[node] != "wasted":
+            if event.outcome[node] != "discarded":
                 return node
         return nodes[0]
 

@@ -19,7 +19,7 @@ from speclib.core.sampling import Tokens
 class Cell(NamedTuple):
     """A rectangle in a timeline's lane.
 
-    ``kind``: accepted, rejected, wasted, dropped (of a sequence or a tree that went
+    ``kind``: accepted, rejected, discarded, dropped (of a sequence or a tree that went
     another way), score, unused. It begins after ``start`` of the operation's time and
     takes ``share`` of it. It stands in ``row`` of the ``rows`` that share the lane's
     height. ``tip``: lines that say what it is.
@@ -144,5 +144,5 @@ def draft_cells(
 
 def drafted_tip(token: int, outcome: str, words: Words) -> str:
     """One line on a drafted token."""
-    what_became = "wasted: never tested" if outcome == "wasted" else outcome
+    what_became = "discarded: never tested" if outcome == "discarded" else outcome
     return f"drafted “{words.spelled([token])}” (id {token}): {what_became}"

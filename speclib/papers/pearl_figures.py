@@ -176,7 +176,7 @@ def _accepted_per_commit(trace: Trace) -> tuple[int, ...]:
     tested = []
     for event in trace.operations:
         if event.is_drafting:
-            tested += [outcome for outcome in event.outcome if outcome != "wasted"]
+            tested += [outcome for outcome in event.outcome if outcome != "discarded"]
 
     counts = []
     first = 0

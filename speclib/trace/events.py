@@ -35,7 +35,7 @@ class Event(NamedTuple):
     a commit, the ids committed at its end. A commit lasts from the last result in hand,
     so its time is that of verifying. A lookup takes no time.
 
-    ``outcome``: of every drafted token "accepted", "rejected", or "wasted" (never
+    ``outcome``: of every drafted token "accepted", "rejected", or "discarded" (never
     tested).
 
     ``clock``: the kind of number: virtual, emulated or measured.

@@ -28,7 +28,7 @@ GRID = "#e3e3e3"  # lines that lead from an axis through a chart
 KIND_COLOURS = {
     "accepted": "#009E73",
     "rejected": "#D55E00",
-    "wasted": "#F0E442",
+    "discarded": "#F0E442",
     "dropped": "#f7f2c4",
     "score": "#0072B2",
     "unused": "#9CC7E4",
@@ -158,14 +158,14 @@ def unique_name(prefix: str, content: object) -> str:
 
 
 def hatch_patterns(name: str) -> str:
-    """The definitions of two hatched fills, ``{name}-idle`` and ``{name}-wasted``.
+    """The definitions of two hatched fills, ``{name}-idle`` and ``{name}-discarded``.
 
-    Waiting is hatched in light grey, wasted drafts in dark stripes on yellow. Two
+    Waiting is hatched in light grey, discarded drafts in dark stripes on yellow. Two
     pictures on one page need different names.
     """
     idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d9d9d9", 7)
-    wasted = hatch(f"{name}-wasted", KIND_COLOURS["wasted"], "#c9b800", 6)
-    return tag("defs", idle + wasted)
+    discarded = hatch(f"{name}-discarded", KIND_COLOURS["discarded"], "#c9b800", 6)
+    return tag("defs", idle + discarded)
 
 
 def hatch(name: str, ground: str, stripe: str, size: int) -> str:

@@ -63,10 +63,13 @@ class Intervals:
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
         """The outcome of this walk; as ``Coins.choose``."""
         key = (position, role, index)
-        outcomes = _possible_outcomes(dist, self.held.get(key, WHOLE))
+        return self.take(key, _possible_outcomes(dist, self.held.get(key, WHOLE)))
+
+    def take(self, key: Key, outcomes: Sequence[tuple[int, Interval]]) -> int:
+        """One of a coin's outcomes; it is narrowed to the part that gives it."""
         choice = self._next_choice(len(outcomes))
-        token, self.held[key] = outcomes[choice]
-        return token
+        outcome, self.held[key] = outcomes[choice]
+        return outcome
 
     def _next_choice(self, options: int) -> int:
         """What the path says of a choice among ``options``; one option is no choice."""

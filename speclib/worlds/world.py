@@ -163,7 +163,7 @@ class World:
             self.going = False
 
         for drafted in self._marked[len(committed) :]:
-            self._outcomes[drafted.operation][drafted.place] = "wasted"
+            self._outcomes[drafted.operation][drafted.place] = "discarded"
         self._marked.clear()
 
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
@@ -236,7 +236,7 @@ class World:
         self, operation: int, tokens: Tokens, rows: Rows | None = None
     ) -> tuple[Drafted, ...]:
         """Drafted tokens of the event ``operation``; nobody has tested them yet."""
-        self._outcomes[operation] = ["wasted"] * len(tokens)
+        self._outcomes[operation] = ["discarded"] * len(tokens)
         if rows is None:
             rows = certain(tokens, self.vocab)
         drafted = []

@@ -98,27 +98,27 @@ def certainly(*tokens: int, vocab=10) -> np.ndarray:
         (
             (3, 4, 0, 9, 0),
             Verified((3, 4), (9,)),
-            ("accepted", "accepted", "wasted", "wasted"),
+            ("accepted", "accepted", "discarded", "discarded"),
         ),
         (
             (3, 5, 0, 0, 8),
             Verified((3, 5), (8,)),
-            ("accepted", "wasted", "wasted", "accepted"),
+            ("accepted", "discarded", "discarded", "accepted"),
         ),
         (
             (6, 0, 7, 0, 0),
             Verified((6,), (7,)),
-            ("wasted", "wasted", "accepted", "wasted"),
+            ("discarded", "discarded", "accepted", "discarded"),
         ),
         (
             (3, 6, 0, 0, 0),
             Verified((3,), (6,)),
-            ("accepted", "rejected", "wasted", "wasted"),
+            ("accepted", "rejected", "discarded", "discarded"),
         ),
         (
             (7, 0, 0, 0, 0),
             Verified((), (7,)),
-            ("rejected", "wasted", "wasted", "wasted"),
+            ("rejected", "discarded", "discarded", "discarded"),
         ),
     ],
 )

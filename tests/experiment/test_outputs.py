@@ -55,7 +55,7 @@ def accepted_or_not(trace: Trace) -> list[bool]:
     accepted = []
     for event in trace.operations:
         for outcome in event.outcome:
-            if outcome != "wasted":
+            if outcome != "discarded":
                 accepted.append(outcome == "accepted")
     return accepted
 

@@ -111,7 +111,7 @@ def test_methods_meet_the_same_agreements():
         trace = virtual_cells.trace_request(cell)
         tested = []
         for event in trace.operations:
-            tested += [outcome for outcome in event.outcome if outcome != "wasted"]
+            tested += [outcome for outcome in event.outcome if outcome != "discarded"]
         return {
             position
             for position, outcome in enumerate(tested, 1)

@@ -167,7 +167,7 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
     assert output == said and (lookup.device, lookup.dur) == ("controller", 0)
     assert (lookup.tokens, lookup.outcome) == (
         (6, 7, 5),
-        ("accepted", "rejected", "wasted"),
+        ("accepted", "rejected", "discarded"),
     )
     assert [e.tokens for e in trace.commits] == [(6, 8), (9,), (9,)]
     assert (s.drafted, s.accepted, s.rejected) == (3, 1, 1)

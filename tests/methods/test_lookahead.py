@@ -74,7 +74,10 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
     assert [len(e.tokens) for e in trace.commits] == [1] * 10 + [3] * 3
     looked = [(e.tokens, e.outcome) for e in trace.events if e.op == "lookup"]
     assert looked[0] == ((6, 7), ("accepted",) * 2)
-    assert looked[1] == ((9, 0, 0, 1), ("accepted", "accepted", "wasted", "wasted"))
+    assert looked[1] == (
+        (9, 0, 0, 1),
+        ("accepted", "accepted", "discarded", "discarded"),
+    )
     alone = by_hand(decode, 19, guesses=1)
     assert [e.tokens for e in alone.events if e.op == "lookup"][:2] == [(6, 7), (9, 0)]
 

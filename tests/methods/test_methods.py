@@ -507,7 +507,7 @@ def replay(item: str, c: float) -> Replayed:
         )
         steps.append(step)
 
-    tested: dict[str, list[str]] = {"accepted": [], "rejected": [], "wasted": []}
+    tested: dict[str, list[str]] = {"accepted": [], "rejected": [], "discarded": []}
     for drafting in draftings:
         for token, outcome in zip(drafting.tokens, drafting.outcome, strict=True):
             tested[outcome].append(words[token])

@@ -21,7 +21,7 @@ from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 
 TEXT = (1, 2, 1, 2, 1)
-KINDS = {"accepted", "rejected", "wasted", "dropped", "score", "unused"}
+KINDS = {"accepted", "rejected", "discarded", "dropped", "score", "unused"}
 
 
 @pytest.fixture(params=OPERATIONS.values(), ids=list(OPERATIONS))
@@ -115,7 +115,7 @@ def test_stopped_half_way_it_shows_no_more_than_there_was(operation):
     if event.cancelled:
         assert len(event.tokens) <= len(complete.tokens)
         assert event.kept + event.fed <= complete.kept + complete.fed
-        assert set(event.outcome) <= {"wasted"}
+        assert set(event.outcome) <= {"discarded"}
 
 
 def test_its_event_survives_json(operation):
@@ -132,7 +132,7 @@ def test_its_event_tells_of_every_token(operation):
     if event.is_drafting:
         joined = [token for sequence in event.sequences for token in sequence]
         assert joined == list(event.tokens)
-        assert event.outcome == ("wasted",) * len(event.tokens)
+        assert event.outcome == ("discarded",) * len(event.tokens)
 
 
 class Spelling:

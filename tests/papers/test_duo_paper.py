@@ -176,7 +176,7 @@ def drafting(
     round: int, tokens: tuple[int, ...], first_tested: str, sequences: int = 1
 ) -> Event:
     """Sequences drafted in a round, of which only the first token was tested."""
-    untested = ("wasted",) * (len(tokens) - 1)
+    untested = ("discarded",) * (len(tokens) - 1)
     return event_of(
         float(round),
         1.0,
@@ -193,8 +193,8 @@ def drafting(
 
 def second_sequence_chosen(round: int) -> Event:
     """Two sequences of two tokens, of which the second one's first was accepted."""
-    outcome = ("wasted", "wasted", "accepted", "wasted")
-    event = drafting(round, (2, 3, 4, 5), "wasted", sequences=2)
+    outcome = ("discarded", "discarded", "accepted", "discarded")
+    event = drafting(round, (2, 3, 4, 5), "discarded", sequences=2)
     return event._replace(outcome=outcome)
 
 
@@ -202,7 +202,7 @@ BY_HAND = Trace(
     [
         drafting(0, (1,), "accepted"),  # too short for several sequences
         drafting(1, (2, 3, 4, 5), "accepted"),  # one, and it is it
-        drafting(2, (2, 3, 4, 5), "wasted", sequences=2),  # its block failed
+        drafting(2, (2, 3, 4, 5), "discarded", sequences=2),  # its block failed
         second_sequence_chosen(3),
         drafting(4, (2, 3, 4, 5), "rejected", sequences=4),
         drafting(5, (2, 3, 4, 5), "rejected"),

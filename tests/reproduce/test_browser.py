@@ -185,7 +185,7 @@ def test_a_dragged_gamma_is_what_sd_drafts_for_every_target_pass(lecture, tmp_pa
         # The label of a run, and then its first lane's name.
         drag(lecture, "γ", share, f"PEARL γ = {gamma}draft")
         kinds = [bar.kind for bar in bars(lecture, 1)]
-        drafted = sum(kind in ("accepted", "rejected", "wasted") for kind in kinds)
+        drafted = sum(kind in ("accepted", "rejected", "discarded") for kind in kinds)
         assert drafted == gamma * kinds.count("score") > 0
         label = re.compile(f"^PEARL γ = {gamma}$")
         lecture.page.locator("td", has_text=label).wait_for()

@@ -113,7 +113,7 @@ def test_statistics_equal_a_recount_of_the_events(
         for event in events:
             outcomes.update(event["outcome"])
         drafted = count_drafted(events)
-        assert set(outcomes) <= {"accepted", "rejected", "wasted"}
+        assert set(outcomes) <= {"accepted", "rejected", "discarded"}
         assert outcomes.total() == drafted
 
         # The rounds after the first, which alone prefills.
@@ -265,7 +265,9 @@ def event(ts, dur, device, op, tokens=(), outcome=(), round=0) -> Event:
 
 HAND = Trace(
     [
-        event(0, 2, "draft", "propose", (1, 2, 3), ("accepted", "rejected", "wasted")),
+        event(
+            0, 2, "draft", "propose", (1, 2, 3), ("accepted", "rejected", "discarded")
+        ),
         event(2, 4, "target", "score", (0, 1, 2, 3)),
         event(6, 0, "controller", "commit", (1, 9)),
         event(
@@ -345,7 +347,7 @@ def test_of_an_output_that_the_limit_ends_the_drafts_beside_its_last_pass_are_a_
             [
                 event(0, 3, "target", "score", (0,)),
                 event(0, 3, "draft", "propose", (3, 4, 5))._replace(
-                    id=1, outcome=(outcome, "wasted", "wasted")
+                    id=1, outcome=(outcome, "discarded", "discarded")
                 ),
                 event(3, 0, "controller", "commit", (3,)),
             ],

@@ -17,7 +17,7 @@ from speclib.trace.events import Event, Trace
 from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e", " f"]))
-OUTCOMES = ("accepted", "rejected", "wasted", "dropped")
+OUTCOMES = ("accepted", "rejected", "discarded", "dropped")
 
 
 def operation(ts, device, op, round, tokens, outcome=(), **counts) -> Event:
@@ -63,7 +63,7 @@ def hand_made_run():
             "draft_sequences",
             1,
             (2, 3, 3, 4),
-            ("wasted", "wasted", "accepted", "rejected"),
+            ("discarded", "discarded", "accepted", "rejected"),
             kept=1,
             fed=3,
             last=2,
@@ -78,7 +78,7 @@ def hand_made_run():
             "draft_sequences",
             2,
             (5, 6, 6, 6),
-            ("wasted",) * 4,
+            ("discarded",) * 4,
             kept=2,
             fed=4,
             last=2,
@@ -110,7 +110,7 @@ def test_sequences_are_stacked_and_only_the_chosen_one_has_the_colours_of_outcom
 
     assert kinds(first_round) == ["accepted"]
     assert kinds(second_round) == ["dropped", "dropped", "accepted", "rejected"]
-    assert kinds(third_round) == ["wasted", "wasted", "dropped", "dropped"]
+    assert kinds(third_round) == ["discarded", "discarded", "dropped", "dropped"]
     for cells_of_round in (second_round, third_round):
         top = cells_of_round[0].y
         second_row = top + height / 2

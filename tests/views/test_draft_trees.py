@@ -72,12 +72,12 @@ def run_with_tree(outcome: tuple[str, ...], committed: tuple[int, ...]):
 
 def run_that_follows_c():
     """The target takes " c", then writes " e" in place of " d"."""
-    return run_with_tree(("wasted", "wasted", "accepted", "rejected"), (3, 5))
+    return run_with_tree(("discarded", "discarded", "accepted", "rejected"), (3, 5))
 
 
 def run_that_follows_a_and_b():
     """The target takes " a" and " b", and the text ends."""
-    return run_with_tree(("accepted", "accepted", "wasted", "wasted"), (1, 2))
+    return run_with_tree(("accepted", "accepted", "discarded", "discarded"), (1, 2))
 
 
 def test_a_tree_is_told_in_words():
@@ -140,7 +140,7 @@ def overlap(node, other) -> bool:
 
 def test_a_tree_in_a_lane_is_a_cell_per_level_and_a_count_of_the_others():
     picture = timeline(run_that_follows_c()).picture()
-    cells = rectangles(picture, *OUTCOMES, "wasted")
+    cells = rectangles(picture, *OUTCOMES, "discarded")
     kinds = [cell.kind for cell in cells]
     assert kinds == ["accepted", "dropped", "rejected", "dropped"]
     first_level, _, second_level, _ = cells

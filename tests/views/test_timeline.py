@@ -73,7 +73,7 @@ def test_every_drafted_token_is_one_cell_of_its_outcome():
         for _, bars in lanes(timeline(item).picture()):
             kinds += [bar.kind for bar in bars]
 
-        for outcome in ("accepted", "rejected", "wasted"):
+        for outcome in ("accepted", "rejected", "discarded"):
             assert kinds.count(outcome) == outcomes(item.trace).count(outcome)
         passes = [event for event in item.trace.operations if event.op == "score"]
         assert kinds.count("score") == len(passes)
@@ -143,7 +143,7 @@ def test_same_trace_same_bytes_and_no_machine_in_the_text():
 
 def test_summary_counts_what_a_hand_made_trace_holds():
     events = [
-        proposal(0, 2, (1, 2), ("accepted", "wasted"), id=0),
+        proposal(0, 2, (1, 2), ("accepted", "discarded"), id=0),
         score(2, 3, "target", (3, 1, 2), id=1, last=2),
         commit(5, (1, 4), id=2),
     ]
@@ -152,10 +152,10 @@ def test_summary_counts_what_a_hand_made_trace_holds():
     assert text.splitlines() == [
         "timeline of 1 run",
         "x (γ = 2): makespan 5.000 s [emulated], 2 tokens, "
-        "– tok/s after the first commit",
+        "0.40 tok/s in all, – tok/s after the first commit",
         "  draft: busy 40 %, idle 60 %",
         "  target: busy 60 %, idle 40 %",
-        "  drafted 2: accepted 1, rejected 0, wasted 1",
+        "  drafted 2: accepted 1, rejected 0, discarded 1",
     ]
 
 
@@ -164,8 +164,29 @@ def test_kinds_of_number_are_named_and_never_compared():
     measured.trace.meta["clock"] = "measured"
     picture = timeline(toy_run("autoregressive"), measured).picture()
     assert "(virtual, measured)" in picture
-    assert "× AR" not in picture
-    assert "× AR" in timeline(*toy_runs()).picture()
+    assert "× plain" not in picture
+    assert "× plain" in timeline(*toy_runs()).picture()
+
+
+def test_the_speed_beside_a_panel_is_that_of_its_bars():
+    """Tokens over the seconds until the text is complete, and their ratio."""
+    runs = toy_runs()
+    picture = timeline(*runs).picture()
+    plain_ends = runs[0].trace.commits[-1].end
+    for item in runs:
+        ends = item.trace.commits[-1].end
+        tokens = sum(len(commit.tokens) for commit in item.trace.commits)
+        assert f"{tokens / ends:.1f} tok/s" in picture
+        if item is not runs[0]:
+            assert f"{plain_ends / ends:.2f}× plain" in picture
+
+
+def test_the_thick_line_stands_where_the_text_is_complete():
+    plain, _, pearl = toy_runs()
+    picture = timeline(plain, pearl).picture()
+    ends = [float(e.get("x1")) for e in elements(picture, "line", "end")]
+    shares = [item.trace.commits[-1].end for item in (plain, pearl)]
+    assert ends[1] / ends[0] == pytest.approx(shares[1] / shares[0], abs=0.001)
 
 
 # -- what becomes of a picture ---------------------------------------------------------
@@ -278,7 +299,7 @@ def commit(ts: float, tokens: Sequence[int], id: int, round: int = 0) -> Event:
 def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
     """The prompt is 0. The second server tests the 6 after a 7 that was an 8."""
     events = [
-        proposal(0, 0.2, (7, 6), ("rejected", "wasted"), id=0),
+        proposal(0, 0.2, (7, 6), ("rejected", "discarded"), id=0),
         score(0, 1, "target", (0,), id=1),
         score(0.2, 1, "target-2", (0, 7, 6), id=2, last=1),
         commit(1, (8,), id=3),
@@ -290,7 +311,7 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
     for device, bars in lanes(timeline(Trace(events, {"method": "dsi"})).picture()):
         kinds[device] = [bar.kind for bar in bars if bar.kind != "idle"]
     assert kinds == {
-        "draft": ["rejected", "wasted"],
+        "draft": ["rejected", "discarded"],
         "target": ["score", "score"],
         "target-2": ["unused", "score"],
     }

@@ -108,7 +108,7 @@ def test_cancelled_drafting_shows_the_passes_that_were_over():
     world.cancel(drafting)
     event = world.end().operations[-1]
     assert isinstance(drafting.error, Cancelled) and drafting.done
-    assert len(event.tokens) == 4 and set(event.outcome) == {"wasted"}
+    assert len(event.tokens) == 4 and set(event.outcome) == {"discarded"}
     assert (event.kept, event.fed, event.dur) == (0, 4, 1.0)
     assert stats(world.end()).draft_runs == stats(world.end()).drafted == 4
 

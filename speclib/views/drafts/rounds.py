@@ -100,7 +100,7 @@ class SequencesRound(NamedTuple):
         return count
 
     def outcome(self, sequence: int, position: int) -> str:
-        """What became of a token: accepted, rejected, wasted, or dropped.
+        """What became of a token: accepted, rejected, discarded, or dropped.
 
         Dropped are all tokens of the sequences that did not go on. Where none went on,
         the likeliest stands for what became of them.
@@ -217,7 +217,7 @@ class TreeRound(NamedTuple):
     def outcome(self, node: int) -> str:
         """accepted, rejected, or dropped: not on the path that the target followed."""
         outcome = self.draft.outcome[node]
-        if outcome == "wasted":
+        if outcome == "discarded":
             return "dropped"
         return outcome
 

@@ -139,8 +139,8 @@ def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> st
             break
 
         outcome = drafted.outcome(row, position)
-        is_hatched = outcome == "wasted"
-        colour = f"url(#{name}-wasted)" if is_hatched else KIND_COLOURS[outcome]
+        is_hatched = outcome == "discarded"
+        colour = f"url(#{name}-discarded)" if is_hatched else KIND_COLOURS[outcome]
         # The last two pixels stay white, so that neighbours are told apart.
         cells.append(rectangle(x, y, width - 2, CELL_HEIGHT, kind=outcome, fill=colour))
         cells.append(text_in_cell(label, x + width / 2 - 1, text_y(y), outcome))

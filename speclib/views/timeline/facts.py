@@ -1,7 +1,10 @@
 """What a timeline says about its runs in words: facts beside a panel, a summary.
 
 Every ratio is one of ``trace.metrics.Stats``; shares of idle time are of the makespan.
-Knows no picture, method, clock or notebook.
+The speed beside a panel is that of what the panel shows: all tokens over the time until
+the last of them, so that it agrees with the length of the bars. Tables also have the
+speed after the first commit, which is what papers compare. Knows no picture, method,
+clock or notebook.
 """
 
 from __future__ import annotations
@@ -24,6 +27,19 @@ def speedup(
     for other in runs:
         if other.trace.meta.get("method") == base and other.kind == run.kind:
             return run.stats.decode_speed / other.stats.decode_speed
+    return nan
+
+
+def speedup_as_drawn(run: TimelineRun, runs: Sequence[TimelineRun]) -> float:
+    """Speed of ``run`` over that of plain decoding, both from the request on.
+
+    Where both write equally many tokens, it is how many times as long the bars of plain
+    decoding are. Not-a-number where ``runs`` has no plain decoding of the same kind.
+    """
+    for other in runs:
+        is_plain = other.trace.meta.get("method") == "autoregressive"
+        if is_plain and other.kind == run.kind:
+            return run.stats.decode_speed_e2e / other.stats.decode_speed_e2e
     return nan
 
 
@@ -56,15 +72,16 @@ def fact_lines(
 ) -> tuple[str, ...]:
     """The lines beside a run's panel; the first is the headline."""
     stats = run.stats
-    headline = f"{number(stats.decode_speed)} tok/s"
-    ratio = speedup(run, runs)
+    headline = f"{number(stats.decode_speed_e2e)} tok/s"
+    ratio = speedup_as_drawn(run, runs)
     if isfinite(ratio) and stats.drafted:
-        headline += f" · {ratio:.2f}× AR"
+        headline += f" · {ratio:.2f}× plain"
 
-    lines = [headline, f"{stats.tokens} tokens in {duration(run.seconds, unit)}"]
+    lines = [headline, f"{stats.tokens} tokens in {duration(stats.seconds, unit)}"]
     if stats.drafted:
-        accepted = percent(stats.acceptance_rate)
-        lines.append(f"accepted {accepted}, wasted {wasted_tokens(run)}")
+        tested = stats.accepted + stats.rejected
+        lines.append(f"{stats.accepted} of {tested} tested accepted")
+        lines.append(f"{discarded_tokens(run)} discarded untested")
     lines.append(f"waits: {idle_shares(run)}" if run.devices else "no operations")
     return tuple(lines)
 
@@ -87,6 +104,7 @@ def run_summary(run: TimelineRun, unit: Unit) -> list[str]:
     makespan = duration(run.seconds, unit)
     lines = [
         f"{run.title}: makespan {makespan} [{run.kind}], {stats.tokens} tokens, "
+        f"{number(stats.decode_speed_e2e)} tok/s in all, "
         f"{number(stats.decode_speed)} tok/s after the first commit"
     ]
     for device in run.devices:
@@ -95,11 +113,11 @@ def run_summary(run: TimelineRun, unit: Unit) -> list[str]:
     if stats.drafted:
         lines.append(
             f"  drafted {stats.drafted}: accepted {stats.accepted}, "
-            f"rejected {stats.rejected}, wasted {wasted_tokens(run)}"
+            f"rejected {stats.rejected}, discarded {discarded_tokens(run)}"
         )
     return lines
 
 
-def wasted_tokens(run: TimelineRun) -> int:
+def discarded_tokens(run: TimelineRun) -> int:
     """Drafted tokens that no target tested."""
     return run.stats.drafted - run.stats.accepted - run.stats.rejected

@@ -190,11 +190,15 @@ def total_height(lanes: Sequence[Lane]) -> float:
 def lay_out_marks(
     run: TimelineRun, committed: Sequence[CommittedText], axis: TimeAxis
 ) -> tuple[Mark, ...]:
-    """A hairline where each round starts, a tick at each commit, a line at the end."""
+    """A hairline where each round starts, a tick at each commit, a line at the end.
+
+    The end is the moment at which the text is complete; work in flight may go on.
+    """
     room_per_commit = axis.x(run.seconds) / max(1, len(committed))
     marks = round_marks(run, axis, room_per_commit)
     marks += commit_marks(committed, axis, room_per_commit)
-    marks.append(Mark("end", axis.x(run.seconds), "", axis.plot))
+    text_complete = run.stats.seconds or run.seconds
+    marks.append(Mark("end", axis.x(text_complete), "", axis.plot))
     return tuple(mark for mark in marks if mark.x <= axis.plot + ROUNDING)
 
 

@@ -39,7 +39,7 @@ PLOT_LEFT = PAD + GUTTER  # where the time axis begins
 DENSE = 4  # pixels between two lines, at least; timeline.js has the same
 LABEL_MARGIN = 3  # pixels of a box that its label leaves free
 KEY_WIDTH = 20  # of a coloured rectangle in the legend
-HATCHED = ("idle", "wasted")  # kinds of boxes that have a pattern
+HATCHED = ("idle", "discarded")  # kinds of boxes that have a pattern
 
 
 class LegendEntry(NamedTuple):
@@ -53,7 +53,7 @@ class LegendEntry(NamedTuple):
 LEGEND = (
     LegendEntry("accepted", "drafted: accepted"),
     LegendEntry("rejected", "rejected"),
-    LegendEntry("wasted", "wasted"),
+    LegendEntry("discarded", "discarded"),
     LegendEntry("dropped", "not chosen", is_rare=True),
     LegendEntry("score", "target pass"),
     LegendEntry("unused", "unused", is_rare=True),

@@ -15,14 +15,14 @@ from speclib.trace.metrics import Stats, stats
 from speclib.views.text import TextPart
 
 METHOD_NAMES = {
-    "autoregressive": "AR",
-    "speculative": "SD",
+    "autoregressive": "Plain decoding",
+    "speculative": "Speculative decoding",
     "pearl": "PEARL",
-    "tree": "Tree SD",
+    "tree": "Tree speculative decoding",
     "easyspec": "EasySpec",
     "duodecoding": "DuoDecoding",
     "dsi": "DSI",
-    "assisted": "Assisted",
+    "assisted": "Assisted decoding",
     "prompt_lookup": "Prompt lookup",
 }
 # How a run's settings are written beside its name, in this order. A setting that has no

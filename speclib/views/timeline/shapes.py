@@ -23,7 +23,7 @@ TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 class Box(NamedTuple):
     """A rectangle in a lane: an operation, a part of one, or a wait.
 
-    ``kind``: accepted, rejected, wasted, dropped, score, unused, idle or lost; it
+    ``kind``: accepted, rejected, discarded, dropped, score, unused, idle or lost; it
     decides the colour. ``label`` is written on it, ``tip`` appears under the pointer. A
     lane can be divided into ``rows``, one above the other; the box then stands in
     ``row``, from 0.

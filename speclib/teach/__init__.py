@@ -1,0 +1,25 @@
+"""Exercises that judge themselves: a student's own code gets an exact answer.
+
+``check_...(function)`` runs a student's function and answers with a card: right, or the
+smallest counterexample, with numbers, and the likely cause. Functions that flip coins
+are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
+is raised, whatever the function does.
+"""
+
+from .formulas import (
+    check_acceptance,
+    check_expected_tokens,
+    check_residual,
+    check_speed,
+)
+from .method_exercise import check_method
+from .verify_exercise import check_verify
+
+__all__ = [
+    "check_acceptance",
+    "check_expected_tokens",
+    "check_method",
+    "check_residual",
+    "check_speed",
+    "check_verify",
+]

@@ -1,0 +1,54 @@
+"""The answer to an exercise: a card that a notebook shows, and the same in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+STYLE = (
+    "border-left: 5px solid {colour}; padding: 4px 14px; margin: 6px 0; "
+    "max-width: 46em; line-height: 1.5; font-size: 15px"
+)
+RIGHT, WRONG = "#1c9a5b", "#c4561a"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What ``check_...`` found.
+
+    is_right    whether the exercise is solved
+    verdict     one sentence: right, or what differs, with numbers
+    cause       the name of the likely mistake; empty where none is known
+    details     further sentences: the likely cause, what to try next
+    """
+
+    is_right: bool
+    verdict: str
+    cause: str = ""
+    details: tuple[str, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """A sign and a word, so that the answer is not in the colour alone."""
+        return "✓ Right." if self.is_right else "✗ Not yet."
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.heading} {self.verdict}", *self.details])
+
+    def _repr_html_(self) -> str:
+        colour = RIGHT if self.is_right else WRONG
+        paragraphs = [f"<b>{self.heading}</b> {escape(self.verdict)}"]
+        paragraphs += [escape(detail) for detail in self.details]
+        body = "<br>".join(paragraphs)
+        style = STYLE.format(colour=colour)
+        return f'<div role="status" style="{style}">{body}</div>'
+
+
+def right(verdict: str, *details: str) -> Card:
+    """The card of a solved exercise."""
+    return Card(True, verdict, details=details)
+
+
+def wrong(verdict: str, *details: str, cause: str = "") -> Card:
+    """The card of one that is not solved yet."""
+    return Card(False, verdict, cause, details)

@@ -1,0 +1,188 @@
+"""Coins whose number is not known, for walking every outcome of a student's function.
+
+A student writes ``u = coin()`` and then ``if u < p[token] / q[token]``. Here ``u`` is
+no number but an interval of [0, 1). A comparison cuts it in two, and a walk goes on in
+one of the halves:
+
+    u                [0 ───────────────────────────────── 1)
+    u < 0.7 is true  [0 ─────────────────────── 0.7)
+    u < 0.2 is false          [0.2 ──────────── 0.7)        0.5 of all numbers
+
+Walking all combinations, and adding up the products of interval lengths, gives the
+exact distribution of what the function returns. A coin that is used twice is cut
+twice. So a function that reuses a coin shows it, as no number of samples could.
+
+Where ``u <= 0`` is asked for, ``u`` may be 0 itself: with probability 0, but it is
+possible. Such an outcome is walked too, and has the mass 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nextafter
+from typing import TypeVar
+
+from speclib.core.sampling import Row
+from speclib.errors import BadCall
+from speclib.worlds.enumerator import SLIVER, WHOLE, Interval, Intervals
+
+Result = TypeVar("Result")
+
+
+class Coin:
+    """A number in [0, 1) that is not known, or ``slope`` of it plus ``offset``.
+
+    It can be compared with a number, and a number can be added to it, taken from it,
+    multiplied with it, or divide it. Anything else raises BadCall.
+    """
+
+    __array_ufunc__ = None  # numpy leaves the arithmetic to this class
+
+    def __init__(
+        self, walk: CoinWalk, number: int, slope: float = 1.0, offset: float = 0.0
+    ):
+        self._walk = walk
+        self._number = number
+        self._slope = slope
+        self._offset = offset
+
+    # -- comparisons -------------------------------------------------------------------
+    def __lt__(self, other: float) -> bool:
+        edge = (_number(other) - self._offset) / self._slope
+        if self._slope > 0:
+            return self._walk.is_below(self._number, edge)
+        return not self._walk.is_at_most(self._number, edge)
+
+    def __le__(self, other: float) -> bool:
+        edge = (_number(other) - self._offset) / self._slope
+        if self._slope > 0:
+            return self._walk.is_at_most(self._number, edge)
+        return not self._walk.is_below(self._number, edge)
+
+    def __gt__(self, other: float) -> bool:
+        return not self <= other
+
+    def __ge__(self, other: float) -> bool:
+        return not self < other
+
+    # -- arithmetic --------------------------------------------------------------------
+    def __add__(self, other: float) -> Coin:
+        return self._changed(self._slope, self._offset + _number(other))
+
+    def __sub__(self, other: float) -> Coin:
+        return self + -_number(other)
+
+    def __neg__(self) -> Coin:
+        return self * -1.0
+
+    def __rsub__(self, other: float) -> Coin:
+        return -self + other
+
+    def __mul__(self, other: float) -> Coin:
+        factor = _number(other)
+        if factor == 0:
+            raise BadCall("a coin times 0 is always 0: what is it meant to decide?")
+        return self._changed(self._slope * factor, self._offset * factor)
+
+    def __truediv__(self, other: float) -> Coin:
+        return self * (1 / _number(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def _changed(self, slope: float, offset: float) -> Coin:
+        return Coin(self._walk, self._number, slope, offset)
+
+    def __float__(self) -> float:
+        raise BadCall(
+            "the number of a coin is hidden here, so that every outcome can be tried: "
+            "compare it, as in `coin() < 0.7`, or use `draw(row, coin())`"
+        )
+
+    __int__ = __index__ = __float__
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _number(value: object) -> float:
+    """``value`` as a float; a coin or a row is none."""
+    if isinstance(value, Coin):
+        raise BadCall("two coins are compared with each other: compare each alone")
+    return float(value)  # type: ignore[arg-type]
+
+
+def draw(row: Row, u: Coin | float) -> int:
+    """The token of ``row`` [V] that the number ``u`` in [0, 1) picks.
+
+    It is the first one at which the sum of the probabilities so far exceeds ``u``, and
+    the last token where the whole row sums to less. ``row`` is taken as it is: where
+    its sum is not 1, neither are the probabilities those of the row.
+    """
+    total = 0.0
+    for token, probability in enumerate(row):
+        total += float(probability)
+        if u < total:
+            return token
+    return len(row) - 1
+
+
+class CoinWalk(Intervals):
+    """One walk through a function's outcomes: its coins, and the halves taken."""
+
+    def coin(self) -> Coin:
+        """A new coin."""
+        number = len(self.held)
+        self.held[_key(number)] = WHOLE
+        return Coin(self, number)
+
+    def is_below(self, number: int, edge: float) -> bool:
+        """Whether a coin is below ``edge``, in this walk."""
+        held = self.held[_key(number)]
+        if _is_point(held):
+            return held.low < edge
+        below = Interval(held.low, min(held.high, edge))
+        others = Interval(max(held.low, edge), held.high)
+        return self._take_one_of(number, below, others)
+
+    def is_at_most(self, number: int, edge: float) -> bool:
+        """The same, or equal to it; it may equal the lowest number that is left."""
+        held = self.held[_key(number)]
+        if held.low != edge:
+            return self.is_below(number, edge)
+        if _is_point(held):
+            return True
+        at_edge = Interval(edge, edge)
+        above = Interval(nextafter(edge, inf), held.high)
+        return bool(self.take(_key(number), [(True, at_edge), (False, above)]))
+
+    def _take_one_of(self, number: int, below: Interval, others: Interval) -> bool:
+        halves = []
+        for is_below, part in ((True, below), (False, others)):
+            if part.length > SLIVER:
+                halves.append((is_below, part))
+        return bool(self.take(_key(number), halves))
+
+
+def _key(number: int) -> tuple[int, str, int]:
+    """What the walk holds a student's coin under."""
+    return (0, "coin", number)
+
+
+def _is_point(interval: Interval) -> bool:
+    return interval.low == interval.high
+
+
+def all_outcomes(
+    run: Callable[[Callable[[], Coin]], Result],
+) -> dict[Result, float]:
+    """What ``run(coin)`` returns, and with which probability, over all coins.
+
+    ``coin()`` gives a new coin. What ``run`` returns must be hashable.
+    """
+    probabilities: dict[Result, float] = {}
+    path: list[int] | None = []
+    while path is not None:
+        walk = CoinWalk(path)
+        result = run(walk.coin)
+        probabilities[result] = probabilities.get(result, 0.0) + walk.mass
+        path = walk.following()
+    return probabilities

@@ -1,0 +1,69 @@
+"""Named mistakes: wrong solutions that are run beside the student's.
+
+Each mistake is a function that makes it. If the student's function gives the same
+answers in every case of an exercise, it behaves as if it made this mistake, and the
+card says so. Nothing is read from the student's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+TOLERANCE = 1e-9  # between two answers that count as the same
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong solution.
+
+    name       what it is called, as in "residual not normalised"
+    question   what the card asks the student
+    solution   the function that makes the mistake
+    """
+
+    name: str
+    question: str
+    solution: Callable[..., Any]
+
+
+def likely_mistake(
+    answers: object, mistakes: Iterable[Mistake], answers_of: Callable[..., object]
+) -> Mistake | None:
+    """The first mistake whose solution gives ``answers`` too; None if there is none.
+
+    ``answers_of(solution)`` gives a solution's answers.
+    """
+    for mistake in mistakes:
+        if is_same(answers_of(mistake.solution), answers):
+            return mistake
+    return None
+
+
+def is_same(one: object, other: object) -> bool:
+    """Whether two answers agree: numbers, rows, and collections of such."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(
+            is_same(one[key], other[key]) for key in one
+        )
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and isinstance(other, str) and one == other
+    if isinstance(one, Sequence) and isinstance(other, Sequence):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if one is None or other is None:
+        return one is other
+    return _are_close(one, other)
+
+
+def _are_close(one: Any, other: Any) -> bool:
+    """Whether two numbers, or two rows of equally many, agree; NaN agrees with NaN."""
+    try:
+        first, second = np.asarray(one, float), np.asarray(other, float)
+    except (TypeError, ValueError):
+        return one is other
+    if first.shape != second.shape:
+        return False
+    return bool(np.allclose(first, second, rtol=0, atol=TOLERANCE, equal_nan=True))

@@ -1,0 +1,116 @@
+"""Coins whose number is not known: every outcome is walked, with its exact chance."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from speclib import SpeclibError
+from speclib.teach.coin import all_outcomes, draw
+
+
+def chance(function) -> float:
+    """How probable it is that ``function(coin)`` is true."""
+    return all_outcomes(lambda coin: bool(function(coin))).get(True, 0.0)
+
+
+@pytest.mark.parametrize(
+    "expected, function",
+    [
+        (0.3, lambda coin: coin() < 0.3),
+        (0.3, lambda coin: coin() <= 0.3),
+        (0.7, lambda coin: coin() > 0.3),
+        (0.7, lambda coin: coin() >= 0.3),
+        (0.3, lambda coin: coin() > 0.7),
+        (0.3, lambda coin: np.float64(0.3) > coin()),
+        (0.3, lambda coin: 1 - coin() < 0.3),
+        (0.3, lambda coin: -coin() > -0.3),
+        (0.25, lambda coin: 2 * coin() < 0.5),
+        (0.6, lambda coin: coin() / 2 + 0.1 < 0.4),
+        (0.9, lambda coin: coin() - 0.5 < 0.4),
+        (1.0, lambda coin: coin() < 1.5),
+        (0.0, lambda coin: coin() < 0),
+        (0.06, lambda coin: coin() < 0.3 and coin() < 0.2),
+    ],
+)
+def test_a_comparison_is_true_with_its_own_chance(expected, function):
+    assert chance(function) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_coin_that_is_compared_twice_is_one_coin():
+    def both(coin):
+        u = coin()
+        return u < 0.3, u < 0.2, u > 0.6
+
+    found = all_outcomes(both)
+    assert found == {
+        (True, True, False): pytest.approx(0.2),
+        (True, False, False): pytest.approx(0.1),
+        (False, False, False): pytest.approx(0.3),
+        (False, False, True): pytest.approx(0.4),
+    }
+
+
+def test_a_coin_may_be_0_and_only_a_non_strict_test_lets_it_pass():
+    assert all_outcomes(lambda coin: coin() <= 0) == {True: 0.0, False: 1.0}
+    assert all_outcomes(lambda coin: coin() < 0) == {False: 1.0}
+    assert all_outcomes(lambda coin: coin() > 0) == {True: 1.0, False: 0.0}
+
+
+def test_after_it_was_0_a_coin_stays_0():
+    def twice(coin):
+        u = coin()
+        return u <= 0, u < 0.5, u <= 0, u >= 0.1
+
+    assert all_outcomes(twice) == {
+        (True, True, True, False): 0.0,
+        (False, True, False, False): pytest.approx(0.1),
+        (False, True, False, True): pytest.approx(0.4),
+        (False, False, False, True): pytest.approx(0.5),
+    }
+
+
+def test_a_token_is_drawn_with_its_probability():
+    row = np.array([0.2, 0.0, 0.5, 0.3])
+    found = all_outcomes(lambda coin: draw(row, coin()))
+    assert found == {t: pytest.approx(p) for t, p in enumerate(row) if p}
+
+
+def test_what_a_row_lacks_falls_to_its_last_token():
+    found = all_outcomes(lambda coin: draw(np.array([0.2, 0.3, 0.1]), coin()))
+    assert found == {
+        0: pytest.approx(0.2),
+        1: pytest.approx(0.3),
+        2: pytest.approx(0.5),
+    }
+
+
+def test_walking_agrees_with_throwing():
+    """10,000 throws: each frequency is within 4.5 standard errors of its chance."""
+
+    def walk_of_three(coin):
+        place = 0
+        for _ in range(3):
+            u = coin()
+            place += 1 if u < 0.6 else (2 if 1 - u < 0.1 else 0)
+        return place
+
+    exact = all_outcomes(walk_of_three)
+    assert sum(exact.values()) == pytest.approx(1)
+    generator, throws = random.Random(5), 10_000
+    counts = dict.fromkeys(exact, 0)
+    for _ in range(throws):
+        counts[walk_of_three(generator.random)] += 1
+    for place, share in exact.items():
+        error = (throws * share * (1 - share)) ** 0.5
+        assert abs(counts[place] - throws * share) < 4.5 * error
+
+
+@pytest.mark.parametrize(
+    "use", [float, int, lambda u: u * 0, lambda u: u < u, lambda u: [1, 2][u]]
+)
+def test_the_number_itself_is_hidden(use):
+    with pytest.raises(SpeclibError, match="coin"):
+        all_outcomes(lambda coin: use(coin()))
