@@ -189,6 +189,7 @@ def compare(
     lp: Any = None,
     width: Any = None,
     calibrate: Any = None,
+    seed: Seed = 0,
     **what: Any,
 ) -> list[Result]:
     """Plain decoding, speculative decoding and ``method`` on the same what-if.
@@ -198,8 +199,9 @@ def compare(
     speculative decoding (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
     ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and
     ``calibrate`` to EasySpec (``width`` to tree speculative decoding, too). None leaves
-    a setting to the method. Further keywords are ``simulate``'s.
+    a setting to the method. ``seed`` and further keywords are ``simulate``'s.
     """
+    what["seed"] = seed
     results = [
         simulate("autoregressive", **what),
         simulate("speculative", gamma=gamma, **what),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from speclib.views.timeline.widget import Timeline
 
 # Of which kind a table's runs are shown: the first of these that it has.
+OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
 PREFERRED_KINDS = ("measured", "virtual", "emulated")
 
 
@@ -152,13 +153,14 @@ class Book:
         return chart(self.item(name))
 
     def timeline(
-        self, name: str, column: str | None = None, *, tokens: int = 24
+        self, name: str, column: str | None = None, *, tokens: int | None = None
     ) -> Timeline | Page:
         """The printed steps of an item, replayed; or the runs of one of its columns.
 
         Of a ``column`` it shows one request by each method on one time axis, measured
-        if it was, until the slowest method has written ``tokens``. Where nothing of it
-        has been run yet, it is a page that says so.
+        if it was. With ``tokens`` the axis is cut off where the slowest method has
+        written so many. Where nothing of it has been run yet, it is a page that says
+        so.
         """
         from speclib.views.timeline.widget import timeline
 
@@ -169,7 +171,7 @@ class Book:
         if not self.run and _is_left_out(result, column):
             return _not_run_yet(f"{name}, column {column}")
         runs = _runs_by_label(result, column)
-        until = _when_all_have_written(tokens, runs.values())
+        until = _when_all_have_written(tokens, runs.values()) if tokens else None
         return timeline(*runs.values(), labels=list(runs), until=until)
 
     def summary(self) -> Page:
@@ -239,7 +241,8 @@ def _runs_by_label(result: TableResult, column: str | None) -> dict[str, ShownRu
     for (row, kind), cell_result in cells.items():
         if kind == shown_kind:
             gamma = cell_result.gamma
-            label = row if gamma is None else f"{row}, γ = {gamma}"
+            name = row.removesuffix(OF_THE_AUTHORS)
+            label = name if gamma is None else f"{name}, γ = {gamma}"
             runs[label] = ShownRun(_trace_of(cell_result), cell_result.pieces)
     return runs
 

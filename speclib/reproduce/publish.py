@@ -121,7 +121,7 @@ def write_front_figure(book: Book) -> None:
     front = book.paper.facts.get("front")
     if not front or not _has_measured(book.filled[front["item"]], front["column"]):
         return
-    timeline = book.timeline(front["item"], front["column"], tokens=front["tokens"])
+    timeline = book.timeline(front["item"], front["column"])
     assert not isinstance(timeline, Page)  # it has been measured
     part = timeline.save(paths.REPORTS / ".timeline.png")
     part.replace(paths.REPORTS / "timeline.png")

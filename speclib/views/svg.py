@@ -38,6 +38,14 @@ KIND_COLOURS = {
 # Colours of text, by the model that wrote it; "cut" stands for text that was left out.
 WRITER_COLOURS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 
+# Outlines of boxes that are too pale to be told from the white card without one.
+OUTLINES = {
+    "discarded": "#8a7f00",
+    "dropped": "#8a7f00",
+    "unused": "#4f86ac",
+    "idle": "#9b9b9b",
+}
+
 ESCAPED_QUOTE = {'"': "&quot;"}
 
 
@@ -158,17 +166,19 @@ def unique_name(prefix: str, content: object) -> str:
 
 
 def hatch_patterns(name: str) -> str:
-    """The definitions of two hatched fills, ``{name}-idle`` and ``{name}-discarded``.
+    """The definitions of the hatched fills: ``{name}-idle`` and so on.
 
-    Waiting is hatched in light grey, discarded drafts in dark stripes on yellow. Two
-    pictures on one page need different names.
+    They tell apart without colour what became of a draft: accepted drafts are plain,
+    rejected ones have white stripes that fall, discarded ones dark stripes that rise.
+    Waiting is hatched in light grey. Two pictures on one page need different names.
     """
-    idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d9d9d9", 7)
-    discarded = hatch(f"{name}-discarded", KIND_COLOURS["discarded"], "#c9b800", 6)
-    return tag("defs", idle + discarded)
+    idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d0d0d0", 7)
+    discarded = hatch(f"{name}-discarded", KIND_COLOURS["discarded"], "#b3a400", 6)
+    rejected = hatch(f"{name}-rejected", KIND_COLOURS["rejected"], "#fff", 5, angle=-45)
+    return tag("defs", idle + discarded + rejected)
 
 
-def hatch(name: str, ground: str, stripe: str, size: int) -> str:
+def hatch(name: str, ground: str, stripe: str, size: int, angle: int = 45) -> str:
     """A fill of diagonal stripes, ``size`` pixels apart."""
     background = tag("rect", width=size, height=size, fill=ground)
     line = tag("line", y1=0, x2=0, y2=size, stroke=stripe, stroke_width=2)
@@ -179,7 +189,7 @@ def hatch(name: str, ground: str, stripe: str, size: int) -> str:
         width=size,
         height=size,
         patternUnits="userSpaceOnUse",
-        patternTransform="rotate(45)",
+        patternTransform=f"rotate({angle})",
     )
 
 

@@ -165,4 +165,4 @@ def test_a_label_names_width_n_and_a_missing_calibration():
 
     tree = simulate("tree", gamma=2, width=2, c=3.0, tokens=4)
     _, line, *_ = timeline(tree).text().splitlines()
-    assert line.startswith("Tree SD (γ = 2, width 2)")
+    assert line.startswith("Tree speculative decoding (γ = 2, width 2)")

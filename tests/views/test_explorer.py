@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 
 import pytest
@@ -22,10 +23,10 @@ def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():
         ]
     view = explorer(results, {"gamma": 3})
     assert view.text().startswith("explorer at gamma = 3\n")
-    assert "SD γ = 3" in view.figures.value
+    assert "Speculative decoding γ = 3" in view.figures.value
 
     view.controls["gamma"].value = 2
-    assert "SD γ = 2" in view.figures.value
+    assert "Speculative decoding γ = 2" in view.figures.value
 
 
 def test_stored_runs_without_a_value_to_show_first_ask_for_it():
@@ -107,3 +108,78 @@ def test_a_single_run_that_is_stored_is_shown_alone():
     runs = {gamma: simulate("speculative", gamma=gamma, tokens=8) for gamma in (2, 3)}
     view = explorer(runs, {"gamma": 3})
     assert len(view.timeline.runs) == 1
+
+
+# -- one draw and many -----------------------------------------------------------------
+SLIDERS = {
+    "gamma": (1, 9, 1, 5),
+    "alpha": (0.0, 1.0, 0.1, 0.8),
+    "method": ("pearl", "speculative"),
+    "tokens": (6, 60, 6, 24),
+}
+
+
+def test_a_button_draws_anew_and_a_slider_keeps_the_draw():
+    shown = explorer(compare, SLIDERS)
+    first = shown.timeline.svg
+    shown.draw_button.click()
+    second = shown.timeline.svg
+    assert second != first
+    shown.controls["gamma"].value = 6
+    shown.controls["gamma"].value = 5
+    assert shown.timeline.svg == second
+
+
+def test_the_range_of_many_draws_is_that_of_separate_runs():
+    shown = explorer(compare, SLIDERS)
+    shown.draw_many()
+    speedups = []
+    for seed in range(60):
+        plain, _, pearl = compare("pearl", gamma=5, alpha=0.8, tokens=24, seed=seed)
+        speedups.append(plain.stats.seconds / pearl.stats.seconds)
+    mean = sum(speedups) / len(speedups)
+    wanted = f"{min(speedups):.2f} to {max(speedups):.2f}×, mean {mean:.2f}×"
+    assert shown.rows()[2].draws == wanted
+    assert wanted in shown.figures.value
+
+
+def test_in_a_notebook_many_draws_follow_by_themselves():
+    async def open_notebook():
+        shown = explorer(compare, SLIDERS)
+        assert shown.rows()[2].draws == "–"
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            if "mean" in shown.figures.value:
+                return shown
+        raise AssertionError("the draws did not come")
+
+    shown = asyncio.run(open_notebook())
+    shown.controls["gamma"].value = 2
+    assert shown.rows()[2].draws == "–"  # they were of another draft length
+
+
+def test_what_has_no_draws_has_no_button():
+    results = {2: [simulate("autoregressive", tokens=8)]}
+    assert not explorer(results, {"gamma": 2}).draws_anew
+    assert not explorer(toy_run).draws_anew
+    assert explorer(simulate).draws_anew
+
+
+# -- controls --------------------------------------------------------------------------
+def test_two_controls_are_shown_and_the_others_fold_out():
+    bar = explorer(compare, SLIDERS).children[0]
+    first_row, more = bar.children
+    assert [control.description for control in first_row.children] == [
+        "γ (draft length)",
+        "α (acceptance)",
+        "Draw anew",
+    ]
+    assert more.selected_index is None
+    assert len(more.children[0].children) == 2
+
+
+def test_a_dropdown_shows_its_first_option_also_where_that_stands_for_none():
+    options = {"both kept": None, "pre-verify": "pre-verify"}
+    shown = explorer(compare, {**SLIDERS, "without": options})
+    assert shown.controls["without"].index == 0
+    assert shown.controls["without"].value is None

@@ -87,7 +87,8 @@ def test_colours_differ_by_outcome():
             fills[rectangle.get("class")] = rectangle.get("fill")
 
     assert fills["accepted"] == GREEN
-    assert fills["rejected"] == VERMILLION
+    assert fills["rejected"].endswith("-rejected)")  # a pattern on vermillion
+    assert f'fill="{VERMILLION}"' in picture
     assert fills["score"] == BLUE
     assert len(set(fills.values())) == len(fills)
 
@@ -330,3 +331,59 @@ def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing
     for text in timeline_run(Trace(events)).committed_texts():
         writers += [part.kind for part in text.parts]
     assert writers == ["target", "draft", "target"]
+
+
+# -- the room that a page has ----------------------------------------------------------
+def letter_sizes(svg: str) -> set[float]:
+    """The sizes of all letters on the page, which shows the picture as wide as it is."""
+    root = ET.fromstring(svg)
+    sizes = {float(root.get("font-size"))}
+    for element in root.iter():
+        if element.get("font-size"):
+            sizes.add(float(element.get("font-size")))
+    return sizes
+
+
+@pytest.mark.parametrize("room", [480, 620, 859, 860, 1400])
+def test_the_picture_is_laid_out_for_the_room_that_the_page_has(room):
+    shown = timeline(*toy_runs())
+    still = shown.picture()
+    shown.room = room
+    root = ET.fromstring(shown.svg)
+    assert float(root.get("width")) == room
+    assert min(letter_sizes(shown.svg)) >= 14
+    assert shown.picture() == still
+
+
+@pytest.mark.parametrize("width", [480, 700, 1100])
+def test_captions_and_legend_end_within_the_picture(width):
+    root = ET.fromstring(timeline(*toy_runs(), width=width).picture())
+    texts = [e for e in root if e.tag.endswith("text")]
+    assert len(texts) > 20
+    for element in texts:
+        x, words = float(element.get("x")), "".join(element.itertext())
+        # text_width allows for other fonts; in our own it is at most so long.
+        length = text_width(words, float(element.get("font-size", 14))) / 1.12
+        if element.get("text-anchor") == "end":
+            x -= length
+        assert x > 0, words
+        assert x + length < width, words
+
+
+def test_a_narrow_picture_says_all_that_a_wide_one_says():
+    runs = toy_runs()
+    wide, narrow = (timeline(*runs, width=w).picture() for w in (1100, 500))
+    for words in ("tok/s", "tested accepted", "discarded untested", "waits: draft"):
+        assert wide.count(words) == narrow.count(words) > 0
+
+
+def test_labels_are_shown_in_a_lane_only_where_most_of_them_fit():
+    """Words in a few wide bars of many narrow ones would be stray."""
+    for width in (480, 900, 2000, 6000):
+        svg = timeline(*toy_runs(), width=width).picture()
+        for group in elements(svg, "g", "lane"):
+            labels = [e for e in group if e.get("class") == "label"]
+            cells = rectangles(ET.tostring(group, encoding="unicode"))
+            drafted = [c for c in cells if c.kind in ("accepted", "rejected")]
+            if group.get("data-device") == "draft" and labels:
+                assert 2 * len(labels) >= len(drafted)

@@ -2,7 +2,6 @@
 
 A timeline has one time axis and, stacked above it, one panel per run::
 
-    legend
     label, note                                         headline
       draft   [ lane                             ]      facts
       target  [ lane                             ]
@@ -10,6 +9,10 @@ A timeline has one time axis and, stacked above it, one panel per run::
     (the next run's panel)
               +----------+----------+------------
                           time in ms
+    legend
+
+In a narrow picture the facts stand in lines of their own, between the label and the
+lanes.
 
 What depends on how far a reader has zoomed in (labels of the axis, the growing text) is
 laid out once for each of ``ZOOM_LEVELS``. This module asks ``run``, ``facts`` and
@@ -33,10 +36,11 @@ from .run import CommittedText, TimelineRun
 from .shapes import Lane, Mark, TextEnd, TimeAxis
 
 ZOOM_LEVELS = (1, 3, 9, 27)
-LEAST_WIDTH = 900  # pixels
+LEAST_WIDTH = 480  # pixels
 
 # Heights in pixels.
-LEGEND_HEIGHT = 36
+LEGEND_GAP = 10  # above the legend
+LEGEND_ROW_HEIGHT = 24
 HEAD_HEIGHT = 25  # of a panel's label, above its lanes
 LANE_HEIGHT = 28
 LANE_GAP = 4
@@ -47,6 +51,24 @@ FACT_HEIGHT = 20
 SEQUENCE_HEIGHT = 19  # of a row in a lane that shows several sequences
 MOST_SEQUENCES = 4  # rows that make a lane higher; further ones make all rows lower
 
+# What the legend says of each kind of box, and of the text by the model that wrote it.
+MEANINGS = {
+    "accepted": "draft: accepted",
+    "rejected": "rejected",
+    "discarded": "discarded untested",
+    "dropped": "not on the way",
+    "score": "target pass",
+    "unused": "unused",
+    "idle": "waiting",
+    "lost": "lost",
+    "draft": "text by the draft model",
+    "target": "text by the target model",
+}
+RARE_KINDS = ("dropped", "unused", "lost")  # named only where there are such boxes
+LEGEND_KEY_WIDTH = 20
+LEGEND_KEY_GAP = 6
+LEGEND_ENTRY_GAP = 18
+
 ROUNDING = 1e-6  # pixels by which a mark may stand right of the axis
 TAIL_LETTERS = 70  # of the text so far that a commit's tooltip repeats
 TEXT_GAP = 5  # pixels between two pieces of the growing text
@@ -54,11 +76,16 @@ PATIENCE = 200  # pixels of text row after which dense text is cut
 
 
 class Panel(NamedTuple):
-    """One run in the timeline; ``texts``: the growing text, by zoom level."""
+    """One run in the timeline; ``texts``: the growing text, by zoom level.
+
+    ``facts``: the lines beside the lanes, or above them in a narrow picture; the first
+    is the headline. ``head_height``: pixels of what stands above the lanes.
+    """
 
     run: TimelineRun
     y: float
     height: float
+    head_height: float
     lanes: tuple[Lane, ...]
     marks: tuple[Mark, ...]
     texts: dict[int, tuple[TextEnd, ...]]
@@ -66,12 +93,21 @@ class Panel(NamedTuple):
 
     @property
     def lanes_top(self) -> float:
-        return self.y + HEAD_HEIGHT
+        return self.y + self.head_height
 
     @property
     def lanes_bottom(self) -> float:
         """Where the lanes end and the row of text begins."""
         return self.lanes_top + total_height(self.lanes)
+
+
+class LegendEntry(NamedTuple):
+    """What a kind of box, or a colour of the growing text, means; x in pixels."""
+
+    kind: str
+    meaning: str
+    x: float
+    row: int
 
 
 class Figure(NamedTuple):
@@ -80,11 +116,16 @@ class Figure(NamedTuple):
     axis: TimeAxis
     panels: tuple[Panel, ...]
     axis_title: str
+    legend: tuple[LegendEntry, ...]
     height: float
 
     @property
     def panels_bottom(self) -> float:
         return max(panel.y + panel.height for panel in self.panels)
+
+    @property
+    def legend_top(self) -> float:
+        return self.panels_bottom + AXIS_HEIGHT + LEGEND_GAP
 
 
 def layout(
@@ -102,14 +143,17 @@ def layout(
     runs = with_kinds_named(runs)
 
     panels = []
-    y: float = PAD + LEGEND_HEIGHT
+    y: float = PAD
     for run in runs:
         panel = lay_out_panel(run, runs, y, axis)
         panels.append(panel)
         y += panel.height + PANEL_GAP
 
-    height = y - PANEL_GAP + AXIS_HEIGHT + PAD
-    return Figure(axis, tuple(panels), axis_title(runs, axis), height)
+    legend = lay_out_legend(panels, width - 2 * PAD)
+    rows = 1 + max(entry.row for entry in legend)
+    legend_height = LEGEND_GAP + rows * LEGEND_ROW_HEIGHT
+    height = y - PANEL_GAP + AXIS_HEIGHT + legend_height + PAD
+    return Figure(axis, tuple(panels), axis_title(runs, axis), legend, height)
 
 
 def check_arguments(
@@ -150,24 +194,62 @@ def lay_out_panel(
     run: TimelineRun, runs: Sequence[TimelineRun], y: float, axis: TimeAxis
 ) -> Panel:
     """The panel of one of ``runs``; ``y`` is its upper edge."""
-    lanes = lay_out_lanes(run, y + HEAD_HEIGHT, axis)
     facts = fact_lines(run, runs, axis.unit)
+    head_height: float = HEAD_HEIGHT
+    if axis.is_narrow:
+        headline, *others = facts
+        facts = (headline, *lines_that_fit(others, axis.plot))
+        head_height += FACT_HEIGHT * (len(facts) - 1)
+    lanes = lay_out_lanes(run, y + head_height, axis)
     committed = run.committed_texts()
     texts = {zoom: growing_text(committed, axis, zoom) for zoom in ZOOM_LEVELS}
 
     # Where there is no lane, the panel has the height of one.
     lanes_height = max(total_height(lanes), LANE_HEIGHT + LANE_GAP)
-    plot_height = HEAD_HEIGHT + lanes_height + TEXT_ROW_HEIGHT
-    facts_height = FACT_HEIGHT * len(facts) + 6
+    plot_height = head_height + lanes_height + TEXT_ROW_HEIGHT
+    facts_height = 0 if axis.is_narrow else FACT_HEIGHT * len(facts) + 6
     return Panel(
         run=run,
         y=y,
         height=max(plot_height, facts_height),
+        head_height=head_height,
         lanes=lanes,
         marks=lay_out_marks(run, committed, axis),
         texts=texts,
         facts=facts,
     )
+
+
+def lines_that_fit(facts: Sequence[str], room: float) -> list[str]:
+    """Facts with dots between them, in as few lines as they take."""
+    lines: list[str] = []
+    for fact in facts:
+        longer = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and text_width(longer) > room:
+            lines.append(fact)
+        else:
+            lines[-1:] = [longer]
+    return lines
+
+
+def lay_out_legend(panels: Sequence[Panel], room: float) -> tuple[LegendEntry, ...]:
+    """What must be explained, in rows that are ``room`` pixels long at most."""
+    kinds: set[str] = set()
+    for panel in panels:
+        for of_device in panel.lanes:
+            kinds.update(box.kind for box in of_device.boxes)
+
+    entries = []
+    x, row = 0.0, 0
+    for kind, meaning in MEANINGS.items():
+        if kind in RARE_KINDS and kind not in kinds:
+            continue
+        width = LEGEND_KEY_WIDTH + LEGEND_KEY_GAP + text_width(meaning)
+        if x and x + width > room:
+            x, row = 0.0, row + 1
+        entries.append(LegendEntry(kind, meaning, x, row))
+        x += width + LEGEND_ENTRY_GAP
+    return tuple(entries)
 
 
 def lay_out_lanes(run: TimelineRun, top: float, axis: TimeAxis) -> tuple[Lane, ...]:

@@ -11,12 +11,12 @@ Knows no notebook.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from speclib.views.svg import (
     INK,
     KIND_COLOURS,
+    OUTLINES,
     PAD,
     QUIET,
     WRITER_COLOURS,
@@ -32,34 +32,20 @@ from speclib.views.svg import (
 )
 from speclib.views.text import FONT_SIZE, text_width
 
-from .layout import ZOOM_LEVELS, Figure, Panel
+from .layout import (
+    LEGEND_KEY_GAP,
+    LEGEND_KEY_WIDTH,
+    LEGEND_ROW_HEIGHT,
+    ZOOM_LEVELS,
+    Figure,
+    Panel,
+)
 from .shapes import GUTTER, NAME_GAP, Box, Lane, Mark, TextEnd, TimeAxis
 
 PLOT_LEFT = PAD + GUTTER  # where the time axis begins
 DENSE = 4  # pixels between two lines, at least; timeline.js has the same
 LABEL_MARGIN = 3  # pixels of a box that its label leaves free
-KEY_WIDTH = 20  # of a coloured rectangle in the legend
-HATCHED = ("idle", "discarded")  # kinds of boxes that have a pattern
-
-
-class LegendEntry(NamedTuple):
-    """A kind of box and what it means; a rare kind is named only where it occurs."""
-
-    kind: str
-    meaning: str
-    is_rare: bool = False
-
-
-LEGEND = (
-    LegendEntry("accepted", "drafted: accepted"),
-    LegendEntry("rejected", "rejected"),
-    LegendEntry("discarded", "discarded"),
-    LegendEntry("dropped", "not chosen", is_rare=True),
-    LegendEntry("score", "target pass"),
-    LegendEntry("unused", "unused", is_rare=True),
-    LegendEntry("idle", "waiting"),
-    LegendEntry("lost", "lost", is_rare=True),
-)
+HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
 
 
 def render_timeline(figure: Figure, zoomable: bool = False) -> str:
@@ -67,10 +53,10 @@ def render_timeline(figure: Figure, zoomable: bool = False) -> str:
     pattern_name = unique_name("s", figure.panels)
     captions = [render_captions(panel, figure.axis) for panel in figure.panels]
     body = (
-        render_legend(figure, pattern_name)
-        + "".join(captions)
+        "".join(captions)
         + render_plot(figure, pattern_name, zoomable)
         + render_axis(figure, zoomable)
+        + render_legend(figure, pattern_name)
     )
     patterns = hatch_patterns(pattern_name)
     return card(body, figure.axis.width, figure.height, definitions=patterns)
@@ -83,6 +69,13 @@ def fill_of(kind: str, pattern_name: str) -> str:
     return KIND_COLOURS[kind]
 
 
+def outline_of(kind: str) -> dict[str, str]:
+    """The outline of a kind of box that is too pale without one."""
+    if kind not in OUTLINES:
+        return {}
+    return {"stroke": OUTLINES[kind], "stroke_width": "0.75"}
+
+
 def levels_of(zoomable: bool) -> Sequence[int]:
     """The zoom levels that a picture holds."""
     return ZOOM_LEVELS if zoomable else ZOOM_LEVELS[:1]
@@ -91,33 +84,6 @@ def levels_of(zoomable: bool) -> Sequence[int]:
 def hidden_if(is_hidden: bool) -> dict[str, str]:
     """The attribute of an element that ``timeline.js`` shows at a closer look."""
     return {"display": "none"} if is_hidden else {}
-
-
-# -- above the panels ------------------------------------------------------------------
-def render_legend(figure: Figure, pattern_name: str) -> str:
-    """What the colours of boxes and of the growing text mean."""
-    kinds: set[str] = set()
-    for panel in figure.panels:
-        for lane in panel.lanes:
-            kinds.update(box.kind for box in lane.boxes)
-
-    elements = []
-    x = float(PAD)
-    for entry in LEGEND:
-        if entry.is_rare and entry.kind not in kinds:
-            continue
-        fill = fill_of(entry.kind, pattern_name)
-        text_x = x + KEY_WIDTH + 6
-        elements += [
-            rectangle(x, PAD, KEY_WIDTH, 16, fill=fill),
-            text_at(entry.meaning, text_x, PAD + 13, fill=INK),
-        ]
-        x = text_x + text_width(entry.meaning) + 20
-
-    by_draft = tag("tspan", "text by the draft", fill=WRITER_COLOURS["draft"])
-    by_target = tag("tspan", "the target", fill=WRITER_COLOURS["target"])
-    elements.append(tag("text", f"{by_draft}, {by_target}", x=x, y=PAD + 13))
-    return "".join(elements)
 
 
 # -- beside the plot -------------------------------------------------------------------
@@ -165,15 +131,17 @@ def render_lane_name(lane: Lane, place: str) -> str:
 
 
 def render_facts(panel: Panel, axis: TimeAxis) -> str:
-    left = PLOT_LEFT + axis.plot + 18
+    """The facts right of the plot; in a narrow picture above it, headline right."""
     headline, *facts = panel.facts
-    elements = [
-        text_at(headline, left, panel.y + 15, fill=INK, font_size=17, font_weight="600")
-    ]
-    y = panel.y + 37
-    for fact in facts:
-        elements.append(text_at(fact, left, y, fill=QUIET))
-        y += 20
+    right = PLOT_LEFT + axis.plot
+    left = PLOT_LEFT if axis.is_narrow else right + 18
+    place = {"x": right, "text_anchor": "end"} if axis.is_narrow else {"x": left}
+
+    y = panel.y + 15
+    style = {"fill": INK, "font_size": 17, "font_weight": "600"}
+    elements = [tag("text", escape(headline), y=y, **place, **style)]
+    for number, fact in enumerate(facts):
+        elements.append(text_at(fact, left, y + 22 + 20 * number, fill=QUIET))
     return "".join(elements)
 
 
@@ -203,12 +171,32 @@ def render_plot(figure: Figure, pattern_name: str, zoomable: bool) -> str:
 def render_lanes(panel: Panel, pattern_name: str, zoomable: bool) -> str:
     lanes = []
     for lane in panel.lanes:
-        boxes = [render_box(box, lane, pattern_name, zoomable) for box in lane.boxes]
+        is_labelled = shows_labels(lane)
+        boxes = []
+        for box in lane.boxes:
+            boxes.append(render_box(box, lane, pattern_name, zoomable, is_labelled))
         lanes.append(tag("g", "".join(boxes), cls="lane", data_device=lane.name))
     return "".join(lanes)
 
 
-def render_box(box: Box, lane: Lane, pattern_name: str, zoomable: bool) -> str:
+def shows_labels(lane: Lane) -> bool:
+    """Whether at least half of a lane's labels fit; a few alone would be stray words.
+
+    timeline.js has the same rule.
+    """
+    labelled = [box for box in lane.boxes if box.label]
+    fitting = [box for box in labelled if room_needed(box.label) <= box.width]
+    return 2 * len(fitting) >= len(labelled)
+
+
+def room_needed(label: str) -> float:
+    """Pixels of a box that its label takes."""
+    return text_width(label) + LABEL_MARGIN
+
+
+def render_box(
+    box: Box, lane: Lane, pattern_name: str, zoomable: bool, is_labelled: bool
+) -> str:
     """A rectangle and, where it fits or a closer look makes it fit, its label."""
     height = lane.height / box.rows
     top = lane.y + height * box.row
@@ -221,10 +209,11 @@ def render_box(box: Box, lane: Lane, pattern_name: str, zoomable: bool) -> str:
         kind=box.kind,
         tip=box.tip,
         fill=fill_of(box.kind, pattern_name),
+        **outline_of(box.kind),
     )
     if not box.label or height < FONT_SIZE:
         return coloured
-    return coloured + render_label(box, top + height / 2, zoomable)
+    return coloured + render_label(box, top + height / 2, zoomable, is_labelled)
 
 
 def gap_after(width: float) -> float:
@@ -232,10 +221,10 @@ def gap_after(width: float) -> float:
     return min(1.5, width * 0.15)
 
 
-def render_label(box: Box, middle: float, zoomable: bool) -> str:
+def render_label(box: Box, middle: float, zoomable: bool, is_labelled: bool) -> str:
     """A box's label, at the height of its ``middle``; nothing if it does not fit."""
-    needed = text_width(box.label) + LABEL_MARGIN
-    fits = needed <= box.width
+    needed = room_needed(box.label)
+    fits = is_labelled and needed <= box.width
     fits_when_zoomed = needed <= box.width * ZOOM_LEVELS[-1]
     if not fits and not (zoomable and fits_when_zoomed):
         return ""
@@ -353,4 +342,23 @@ def render_ticks(axis: TimeAxis, zoom: int, top: float) -> str:
             text_at(tick.label, tick.x, top + 18, text_anchor="middle"),
             vertical_line(tick.x, top, top + 5, stroke=QUIET),
         ]
+    return "".join(elements)
+
+
+def render_legend(figure: Figure, pattern_name: str) -> str:
+    """What the colours of boxes and of the growing text mean."""
+    elements = []
+    for entry in figure.legend:
+        x = PAD + entry.x
+        y = figure.legend_top + entry.row * LEGEND_ROW_HEIGHT
+        text_x = x + LEGEND_KEY_WIDTH + LEGEND_KEY_GAP
+        if entry.kind in WRITER_COLOURS:
+            colour = WRITER_COLOURS[entry.kind]
+            key = text_at("abc", x, y + 13, fill=colour)
+        else:
+            colour = INK
+            fill = fill_of(entry.kind, pattern_name)
+            outline = outline_of(entry.kind)
+            key = rectangle(x, y, LEGEND_KEY_WIDTH, 16, fill=fill, **outline)
+        elements += [key, text_at(entry.meaning, text_x, y + 13, fill=colour)]
     return "".join(elements)

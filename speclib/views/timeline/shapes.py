@@ -17,6 +17,7 @@ from speclib.views.text import TextPart
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 NAME_GAP = 8  # pixels of them between a name and its lane
 SIDE = 222  # pixels right of it, for the facts
+WIDE = 860  # pixels of a picture that has room for the facts beside the axis
 TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 
 
@@ -84,6 +85,8 @@ class TimeAxis:
         |<------------------------- width -------------------------->|
         | PAD | GUTTER |<------------ plot ------------>| SIDE | PAD |
               | names    0          seconds         span  facts |
+
+    In a narrow picture there is no SIDE, and the facts stand above the lanes.
     """
 
     width: float
@@ -92,7 +95,13 @@ class TimeAxis:
     @property
     def plot(self) -> float:
         """Length of the axis in pixels."""
-        return self.width - 2 * PAD - GUTTER - SIDE
+        side = 0 if self.is_narrow else SIDE
+        return self.width - 2 * PAD - GUTTER - side
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether there is no room beside the axis."""
+        return self.width < WIDE
 
     @property
     def unit(self) -> Unit:

@@ -3,6 +3,7 @@
 // The picture, its layout and all its texts come from Python as one SVG (see render.py).
 // This file moves what is there along the time axis, and shows what is too small at first.
 // It also runs inside a saved .html page, where nothing but `mount` is called.
+// It also tells Python how much room the page has, and Python lays the picture out for it.
 //
 // All x are pixels of the SVG along the time axis, from its left end, as Python wrote them.
 // A view is { zoom, start }: how many times the axis is stretched, and the x at the left end
@@ -17,6 +18,8 @@ const SPOT = 5;                       // from the left edge of a pointing area t
 const DENSE = 4;                      // as DENSE in render.py
 const MOST_GAP = 1.5;                 // these two: as gap_after in render.py
 const GAP_SHARE = 0.15;
+const LEAST_CHANGE = 8;               // pixels of room for which a picture is laid out anew
+const REST = 120;                     // milliseconds after which a window is at rest
 
 const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 const show = (node, isVisible) => { node.style.display = isVisible ? "inline" : "none"; };
@@ -41,7 +44,8 @@ function findParts(svg, plot) {
   const labels = find("text.label", (node) => {
     node.removeAttribute("display");            // a hidden text has no length
     const box = node.previousElementSibling;    // a label follows the box that it names
-    return { node, x: numberOf(node, "x"), room: numberOf(box, "width") };
+    const lane = node.closest(".lane");
+    return { node, lane, x: numberOf(node, "x"), room: numberOf(box, "width") };
   });
   for (const label of labels) {
     label.needed = label.node.getComputedTextLength() + LABEL_MARGIN;
@@ -77,9 +81,10 @@ function moveParts(parts, view) {
     node.setAttribute("x", place(x));
     node.setAttribute("width", width * zoom - gapAfter(width * zoom));
   }
-  for (const { node, x, room, needed } of parts.labels) {
+  const labelled = lanesWithLabels(parts.labels, zoom);
+  for (const { node, lane, x, room, needed } of parts.labels) {
     node.setAttribute("x", place(x));
-    show(node, needed <= room * zoom);
+    show(node, labelled.has(lane) && needed <= room * zoom);
   }
   for (const { node, x, room } of parts.lines) {
     setLine(node, x);
@@ -100,6 +105,16 @@ function moveParts(parts, view) {
     setLine(node, x);
     show(node, isOnAxis(x));
   }
+}
+
+// The lanes in which at least half of the labels fit; as shows_labels in render.py.
+function lanesWithLabels(labels, zoom) {
+  const balance = new Map();                    // of a lane: labels that fit, less the others
+  for (const { lane, room, needed } of labels) {
+    const step = needed <= room * zoom ? 1 : -1;
+    balance.set(lane, (balance.get(lane) ?? 0) + step);
+  }
+  return new Set([...balance.keys()].filter((lane) => balance.get(lane) >= 0));
 }
 
 // Of what Python laid out once per zoom level, shows the deepest level that `zoom` reaches.
@@ -174,6 +189,8 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   const plotWidth = numberOf(plot, "width");
   const plotLeft = numberOf(plot, "x");
   const tooltip = makeTooltip(root);
+  view.start *= plotWidth / (view.plotWidth ?? plotWidth);   // it was laid out anew
+  view.plotWidth = plotWidth;
   addElement(root, "speclib-hint", "Ctrl + wheel zooms, dragging moves, a double click resets");
   let parts = null;                             // found when something first moves
 
@@ -272,7 +289,35 @@ function render({ model, el }) {
   };
   model.on("change:svg", showPicture);
   showPicture();
-  return () => model.off("change:svg", showPicture);
+  const stopMeasuring = measureRoom(el, (room) => {
+    model.set("room", room);
+    model.save_changes();
+  });
+  return () => {
+    stopMeasuring();
+    model.off("change:svg", showPicture);
+  };
+}
+
+// Calls `tell` with the pixels that `element` has for a picture, and again when the window
+// has changed and come to rest. Returns a function that ends it.
+function measureRoom(element, tell) {
+  let told = 0;
+  let timer = null;
+  const observer = new ResizeObserver(() => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const room = Math.floor(element.getBoundingClientRect().width);
+      if (room === 0 || Math.abs(room - told) < LEAST_CHANGE) return;
+      told = room;
+      tell(room);
+    }, REST);
+  });
+  observer.observe(element);
+  return () => {
+    clearTimeout(timer);
+    observer.disconnect();
+  };
 }
 
 export default { render };

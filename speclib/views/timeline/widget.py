@@ -19,13 +19,14 @@ from speclib.errors import BadValue
 from speclib.views.display import NotebookView, png
 
 from .facts import summary
-from .layout import layout
+from .layout import LEAST_WIDTH, Figure, layout
 from .render import render_timeline
 from .run import timeline_run
 
 SCRIPT = Path(__file__).with_name("timeline.js")
 STYLE = Path(__file__).with_name("timeline.css")
 PictureWidth: TypeAlias = Annotated[float, Number(above=0, most=20_000)]  # pixels
+MOST_WIDTH = 1500  # pixels; on a wider page lines would be too long to follow
 FORMATS = (".svg", ".png", ".html", ".json")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -45,13 +46,17 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result,
     in place of the method's name. ``until``: seconds of the axis, to look at the
-    beginning. ``width``: pixels. ``places``: device -> where it is, to stand under its
-    name.
+    beginning. ``width``: pixels of the still picture. ``places``: device -> where it
+    is, to stand under its name.
+
+    In a notebook the page says how much ``room`` there is, and the picture is laid out
+    anew for it: its letters keep their size, however small the window is.
     """
 
     _esm = SCRIPT
     _css = STYLE
     svg = traitlets.Unicode().tag(sync=True)
+    room = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
 
     @checked
     def __init__(
@@ -65,12 +70,14 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self.until = until
         self.picture_width = width
         self.places = places
-        self._lay_out(results, labels)
-        super().__init__(svg=render_timeline(self._figure, zoomable=True))
+        self._read(results, labels)
+        super().__init__(svg=self._rendered())
+        self.observe(self._render_again, "room")
 
-    def _lay_out(
+    def _read(
         self, results: Sequence[object], labels: Sequence[str | None] | None
     ) -> None:
+        """Takes over the runs that are to be shown."""
         if labels is not None and len(labels) != len(results):
             raise BadValue(
                 f"labels has {len(labels)} entries for {len(results)} results: "
@@ -81,27 +88,44 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         for i, result in enumerate(results):
             label = labels[i] if labels is not None else None
             self.runs.append(timeline_run(result, label, self.places))
-        self._figure = layout(self.runs, self.picture_width, self.until)
+        self._still: Figure | None = None
+
+    def _rendered(self) -> str:
+        """The zoomable SVG, as wide as there is room."""
+        if not self.room:
+            return render_timeline(self._still_figure, zoomable=True)
+        width = min(max(self.room, LEAST_WIDTH), MOST_WIDTH)
+        return render_timeline(layout(self.runs, width, self.until), zoomable=True)
+
+    def _render_again(self, _change: object) -> None:
+        self.svg = self._rendered()
+
+    @property
+    def _still_figure(self) -> Figure:
+        """The layout of the still picture; made when it is asked for."""
+        if self._still is None:
+            self._still = layout(self.runs, self.picture_width, self.until)
+        return self._still
 
     def update(
         self, *results: object, labels: Sequence[str | None] | None = None
     ) -> None:
         """Shows other results in the same place; a reader's zoom stays."""
-        self._lay_out(results, labels)
-        self.svg = render_timeline(self._figure, zoomable=True)
+        self._read(results, labels)
+        self.svg = self._rendered()
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the picture, pixels."""
-        return round(self._figure.axis.width), round(self._figure.height)
+        return round(self._still_figure.axis.width), round(self._still_figure.height)
 
     def picture(self) -> str:
         """The static SVG."""
-        return render_timeline(self._figure)
+        return render_timeline(self._still_figure)
 
     def text(self) -> str:
         """The summary in plain text."""
-        return summary(self.runs, self._figure.axis.unit)
+        return summary(self.runs, self._still_figure.axis.unit)
 
     def html(self) -> str:
         """A page with zoom and tooltips that loads nothing from anywhere."""

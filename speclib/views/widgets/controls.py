@@ -32,8 +32,10 @@ LABELS = {
     "gather": "gather, ms",
     "width": "tree width",
 }
-LABEL_STYLE = {"description_width": "120px"}
-SLIDER_LAYOUT = {"width": "340px"}
+LABEL_STYLE = {"description_width": "150px"}  # the longest label
+SHOWN = 2  # controls of a toolbar that are always seen
+ROW_LAYOUT = {"flex_flow": "row wrap"}
+CONTROL_LAYOUT = {"width": "370px"}
 
 
 def control(name: str, spec: ControlSpec) -> widgets.Widget:
@@ -68,13 +70,28 @@ def slider_over(name: str, options: list, value: object) -> widgets.SelectionSli
         value=value,
         description=LABELS.get(name, name),
         style=LABEL_STYLE,
-        layout=SLIDER_LAYOUT,
+        layout=CONTROL_LAYOUT,
     )
 
 
 def side_by_side(controls: Mapping[str, widgets.Widget]) -> widgets.Box:
     """The controls in a row; those that do not fit go to the next row."""
-    return widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
+    return widgets.Box(list(controls.values()), layout=ROW_LAYOUT)
+
+
+def toolbar(
+    controls: Mapping[str, widgets.Widget], buttons: Sequence[widgets.Widget] = ()
+) -> widgets.Box:
+    """The first two controls and the buttons in a row; the others fold out."""
+    all_controls = list(controls.values())
+    rows = [widgets.Box([*all_controls[:SHOWN], *buttons], layout=ROW_LAYOUT)]
+    if all_controls[SHOWN:]:
+        others = widgets.Box(all_controls[SHOWN:], layout=ROW_LAYOUT)
+        more = widgets.Accordion([others], titles=("More",), selected_index=None)
+        rows.append(more)
+    bar = widgets.VBox(rows)
+    bar.add_class("speclib-toolbar")
+    return bar
 
 
 def settings_in_words(values: Mapping[str, object]) -> str:
@@ -83,8 +100,13 @@ def settings_in_words(values: Mapping[str, object]) -> str:
 
 
 def _dropdown(name: str, options: list) -> widgets.Dropdown:
+    # Without an index, an option whose value is None would leave the dropdown blank.
     return widgets.Dropdown(
-        options=options, description=LABELS.get(name, name), style=LABEL_STYLE
+        options=options,
+        index=0,
+        description=LABELS.get(name, name),
+        style=LABEL_STYLE,
+        layout=CONTROL_LAYOUT,
     )
 
 
@@ -101,5 +123,5 @@ def _slider(
         description=LABELS.get(name, name),
         style=LABEL_STYLE,
         continuous_update=True,
-        layout=SLIDER_LAYOUT,
+        layout=CONTROL_LAYOUT,
     )

@@ -1,15 +1,18 @@
 """Sliders, a timeline that follows them while they move, and a table of figures.
 
-From top to bottom: the sliders side by side, the figures of each run beside what theory
-expects, and the timeline. On the virtual clock a simulation takes milliseconds, so the
-runs are simulated again at every step of a slider. The timeline's widget stays the same
-and only its content changes, so nothing flickers. Knows no clock: what is simulated is
-up to the caller.
+From top to bottom: the first two sliders, the timeline, and the figures of each run
+beside what theory expects and what many draws give. Further sliders fold out, and all
+of them stay in sight while the picture scrolls. On the virtual clock a simulation takes
+milliseconds, so the runs are simulated again at every step of a slider. The timeline's
+widget stays the same and only its content changes, so nothing flickers. Knows no clock:
+what is simulated is up to the caller.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from html import escape
 from inspect import Parameter, signature
 from math import nan
@@ -27,16 +30,21 @@ from speclib.theory.closed_forms import (
 )
 from speclib.trace.events import Trace
 from speclib.views.display import NotebookView
+from speclib.views.timeline.facts import speedup_as_drawn
+from speclib.views.timeline.run import timeline_run
 from speclib.views.timeline.widget import Timeline
 
 from .controls import (
     ControlSpec,
     control,
     settings_in_words,
-    side_by_side,
     slider_over,
+    toolbar,
 )
+from .draws import SpeedRange, draw_many, takes_seed
 from .figures import RunFigures, figures_html, figures_in_words, figures_of
+
+IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
@@ -134,12 +142,24 @@ class Explorer(NotebookView, widgets.VBox):
         self.controls: dict[str, widgets.Widget] = {}
         for name, spec in (controls or DEFAULT_CONTROLS).items():
             self.controls[name] = control(name, spec)
+        self.seed = 0
+        self.draws_anew = takes_seed(simulate) and "seed" not in self.controls
+        self.draw_button = widgets.Button(
+            description="Draw anew",
+            tooltip="Another draw of the tokens at which the draft model is right",
+            icon="random",
+        )
+        self.draw_button.on_click(self._draw_anew)
+        self.ranges: list[SpeedRange] = []
+        self._drawing: asyncio.Task | None = None
 
         self.timeline = Timeline(*self.simulated(), **options)
         self.figures = widgets.HTML(figures_html(self.rows()))
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
-        super().__init__([side_by_side(self.controls), self.figures, self.timeline])
+        buttons = [self.draw_button] if self.draws_anew else []
+        super().__init__([toolbar(self.controls, buttons), self.timeline, self.figures])
+        self._start_drawing()
 
     @property
     def values(self) -> dict:
@@ -148,9 +168,14 @@ class Explorer(NotebookView, widgets.VBox):
 
     def simulated(self) -> list:
         """The results for the present values; plain decoding first if it was added."""
-        results = self.simulate(**self.values)
+        return self._simulated_with(self.seed)
+
+    def _simulated_with(self, seed: int) -> list:
+        """The same for a draw of its own, where there are draws."""
+        values = {**self.values, "seed": seed} if self.draws_anew else self.values
+        results = self.simulate(**values)
         if is_single_run(results):
-            return [self._simulated_plainly(), results]
+            return [self._simulated_plainly(values), results]
         if not isinstance(results, Iterable):
             raise BadValue(
                 f"simulate gave {results!r}: let it return a result, a trace, or a "
@@ -158,11 +183,11 @@ class Explorer(NotebookView, widgets.VBox):
             )
         return list(results)
 
-    def _simulated_plainly(self) -> Any:
-        """Plain decoding for the present values."""
+    def _simulated_plainly(self, all_values: dict) -> Any:
+        """Plain decoding for the same values."""
         parameters = signature(self.simulate).parameters
         values = {}
-        for name, value in self.values.items():
+        for name, value in all_values.items():
             is_demanded = (
                 name in parameters and parameters[name].default is Parameter.empty
             )
@@ -172,15 +197,62 @@ class Explorer(NotebookView, widgets.VBox):
 
     def rows(self) -> list[RunFigures]:
         """The figures of each run in the timeline."""
-        return figures_of(self.timeline.runs, self.theory, self.values)
+        return figures_of(self.timeline.runs, self.theory, self.values, self.ranges)
 
     def _simulate_again(self, _change: object) -> None:
+        """What was drawn many times belongs to other values: it is drawn again."""
+        self.ranges = []
+        self._show_simulated()
+        self._start_drawing()
+
+    def _show_simulated(self) -> None:
+        """Shows the runs for the present values and the present draw."""
         try:
             self.timeline.update(*self.simulated())
             self.figures.value = figures_html(self.rows())
         except SpeclibError as error:
             # The traceback of a widget's callback is not shown anywhere.
             self.figures.value = f"<b>{escape(str(error))}</b>"
+
+    # -- many draws --------------------------------------------------------------------
+    def _draw_anew(self, _button: object) -> None:
+        """Shows the next draw; the range over many draws stays."""
+        self.seed += 1
+        self._show_simulated()
+
+    def _start_drawing(self) -> None:
+        """Lets many draws follow, once no slider moves and nothing else is to be done.
+
+        Only where an event loop runs, as in a notebook.
+        """
+        if self._drawing is not None:
+            self._drawing.cancel()
+        if not self.draws_anew:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._drawing = loop.create_task(self._draw_when_idle())
+
+    async def _draw_when_idle(self) -> None:
+        await asyncio.sleep(IDLE_SECONDS)
+        with suppress(SpeclibError):  # of values that do not go together; it is shown
+            for ranges in draw_many(self._speedups_of_draw):
+                self.ranges = ranges
+                await asyncio.sleep(0)
+            self.figures.value = figures_html(self.rows())
+
+    def draw_many(self) -> None:
+        """Fills the column of many draws now, without waiting for an event loop."""
+        for ranges in draw_many(self._speedups_of_draw):
+            self.ranges = ranges
+        self.figures.value = figures_html(self.rows())
+
+    def _speedups_of_draw(self, seed: int) -> list[float]:
+        """Each run's speed-up as drawn, in one draw."""
+        runs = [timeline_run(result) for result in self._simulated_with(seed)]
+        return [speedup_as_drawn(run, runs) for run in runs]
 
     def text(self) -> str:
         """The state in words: settings, figures, and the timeline's summary."""

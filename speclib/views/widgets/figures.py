@@ -12,13 +12,20 @@ from math import isfinite, nan
 from typing import NamedTuple
 
 from speclib.trace.metrics import Stats
-from speclib.views.numbers import percent
-from speclib.views.timeline.facts import idle_shares, speedup, untested_share
+from speclib.views.numbers import DASH, percent
+from speclib.views.timeline.facts import (
+    idle_shares,
+    speedup,
+    speedup_as_drawn,
+    untested_share,
+)
 from speclib.views.timeline.run import TimelineRun
+
+from .draws import DRAWS, SpeedRange
 
 CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
-# A heading has up to three lines.
+# A heading has up to three lines; on a narrow page the table scrolls sideways.
 HEADING_STYLE = (
     f"{CELL_STYLE}; line-height: 1.25; height: 3.75em; vertical-align: bottom"
 )
@@ -29,22 +36,26 @@ class RunFigures(NamedTuple):
     """The cells of one run's row, from left to right."""
 
     run: str
-    speedup: str
+    as_drawn: str
+    after_first: str
+    draws: str
     expected: str
     over_sd: str
     accepted: str
-    untested: str
+    discarded: str
     device_time: str
     waiting: str
 
 
 HEADINGS = RunFigures(
-    run="",
-    speedup="speed-up here",
+    run="times as fast as plain decoding:",
+    as_drawn="this draw, as drawn",
+    after_first="this draw, after the first commit",
+    draws=f"{DRAWS} draws of the draft's luck",
     expected="expected of a long text",
-    over_sd="over SD",
-    accepted="accepted",
-    untested="never tested",
+    over_sd="as drawn, over speculative decoding",
+    accepted="accepted of the tested drafts",
+    discarded="discarded of all drafts",
     device_time="device time per token",
     waiting="waiting",
 )
@@ -58,9 +69,14 @@ def as_factor(ratio: float) -> str:
 
 
 def figures_of(
-    runs: list[TimelineRun], theory: Callable[..., float], values: dict
+    runs: list[TimelineRun],
+    theory: Callable[..., float],
+    values: dict,
+    ranges: Sequence[SpeedRange] = (),
 ) -> list[RunFigures]:
     """A row of figures for each run.
+
+    ``ranges``: of each run's speed-up as drawn over many draws, where they are known.
 
     ``theory(**values)`` gives the expected speed-up of ``values["method"]``, in place
     of which each run's own method is put. Device time is given as a multiple of that of
@@ -68,17 +84,19 @@ def figures_of(
     """
     plain = _stats_of_plain_decoding(runs)
     rows = []
-    for run in runs:
+    for place, run in enumerate(runs):
         stats = run.stats
         method = run.trace.meta.get("method", "")
         expected = theory(**{**values, "method": method})
         row = RunFigures(
             run=f"{run.label} {run.note}".strip(),
-            speedup=as_factor(speedup(run, runs)),
+            as_drawn=as_factor(speedup_as_drawn(run, runs)),
+            after_first=as_factor(speedup(run, runs)),
+            draws=str(ranges[place]) if place < len(ranges) else DASH,
             expected=as_factor(expected),
-            over_sd=as_factor(speedup(run, runs, "speculative")),
+            over_sd=as_factor(speedup_as_drawn(run, runs, "speculative")),
             accepted=percent(stats.acceptance_rate),
-            untested=percent(untested_share(run)),
+            discarded=percent(untested_share(run)),
             device_time=as_factor(_device_time_ratio(stats, plain)),
             waiting=idle_shares(run),
         )
@@ -91,15 +109,18 @@ def figures_html(rows: list[RunFigures]) -> str:
     lines = [_table_row("th", HEADING_STYLE, HEADINGS)]
     for row in rows:
         lines.append(_table_row("td", NUMBER_STYLE, row))
-    return f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
+    table = f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
+    return f'<div style="overflow-x: auto">{table}</div>'
 
 
 def figures_in_words(row: RunFigures) -> str:
     """One run's figures on one line."""
     return (
-        f"{row.run}: speed-up {row.speedup} (expected {row.expected}), "
-        f"{row.over_sd} SD, accepted {row.accepted}, never tested {row.untested}, "
-        f"device time {row.device_time}, waiting {row.waiting}"
+        f"{row.run}: speed-up as drawn {row.as_drawn}, after the first commit "
+        f"{row.after_first}, expected of a long text {row.expected}, over speculative "
+        f"decoding {row.over_sd}, accepted {row.accepted} of the tested drafts, "
+        f"discarded {row.discarded} of all, device time {row.device_time}, waiting "
+        f"{row.waiting}"
     )
 
 
