@@ -168,14 +168,16 @@ def test_what_has_no_draws_has_no_button():
 # -- controls --------------------------------------------------------------------------
 def test_two_controls_are_shown_and_the_others_fold_out():
     bar = explorer(compare, SLIDERS).children[0]
-    first_row, more = bar.children
+    first_row, (others,) = bar.children[0], bar.children[1].children
     assert [control.description for control in first_row.children] == [
         "γ (draft length)",
         "α (acceptance)",
         "Draw anew",
+        "More",
     ]
-    assert more.selected_index is None
-    assert len(more.children[0].children) == 2
+    assert len(others.children) == 2 and others.layout.display == "none"
+    first_row.children[-1].value = True
+    assert others.layout.display is None
 
 
 def test_a_dropdown_shows_its_first_option_also_where_that_stands_for_none():

@@ -335,7 +335,7 @@ def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing
 
 # -- the room that a page has ----------------------------------------------------------
 def letter_sizes(svg: str) -> set[float]:
-    """The sizes of all letters on the page, which shows the picture as wide as it is."""
+    """The sizes of all letters, in pixels of the page."""
     root = ET.fromstring(svg)
     sizes = {float(root.get("font-size"))}
     for element in root.iter():

@@ -32,10 +32,11 @@ LABELS = {
     "gather": "gather, ms",
     "width": "tree width",
 }
-LABEL_STYLE = {"description_width": "150px"}  # the longest label
+LABEL_STYLE = {"description_width": "initial"}  # as long as the label
 SHOWN = 2  # controls of a toolbar that are always seen
 ROW_LAYOUT = {"flex_flow": "row wrap"}
-CONTROL_LAYOUT = {"width": "370px"}
+CONTROL_LAYOUT = {"width": "290px"}
+BUTTON_LAYOUT = {"width": "130px"}
 
 
 def control(name: str, spec: ControlSpec) -> widgets.Widget:
@@ -84,14 +85,29 @@ def toolbar(
 ) -> widgets.Box:
     """The first two controls and the buttons in a row; the others fold out."""
     all_controls = list(controls.values())
-    rows = [widgets.Box([*all_controls[:SHOWN], *buttons], layout=ROW_LAYOUT)]
+    first_row = [*all_controls[:SHOWN], *buttons]
+    rows = [first_row]
     if all_controls[SHOWN:]:
         others = widgets.Box(all_controls[SHOWN:], layout=ROW_LAYOUT)
-        more = widgets.Accordion([others], titles=("More",), selected_index=None)
-        rows.append(more)
-    bar = widgets.VBox(rows)
+        first_row.append(_fold(others))
+        rows.append([others])
+    bar = widgets.VBox([widgets.Box(row, layout=ROW_LAYOUT) for row in rows])
     bar.add_class("speclib-toolbar")
     return bar
+
+
+def _fold(others: widgets.Box) -> widgets.ToggleButton:
+    """Hides ``others``, and returns the button that shows them."""
+    button = widgets.ToggleButton(
+        description="More", icon="sliders", layout=BUTTON_LAYOUT
+    )
+
+    def show_or_hide(_change: object) -> None:
+        others.layout.display = None if button.value else "none"
+
+    button.observe(show_or_hide, "value")
+    show_or_hide(None)
+    return button
 
 
 def settings_in_words(values: Mapping[str, object]) -> str:

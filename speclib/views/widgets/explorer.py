@@ -35,6 +35,7 @@ from speclib.views.timeline.run import timeline_run
 from speclib.views.timeline.widget import Timeline
 
 from .controls import (
+    BUTTON_LAYOUT,
     ControlSpec,
     control,
     settings_in_words,
@@ -148,13 +149,16 @@ class Explorer(NotebookView, widgets.VBox):
             description="Draw anew",
             tooltip="Another draw of the tokens at which the draft model is right",
             icon="random",
+            layout=BUTTON_LAYOUT,
         )
         self.draw_button.on_click(self._draw_anew)
         self.ranges: list[SpeedRange] = []
         self._drawing: asyncio.Task | None = None
 
         self.timeline = Timeline(*self.simulated(), **options)
-        self.figures = widgets.HTML(figures_html(self.rows()))
+        self.figures = widgets.HTML(
+            figures_html(self.rows()), layout={"width": "100%", "overflow": "auto"}
+        )
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
         buttons = [self.draw_button] if self.draws_anew else []

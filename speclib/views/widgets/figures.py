@@ -23,7 +23,7 @@ from speclib.views.timeline.run import TimelineRun
 
 from .draws import DRAWS, SpeedRange
 
-CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 60px"
+CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 76px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
 # A heading has up to three lines; on a narrow page the table scrolls sideways.
 HEADING_STYLE = (
@@ -48,14 +48,14 @@ class RunFigures(NamedTuple):
 
 
 HEADINGS = RunFigures(
-    run="times as fast as plain decoding:",
-    as_drawn="this draw, as drawn",
-    after_first="this draw, after the first commit",
-    draws=f"{DRAWS} draws of the draft's luck",
-    expected="expected of a long text",
-    over_sd="as drawn, over speculative decoding",
-    accepted="accepted of the tested drafts",
-    discarded="discarded of all drafts",
+    run="",
+    as_drawn="speed-up as drawn",
+    after_first="… after the first commit",
+    draws=f"… as drawn, in {DRAWS} draws",
+    expected="… expected of a long text",
+    over_sd="over speculative decoding",
+    accepted="accepted of tested",
+    discarded="discarded of drafted",
     device_time="device time per token",
     waiting="waiting",
 )
@@ -109,8 +109,7 @@ def figures_html(rows: list[RunFigures]) -> str:
     lines = [_table_row("th", HEADING_STYLE, HEADINGS)]
     for row in rows:
         lines.append(_table_row("td", NUMBER_STYLE, row))
-    table = f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
-    return f'<div style="overflow-x: auto">{table}</div>'
+    return f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
 
 
 def figures_in_words(row: RunFigures) -> str:
