@@ -37,6 +37,8 @@ _LAZY = {
     "layers": "views.widgets.layer_schedule",
     "heat": "views.stills.heat",
     "curves": "views.stills.curves",
+    "accept_bars": "views.live.accept_bars",
+    "coins": "views.live.coins",
     "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

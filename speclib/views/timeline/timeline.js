@@ -3,7 +3,8 @@
 // The picture, its layout and all its texts come from Python as one SVG (see render.py).
 // This file moves what is there along the time axis, and shows what is too small at first.
 // It also runs inside a saved .html page, where nothing but `mount` is called.
-// It also tells Python how much room the page has, and Python lays the picture out for it.
+// It also tells Python how much room the page has, and Python lays the picture out for it;
+// for that Python puts room.js before this file.
 //
 // All x are pixels of the SVG along the time axis, from its left end, as Python wrote them.
 // A view is { zoom, start }: how many times the axis is stretched, and the x at the left end
@@ -18,8 +19,6 @@ const SPOT = 5;                       // from the left edge of a pointing area t
 const DENSE = 4;                      // as DENSE in render.py
 const MOST_GAP = 1.5;                 // these two: as gap_after in render.py
 const GAP_SHARE = 0.15;
-const LEAST_CHANGE = 8;               // pixels of room for which a picture is laid out anew
-const REST = 120;                     // milliseconds after which a window is at rest
 
 const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 const show = (node, isVisible) => { node.style.display = isVisible ? "inline" : "none"; };
@@ -296,27 +295,6 @@ function render({ model, el }) {
   return () => {
     stopMeasuring();
     model.off("change:svg", showPicture);
-  };
-}
-
-// Calls `tell` with the pixels that `element` has for a picture, and again when the window
-// has changed and come to rest. Returns a function that ends it.
-function measureRoom(element, tell) {
-  let told = 0;
-  let timer = null;
-  const observer = new ResizeObserver(() => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      const room = Math.floor(element.getBoundingClientRect().width);
-      if (room === 0 || Math.abs(room - told) < LEAST_CHANGE) return;
-      told = room;
-      tell(room);
-    }, REST);
-  });
-  observer.observe(element);
-  return () => {
-    clearTimeout(timer);
-    observer.disconnect();
   };
 }
 

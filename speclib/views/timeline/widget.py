@@ -23,6 +23,7 @@ from .layout import LEAST_WIDTH, Figure, layout
 from .render import render_timeline
 from .run import timeline_run
 
+ROOM = Path(__file__).parents[1] / "room.js"
 SCRIPT = Path(__file__).with_name("timeline.js")
 STYLE = Path(__file__).with_name("timeline.css")
 PictureWidth: TypeAlias = Annotated[float, Number(above=0, most=20_000)]  # pixels
@@ -53,8 +54,8 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     anew for it: its letters keep their size, however small the window is.
     """
 
-    _esm = SCRIPT
-    _css = STYLE
+    _esm = ROOM.read_text() + SCRIPT.read_text()
+    _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     room = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
 

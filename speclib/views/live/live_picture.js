@@ -1,0 +1,80 @@
+// A picture that Python draws and a reader takes hold of.
+//
+// Python sends SVG. Elements with `data-handle` can be dragged, or moved with the arrow keys
+// when they have the focus; what was done goes to Python, which draws anew. Further keys are
+// sent too, so that Space or R can mean something to the picture as a whole. `spoken` is read
+// aloud by screen readers whenever it changes. Python puts room.js before this file.
+
+const KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", " ", "r", "R", "Home", "End"];
+
+function render({ model, el }) {
+  const root = document.createElement("div");
+  root.className = "speclib-live";
+  root.tabIndex = 0;
+  const picture = document.createElement("div");
+  const voice = document.createElement("div");
+  voice.className = "speclib-voice";
+  voice.setAttribute("aria-live", "polite");
+  root.append(picture, voice);
+  el.append(root);
+  let held = null;                    // the handle that is being dragged
+
+  const tell = (happened) => {
+    model.set("happened", { ...happened, count: (model.get("happened").count ?? 0) + 1 });
+    model.save_changes();
+  };
+
+  const show = () => {
+    const focused = document.activeElement?.dataset?.handle;
+    picture.innerHTML = model.get("svg");
+    for (const handle of picture.querySelectorAll("[data-handle]")) {
+      handle.setAttribute("tabindex", "0");
+      handle.setAttribute("role", "slider");
+    }
+    if (focused && root.contains(picture)) {
+      picture.querySelector(`[data-handle="${focused}"]`)?.focus({ preventScroll: true });
+    }
+  };
+  const speak = () => { voice.textContent = model.get("spoken"); };
+
+  const placeOf = (event) => {
+    const svg = picture.querySelector("svg");
+    const box = svg.getBoundingClientRect();
+    const scale = svg.viewBox.baseVal.width / box.width;
+    return { x: (event.clientX - box.left) * scale, y: (event.clientY - box.top) * scale };
+  };
+  root.addEventListener("pointerdown", (event) => {
+    const handle = event.target.closest?.("[data-handle]");
+    if (!handle || event.button) return;
+    held = handle.dataset.handle;
+    root.setPointerCapture(event.pointerId);
+    event.preventDefault();
+  });
+  root.addEventListener("pointermove", (event) => {
+    if (held) tell({ kind: "drag", handle: held, ...placeOf(event) });
+  });
+  const letGo = () => { held = null; };
+  root.addEventListener("pointerup", letGo);
+  root.addEventListener("pointercancel", letGo);
+  root.addEventListener("keydown", (event) => {
+    if (!KEYS.includes(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    tell({ kind: "key", handle: event.target.dataset?.handle ?? "", key: event.key });
+  });
+
+  model.on("change:svg", show);
+  model.on("change:spoken", speak);
+  show();
+  const stopMeasuring = measureRoom(el, (room) => {
+    model.set("room", room);
+    model.save_changes();
+  });
+  return () => {
+    stopMeasuring();
+    model.off("change:svg", show);
+    model.off("change:spoken", speak);
+  };
+}
+
+export default { render };
