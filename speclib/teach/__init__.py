@@ -4,6 +4,8 @@
 smallest counterexample, with numbers, and the likely cause. Functions that flip coins
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
+
+``hint``, ``predict``, ``quiz`` and ``progress`` are what a lesson has besides.
 """
 
 from .formulas import (
@@ -13,6 +15,7 @@ from .formulas import (
     check_speed,
 )
 from .method_exercise import check_method
+from .questions import hint, predict, progress, quiz
 from .verify_exercise import check_verify
 
 __all__ = [
@@ -22,4 +25,8 @@ __all__ = [
     "check_residual",
     "check_speed",
     "check_verify",
+    "hint",
+    "predict",
+    "progress",
+    "quiz",
 ]

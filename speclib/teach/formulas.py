@@ -19,6 +19,7 @@ from speclib.core.sampling import residual as right_residual
 from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
 from .mistakes import Mistake, is_same, likely_mistake
+from .record import keep_try
 
 Answer = Callable[..., Any]
 
@@ -27,6 +28,7 @@ Answer = Callable[..., Any]
 class Formula:
     """An exercise that asks for a function of numbers and rows.
 
+    name        under which tries are kept, and hints are found
     arguments   their names, as the card writes them
     cases       values of the arguments, the case that is easiest to follow first
     solution    the right function
@@ -35,6 +37,7 @@ class Formula:
     praise      what the card of a right function says
     """
 
+    name: str
     arguments: tuple[str, ...]
     cases: Sequence[tuple[Any, ...]]
     solution: Answer
@@ -44,6 +47,11 @@ class Formula:
 
     def check(self, function: Answer) -> Card:
         """The card for a student's function."""
+        card = self._judge(function)
+        keep_try(self.name, card.is_right)
+        return card
+
+    def _judge(self, function: Answer) -> Card:
         try:
             with time_limit():
                 answers = self._answers_of(function)
@@ -138,6 +146,7 @@ def acceptance_chance(p: Row, q: Row, token: int) -> float:
 
 
 ACCEPTANCE = Formula(
+    name="acceptance",
     arguments=("p", "q", "token"),
     cases=_cases_with_tokens(),
     solution=acceptance_chance,
@@ -179,6 +188,7 @@ def _over_its_sum(values: Row) -> Row:
 
 
 RESIDUAL = Formula(
+    name="residual",
     arguments=("p", "q"),
     cases=ROWS,
     solution=right_residual,
@@ -231,6 +241,7 @@ def expected_tokens(alpha: float, gamma: int) -> float:
 
 
 EXPECTED_TOKENS = Formula(
+    name="expected_tokens",
     arguments=("alpha", "gamma"),
     cases=(
         (0.5, 1),
@@ -282,6 +293,7 @@ def speed(rounds: list[tuple[int, int, int]], seconds: float) -> float:
 
 
 SPEED = Formula(
+    name="speed",
     arguments=("rounds", "seconds"),
     cases=(
         ([(4, 2, 3)], 1.0),

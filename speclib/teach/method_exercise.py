@@ -28,6 +28,7 @@ from speclib.worlds.world import World
 from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
 from .mistakes import Mistake, likely_mistake
+from .record import keep_try
 
 Method: TypeAlias = Callable[[World, int], None]
 
@@ -68,6 +69,11 @@ class MethodExercise:
 
     def check(self, method: Method) -> Card:
         """The card for a student's method."""
+        card = self._judge(method)
+        keep_try(self.name, card.is_right)
+        return card
+
+    def _judge(self, method: Method) -> Card:
         try:
             with time_limit():
                 behaviour = behaviour_of(method)

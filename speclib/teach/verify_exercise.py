@@ -30,6 +30,7 @@ from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
 from .coin import Coin, all_outcomes, draw
 from .mistakes import Mistake, likely_mistake
+from .record import keep_try
 
 NewCoin: TypeAlias = Callable[[], Coin]
 Verify: TypeAlias = Callable[[list[int], list[Row], list[Row], NewCoin], Sequence[int]]
@@ -207,6 +208,13 @@ def check_verify(function: Verify) -> Card:
     target's gamma + 1 rows, the last of them after all drafts. ``coin()`` gives a new
     random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
     """
+    card = _judge(function)
+    keep_try("verify", card.is_right)
+    return card
+
+
+def _judge(function: Verify) -> Card:
+    """The card for a student's function."""
     try:
         with time_limit():
             distributions = [case.distribution(function) for case in CASES]

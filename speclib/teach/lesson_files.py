@@ -1,0 +1,69 @@
+"""The hints and quizzes of the lessons, as ``data/lessons`` has them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from speclib.data.toml_files import read_toml
+from speclib.errors import BadValue, unknown_name
+from speclib.paths import DATA
+
+FOLDER = DATA / "lessons"
+
+
+class Choice(BaseModel):
+    """An answer that may be chosen, and why it is right or wrong."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    text: str
+    why: str
+    is_right: bool = False
+
+
+class Quiz(BaseModel):
+    """A question with its choices, of which one is right."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    question: str
+    choices: tuple[Choice, ...]
+
+    @model_validator(mode="after")
+    def _has_one_right_choice(self) -> Quiz:
+        right = [choice for choice in self.choices if choice.is_right]
+        if len(right) != 1:
+            raise ValueError(f"{len(right)} choices are right: let it be one")
+        return self
+
+
+@cache
+def load_quizzes() -> dict[str, Quiz]:
+    """All quizzes by name."""
+    quizzes = read_toml(FOLDER, "quizzes", "the quizzes are missing")
+    return {name: Quiz.model_validate(quiz) for name, quiz in quizzes.items()}
+
+
+def find_quiz(name: str) -> Quiz:
+    """The quiz of this name. Raises SpeclibError listing those that there are."""
+    quizzes = load_quizzes()
+    if name not in quizzes:
+        raise unknown_name(f"no quiz {name!r}", name, quizzes)
+    return quizzes[name]
+
+
+@cache
+def load_hints() -> dict[str, list[str]]:
+    """The hints of each exercise, the first of them the least."""
+    return read_toml(FOLDER, "hints", "the hints are missing")
+
+
+def find_hint(exercise: str, number: int) -> str:
+    """A hint, the first of which is 1. Raises SpeclibError where there is none."""
+    hints = load_hints()
+    if exercise not in hints:
+        raise unknown_name(f"no hints for {exercise!r}", exercise, hints)
+    count = len(hints[exercise])
+    if not 1 <= number <= count:
+        raise BadValue(f"hint {number} of {exercise!r}: give 1 to {count}")
+    return hints[exercise][number - 1]

@@ -1,0 +1,83 @@
+"""Hints, guesses, quizzes, and what is kept of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from speclib import SpeclibError, paths, teach
+from speclib.teach.lesson_files import load_hints, load_quizzes
+from speclib.teach.verify_exercise import verify
+
+
+def test_hints_lead_from_a_nudge_to_the_end_and_no_further():
+    for exercise, hints in load_hints().items():
+        for number, text in enumerate(hints, 1):
+            shown = repr(teach.hint(exercise, number))
+            assert shown == f"Hint {number} of {len(hints)}: {text}"
+        with pytest.raises(SpeclibError, match=f"give 1 to {len(hints)}"):
+            teach.hint(exercise, len(hints) + 1)
+
+
+def test_hints_of_an_unknown_exercise_name_those_that_there_are():
+    with pytest.raises(SpeclibError, match="no hints for 'verfy'.*mean 'verify'"):
+        teach.hint("verfy")
+
+
+@pytest.mark.parametrize("name", load_quizzes())
+def test_every_choice_of_a_quiz_explains_itself(name):
+    quiz = load_quizzes()[name]
+    shown = teach.quiz(name)
+    explanations = set()
+    for number, choice in enumerate(quiz.choices):
+        shown.choices.index = number
+        words = shown.explanation.value
+        assert ("✓ Yes." in words) == choice.is_right
+        assert ("✗ No." in words) != choice.is_right
+        explanations.add(words)
+    assert len(explanations) == len(quiz.choices) >= 3
+    assert quiz.question in repr(shown)
+
+
+def test_the_first_answer_to_a_quiz_counts():
+    right = [choice.is_right for choice in load_quizzes()["rejected"].choices].index(
+        True
+    )
+    shown = teach.quiz("rejected")
+    shown.choices.index = 1 - right
+    shown.choices.index = right
+    assert state_of("rejected") == "not at once"
+
+
+def test_a_guess_is_kept_and_compared_only_when_it_is_made():
+    shown = teach.predict("limit", "How many?", 5.0, low=1, high=9, why="It is c.")
+    assert shown.answer_shown.value == ""
+    shown.slider.value = 3.0
+    shown.button.click()
+    assert "You guessed 3.00; it is 5.00. It is c." in shown.answer_shown.value
+    assert state_of("limit") == "3.00"
+
+
+def test_progress_counts_tries_and_a_solved_exercise_stays_solved():
+    assert state_of("verify") == "not tried yet"
+    teach.check_verify(lambda *_: [0])
+    assert state_of("verify") == "not solved yet, 1 try"
+    teach.check_verify(verify)
+    teach.check_verify(lambda *_: [0])
+    assert state_of("verify") == "solved, 3 tries"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"exercises": 3}'])
+def test_a_damaged_record_counts_as_nothing_done(text):
+    file = paths.CACHE / "lessons" / "record.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert state_of("verify") == "not tried yet"
+    teach.check_verify(verify)
+    assert state_of("verify") == "solved, 1 try"
+
+
+def state_of(name: str) -> str:
+    """What the table of progress says of an exercise, quiz or guess."""
+    table = teach.progress()
+    (state,) = table[table["name"] == name]["how it stands"]
+    return state
