@@ -48,6 +48,7 @@ lab: $(READY)    ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab --notebook-dir=notebooks
 
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
+	$(PY) -m speclib lessons
 	$(PY) -m speclib store notebooks/learn/*.ipynb
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)

@@ -1,4 +1,4 @@
-"""The commands of `python -m speclib`: `reproduce`, `merge`, `run-notebook`, `store`.
+"""The commands of `python -m speclib`, such as `reproduce` and `store`.
 
 Heavy libraries are imported by what needs them, so that a command with nothing to do is
 fast.
@@ -141,6 +141,17 @@ def store(
 
     for path in paths:
         print(store_lecture(path))
+
+
+@app.command()
+def lessons() -> None:
+    """
+    Write the student's and the lecturer's version of every lesson in notebooks/source.
+    """
+    from speclib.teach.lessons import write_versions
+
+    for path in write_versions():
+        print(path)
 
 
 def _read_parameter(text: str) -> tuple[str, object]:

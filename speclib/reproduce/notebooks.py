@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,11 +52,15 @@ def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
     Outputs that a page can show are kept: text, tables, pictures. Widgets, whose state
-    would be missing, and the times of execution are not.
+    would be missing, and the times of execution are not. A lesson finds no exercise
+    tried before, and leaves no record of its own.
     """
     import nbformat
 
-    notebook = nbformat.read(run_notebook(path, path), as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SPECLIB_RECORD"] = str(Path(folder) / "record.json")
+        notebook = nbformat.read(run_notebook(path, path), as_version=4)
+        del os.environ["SPECLIB_RECORD"]
     _keep_what_pages_show(notebook, path.stem)
     write_atomically(path, nbformat.writes(notebook) + "\n")
     return path

@@ -8,6 +8,7 @@ is raised, whatever the function does.
 ``hint``, ``predict``, ``quiz`` and ``progress`` are what a lesson has besides.
 """
 
+from .coin import draw
 from .formulas import (
     check_acceptance,
     check_expected_tokens,
@@ -25,6 +26,7 @@ __all__ = [
     "check_residual",
     "check_speed",
     "check_verify",
+    "draw",
     "hint",
     "predict",
     "progress",

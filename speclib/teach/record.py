@@ -1,12 +1,14 @@
 """What a student has done so far: exercises, guesses, answers to quizzes.
 
-It is kept in one file in the cache of this checkout, so that it outlives a kernel. It
-is no exam: a file that is missing or damaged counts as nothing done.
+It is kept in one file in the cache of this checkout, so that it outlives a kernel, or
+in the file that the environment variable SPECLIB_RECORD names. It is no exam: a file
+that is missing or damaged counts as nothing done.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypedDict
@@ -73,4 +75,5 @@ def _save(record: Record) -> None:
 
 
 def _file() -> Path:
-    return paths.CACHE / "lessons" / "record.json"
+    chosen = os.environ.get("SPECLIB_RECORD")
+    return Path(chosen) if chosen else paths.CACHE / "lessons" / "record.json"

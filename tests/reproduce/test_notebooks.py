@@ -12,6 +12,14 @@ from helpers import late
 from speclib.errors import SpeclibError
 from speclib.papers.load import load_paper
 from speclib.reproduce.notebooks import run_notebook
+from speclib.teach.lessons import (
+    BEGIN,
+    END,
+    EXERCISE,
+    TO_DO,
+    version_of_cell,
+    write_versions,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,6 +36,8 @@ def stem(path: Path) -> str:
 
 LEARN = stored_notebooks("learn")
 REPRODUCE = stored_notebooks("reproduce")
+LESSONS = stored_notebooks("source")
+SOLUTIONS = stored_notebooks("solutions")
 every_notebook = pytest.mark.parametrize("path", stored_notebooks("."), ids=stem)
 learn_notebook = pytest.mark.parametrize("path", LEARN, ids=stem)
 reproduce_notebook = pytest.mark.parametrize("path", REPRODUCE, ids=stem)
@@ -80,9 +90,12 @@ def test_one_parameters_cell_typed_and_commented(path):
 
 @every_notebook
 def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
+    """Only a student's own function is written in a notebook."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     for cell in code_cells(path):
         assert len(cell.source.splitlines()) <= 8, cell.source
+        if EXERCISE in cell.metadata.get("tags", []):
+            continue
         for node in ast.walk(ast.parse(cell.source)):
             assert not isinstance(node, definitions), cell.source
 
@@ -121,14 +134,55 @@ def names_used_by(node: ast.AST) -> list[str]:
     return []
 
 
-@reproduce_notebook
-def test_reproduce_notebooks_are_stored_without_outputs(path):
+@pytest.mark.parametrize("path", REPRODUCE + LESSONS + SOLUTIONS, ids=stem)
+def test_notebooks_that_are_no_lectures_are_stored_without_outputs(path):
     for cell in code_cells(path):
         assert not cell.outputs
         assert cell.execution_count is None
     assert set(read(path).metadata) <= {"kernelspec", "language_info"}
 
 
+# -- lessons with exercises ------------------------------------------------------------
+def test_the_versions_of_lessons_are_those_of_their_sources(tmp_path):
+    """Only the outputs that the lectures store are theirs."""
+    sources = tmp_path / "source"
+    sources.mkdir()
+    for path in LESSONS:
+        (sources / path.name).write_text(path.read_text())
+
+    for written in write_versions(tmp_path):
+        stored = ROOT / "notebooks" / written.relative_to(tmp_path)
+        fresh = [cell.source for cell in read(written).cells]
+        assert [cell.source for cell in read(stored).cells] == fresh, "make lectures"
+
+
+def test_a_students_version_holds_no_solution():
+    for path in LEARN:
+        for cell in code_cells(path):
+            assert BEGIN not in cell.source and END not in cell.source
+            if EXERCISE in cell.metadata.get("tags", []):
+                assert cell.source.endswith(TO_DO)
+
+
+def test_marks_of_a_solution_that_do_not_match_are_named():
+    for source in (f"{BEGIN}\n1", f"1\n{END}", f"{BEGIN}\n{BEGIN}\n{END}\n{END}"):
+        with pytest.raises(SpeclibError, match="solution"):
+            version_of_cell(source, keeps_solutions=True)
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=stem)
+def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
+    pytest.importorskip("papermill")
+    monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
+    executed = read(run_notebook(path, tmp_path / path.name))
+    checks = [cell for cell in executed.cells if "teach.check_" in cell.source]
+    assert checks
+    for cell in checks:
+        (output,) = cell.outputs
+        assert output.data["text/plain"].startswith("✓ Right."), cell.source
+
+
+# -- what lectures store ---------------------------------------------------------------
 @learn_notebook
 def test_learn_notebooks_keep_no_widget_state(path):
     assert "widgets" not in read(path).metadata

@@ -1,0 +1,81 @@
+"""A lesson is written once, with its solutions, and becomes two versions.
+
+In ``notebooks/source`` the cells with the tag ``exercise`` hold a solution between two
+marks, as otter-grader has them:
+
+    def acceptance(p, q, token):
+        # BEGIN SOLUTION
+        return min(1.0, p[token] / q[token])
+        # END SOLUTION
+
+The student's version goes to ``notebooks/learn``, with dots in its place, and the
+lecturer's to ``notebooks/solutions``, without the marks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from speclib.atomic_files import write_atomically
+from speclib.errors import BadValue
+from speclib.paths import ROOT
+
+NOTEBOOKS = ROOT / "notebooks"
+EXERCISE = "exercise"
+BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
+TO_DO = "...  # your code"
+
+
+def write_versions(folder: Path = NOTEBOOKS) -> list[Path]:
+    """Writes the versions of every lesson in ``folder``/source; returns their paths.
+
+    A lesson without exercises has no lecturer's version.
+    """
+    written = []
+    for source in sorted((folder / "source").glob("*.ipynb")):
+        written.append(_write(source, folder / "learn", keeps_solutions=False))
+        if exercises_of(nbformat.read(source, as_version=4)):
+            written.append(_write(source, folder / "solutions", keeps_solutions=True))
+    return written
+
+
+def _write(source: Path, folder: Path, keeps_solutions: bool) -> Path:
+    notebook = nbformat.read(source, as_version=4)
+    for cell in exercises_of(notebook):
+        cell.source = version_of_cell(cell.source, keeps_solutions)
+    path = folder / source.name
+    write_atomically(path, nbformat.writes(notebook) + "\n")
+    return path
+
+
+def exercises_of(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that a student is to fill."""
+    return [
+        cell for cell in notebook.cells if EXERCISE in cell.metadata.get("tags", [])
+    ]
+
+
+def version_of_cell(source: str, keeps_solutions: bool) -> str:
+    """An exercise with its solution, or with dots in its place.
+
+    Raises BadValue where the marks do not stand in pairs.
+    """
+    lines: list[str] = []
+    is_inside = False
+    for line in source.splitlines():
+        mark = line.strip()
+        if mark in (BEGIN, END):
+            if is_inside == (mark == BEGIN):
+                raise BadValue(f"the marks of a solution do not match:\n{source}")
+            is_inside = mark == BEGIN
+            if is_inside and not keeps_solutions:
+                indent = line[: len(line) - len(line.lstrip())]
+                lines.append(indent + TO_DO)
+        elif keeps_solutions or not is_inside:
+            lines.append(line)
+    if is_inside:
+        raise BadValue(f"a solution is not ended by {END}:\n{source}")
+    return "\n".join(lines)
