@@ -45,7 +45,7 @@ test-all: $(READY)  ## every test, the slow ones too
 	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
 
 lab: $(READY)    ## open the notebooks in JupyterLab
-	$(VENV)/bin/jupyter lab --notebook-dir=notebooks
+	$(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
 
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
 	$(PY) -m speclib lessons

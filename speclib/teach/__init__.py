@@ -13,9 +13,10 @@ from .formulas import (
     check_acceptance,
     check_expected_tokens,
     check_residual,
+    check_round,
     check_speed,
 )
-from .method_exercise import check_method
+from .method_exercise import check_method, check_pearl
 from .questions import hint, predict, progress, quiz
 from .verify_exercise import check_verify
 
@@ -23,7 +24,9 @@ __all__ = [
     "check_acceptance",
     "check_expected_tokens",
     "check_method",
+    "check_pearl",
     "check_residual",
+    "check_round",
     "check_speed",
     "check_verify",
     "draw",

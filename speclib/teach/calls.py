@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import unwrap
 from types import FrameType
 from typing import Any
 
@@ -43,15 +44,16 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
 def describe_error(error: Exception, function: Callable[..., Any]) -> str:
     """An error in one sentence: its kind, the line of the student's code, its text."""
     kind = type(error).__name__
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    code = getattr(unwrap(function), "__code__", None)
+    file = getattr(code, "co_filename", None)
     own_lines = [
         f for f in traceback.extract_tb(error.__traceback__) if f.filename == file
     ]
     if not own_lines:
         return f"{kind}: {error}."
     last = own_lines[-1]
-    code = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
-    return f"{kind} in your line `{code}`: {error}."
+    line = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
+    return f"{kind} in your line `{line}`: {error}."
 
 
 @contextmanager

@@ -328,6 +328,56 @@ SPEED = Formula(
 )
 
 
+# -- seconds of a round ----------------------------------------------------------------
+def round_of_pearl(gamma: int, draft: float, target: float) -> float:
+    """max(gamma t_draft, t_target). Source: PEARL, section 3.4."""
+    return max(gamma * draft, target)
+
+
+ROUND = Formula(
+    name="round",
+    arguments=("gamma", "draft", "target"),
+    cases=(
+        (2, 1.0, 5.0),
+        (5, 1.0, 5.0),
+        (8, 1.0, 5.0),
+        (4, 0.02, 0.1),
+        (1, 0.3, 0.2),
+    ),
+    solution=round_of_pearl,
+    asked_for="the time of a round of PEARL",
+    mistakes=(
+        Mistake(
+            "models taking turns",
+            "This is a round of speculative decoding, in which one waits for the "
+            "other. In PEARL both begin at the same time.",
+            lambda gamma, draft, target: gamma * draft + target,
+        ),
+        Mistake(
+            "only the target counted",
+            "And if the draft model needs longer for its gamma tokens?",
+            lambda gamma, draft, target: target,
+        ),
+        Mistake(
+            "only the draft counted",
+            "And if the target's pass takes longer?",
+            lambda gamma, draft, target: gamma * draft,
+        ),
+        Mistake(
+            "the faster one counted",
+            "A round ends when both are done.",
+            lambda gamma, draft, target: min(gamma * draft, target),
+        ),
+        Mistake(
+            "one draft counted",
+            "The draft model writes gamma tokens in a round, one after the other.",
+            lambda gamma, draft, target: max(draft, target),
+        ),
+    ),
+    praise="A round of PEARL takes as long as the slower of the two.",
+)
+
+
 def check_acceptance(function: Answer) -> Card:
     """Checks ``function(p, q, token)``: the chance that a drafted token is accepted.
 
@@ -359,3 +409,11 @@ def check_speed(function: Answer) -> Card:
     ``rounds`` is a list of (drafted, accepted, committed), one triple per round.
     """
     return SPEED.check(function)
+
+
+def check_round(function: Answer) -> Card:
+    """Checks ``function(gamma, draft, target)``: the seconds of a round of PEARL.
+
+    ``draft`` and ``target``: seconds of one pass.
+    """
+    return ROUND.check(function)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeAlias
+from functools import cache, wraps
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from .mistakes import Mistake, likely_mistake
 from .record import keep_try
 
 Method: TypeAlias = Callable[[World, int], None]
+Step: TypeAlias = Callable[[World, Any, int], Any]
 
 VOCAB, GAMMA, TOKENS = 3, 2, 3
 EQUAL = 1e-9
@@ -402,6 +403,22 @@ PEARL = MethodExercise(
     ),
 )
 EXERCISES = {exercise.name: exercise for exercise in (SD, PEARL)}
+
+
+def check_pearl(step: Step) -> Card:
+    """Checks ``step(world, window, gamma)``: a round of PEARL.
+
+    ``window``: the drafts that the target model has yet to test. The round commits what
+    is verified, and returns the next window.
+    """
+
+    @wraps(step)
+    def method(world: World, gamma: int) -> None:
+        window: Any = ()
+        while world.going:
+            window = step(world, window, gamma)
+
+    return PEARL.check(method)
 
 
 def check_method(method: Method, like: str = "speculative") -> Card:

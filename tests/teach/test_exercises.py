@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from speclib import SpeclibError, teach
+from speclib.core.sampling import ids
+from speclib.core.verification import verify as core_verify
 from speclib.methods import METHODS
-from speclib.methods.pearl import pearl_without_pre_verify
+from speclib.methods.pearl import next_window, pearl_without_pre_verify
 from speclib.teach import formulas, method_exercise, verify_exercise
 from speclib.teach.coin import draw
 
@@ -29,6 +31,7 @@ CHECKS = {
     "acceptance": (teach.check_acceptance, formulas.ACCEPTANCE.mistakes),
     "residual": (teach.check_residual, formulas.RESIDUAL.mistakes),
     "expected tokens": (teach.check_expected_tokens, formulas.EXPECTED_TOKENS.mistakes),
+    "round": (teach.check_round, formulas.ROUND.mistakes),
     "speed": (teach.check_speed, formulas.SPEED.mistakes),
     "verify": (teach.check_verify, verify_exercise.MISTAKES),
     "speculative": (teach.check_method, method_exercise.SD.mistakes),
@@ -75,6 +78,11 @@ def speed(rounds, seconds):
     return sum(r[2] for r in rounds) / seconds
 
 
+def round_of_pearl(gamma, draft, target):
+    drafting = sum([draft] * gamma)
+    return drafting if drafting > target else target
+
+
 def verify(drafted, q, p, coin):
     for i, token in enumerate(drafted):
         if p[i][token] <= coin() * q[i][token]:
@@ -90,6 +98,7 @@ def verify(drafted, q, p, coin):
         (teach.check_residual, residual),
         (teach.check_expected_tokens, expected_tokens),
         (teach.check_speed, speed),
+        (teach.check_round, round_of_pearl),
         (teach.check_verify, verify),
         (teach.check_method, METHODS["speculative"]),
         (teach.check_method, METHODS["pearl"]),  # lossless, and faster than asked for
@@ -100,6 +109,27 @@ def test_a_right_solution_is_right(check, solution):
     card = check(solution)
     assert card.is_right, card
     assert repr(card).startswith("✓ Right.")
+
+
+# -- a round of PEARL ------------------------------------------------------------------
+def pearl_step(world, window, gamma):
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window)), world.draft.propose(text, gamma)
+    )
+    verified = core_verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return next_window(window + drafted, verified)
+
+
+def step_that_fails(world, window, gamma):
+    return window[3]
+
+
+def test_a_round_of_pearl_is_judged_as_the_whole_method():
+    assert teach.check_pearl(pearl_step).is_right
+    card = teach.check_pearl(step_that_fails)
+    assert "IndexError in your line `return window[3]`" in card.verdict
 
 
 # -- counterexamples are true ----------------------------------------------------------

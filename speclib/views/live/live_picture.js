@@ -11,6 +11,7 @@ function render({ model, el }) {
   const root = document.createElement("div");
   root.className = "speclib-live";
   root.tabIndex = 0;
+  root.dataset.lmSuppressShortcuts = "true";   // or JupyterLab would take the keys
   const picture = document.createElement("div");
   const voice = document.createElement("div");
   voice.className = "speclib-voice";

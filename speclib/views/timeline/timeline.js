@@ -278,6 +278,7 @@ function render({ model, el }) {
   const view = { zoom: 1, start: 0 };
   const root = document.createElement("div");
   root.className = "speclib-timeline";
+  root.dataset.lmSuppressShortcuts = "true";    // or JupyterLab would take the keys
   el.append(root);
 
   const showPicture = () => {
