@@ -193,6 +193,71 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     assert lecture.page.locator(".speclib-timeline > svg").count() == calls
 
 
+# -- lectures, what can be played and taken hold of ------------------------------------
+@lectures("00_start_here")
+def test_a_player_steps_by_button_and_key_and_its_texts_agree(lecture):
+    page = lecture.page
+    view = page.locator(".speclib-timeline").first
+    texts = view.locator(".speclib-text code")
+    view.get_by_role("button", name="Step ▶").click()
+    after_one = texts.all_text_contents()
+    view.locator("svg").first.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    after_five = texts.all_text_contents()
+    page.keyboard.press("ArrowLeft")
+    assert after_one != after_five != texts.all_text_contents()
+
+    page.keyboard.press(" ")
+    page.wait_for_function(
+        "() => document.querySelector('.speclib-player button').textContent != '▶ Play'"
+    )
+    page.get_by_role("button", name="▶ Play").first.wait_for(timeout=30_000)
+    whole = texts.all_text_contents()
+    assert len(set(whole)) == 1 and len(whole[0]) > len(after_five[0])
+    assert "round" in view.locator(".speclib-sentence").text_content()
+
+
+@lectures("10_speculative_decoding")
+def test_the_top_of_an_accept_bar_moves_by_mouse_and_by_key(lecture):
+    page = lecture.page
+    top = page.locator("[data-handle='q-1']").first
+    top.scroll_into_view_if_needed()
+    assert float(top.get_attribute("aria-valuenow")) == 0.45
+
+    box = top.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y + 60, steps=6)
+    page.mouse.up()
+    voice = page.locator(".speclib-voice").first
+    voice.filter(has_text="Of 100 drafted tokens").wait_for(timeout=60_000)
+    wait_until_still(page, voice)
+    dragged = float(top.get_attribute("aria-valuenow"))
+    assert dragged < 0.40
+
+    top.focus()
+    page.keyboard.press("ArrowUp")
+    raised = f"{dragged + 0.01:.2f}".rstrip("0")
+    page.locator(f"[data-handle='q-1'][aria-valuenow='{raised}']").wait_for()
+    focused = page.evaluate("document.activeElement.dataset.handle")
+    assert focused == "q-1"  # after the picture was drawn anew
+
+
+@lectures("10_speculative_decoding")
+def test_coins_are_thrown_by_button_and_by_key(lecture):
+    page = lecture.page
+    picture = page.locator(".speclib-live", has_text="tokens written")
+    page.get_by_role("button", name="Throw × 100", exact=True).click()
+    picture.filter(has_text="100 tokens written").wait_for(timeout=60_000)
+    picture.focus()
+    page.keyboard.press(" ")
+    picture.filter(has_text="101 tokens written").wait_for(timeout=60_000)
+    page.keyboard.press("r")
+    picture.filter(has_text="0 tokens written;").wait_for(timeout=60_000)
+
+
 # -- lectures, their sliders -----------------------------------------------------------
 @lectures("20_pearl")
 def test_a_dragged_gamma_is_what_sd_drafts_for_every_target_pass(lecture, tmp_path):

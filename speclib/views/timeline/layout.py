@@ -138,8 +138,7 @@ def layout(
     sense.
     """
     check_arguments(runs, width, until)
-    longest = max(run.seconds for run in runs)
-    axis = TimeAxis(width, min(until or longest, longest) or 1.0)
+    axis = TimeAxis(width, span_of(runs, until))
     runs = with_kinds_named(runs)
 
     panels = []
@@ -154,6 +153,12 @@ def layout(
     legend_height = LEGEND_GAP + rows * LEGEND_ROW_HEIGHT
     height = y - PANEL_GAP + AXIS_HEIGHT + legend_height + PAD
     return Figure(axis, tuple(panels), axis_title(runs, axis), legend, height)
+
+
+def span_of(runs: Sequence[TimelineRun], until: float | None) -> float:
+    """Seconds of the axis: those of the longest run, ``until`` at most."""
+    longest = max(run.seconds for run in runs)
+    return min(until or longest, longest) or 1.0
 
 
 def check_arguments(

@@ -1,7 +1,8 @@
 // Zoom, pan and tooltips for a timeline.
 //
 // The picture, its layout and all its texts come from Python as one SVG (see render.py).
-// This file moves what is there along the time axis, and shows what is too small at first.
+// This file moves what is there along the time axis, shows what is too small at first, and plays
+// the runs.
 // It also runs inside a saved .html page, where nothing but `mount` is called.
 // It also tells Python how much room the page has, and Python lays the picture out for it;
 // for that Python puts room.js before this file.
@@ -190,15 +191,17 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   const tooltip = makeTooltip(root);
   view.start *= plotWidth / (view.plotWidth ?? plotWidth);   // it was laid out anew
   view.plotWidth = plotWidth;
-  addElement(root, "speclib-hint", "Ctrl + wheel zooms, dragging moves, a double click resets");
+  addElement(root, "speclib-hint", "Space plays, the arrow keys step; Ctrl + wheel zooms, dragging moves, a double click resets");
   let parts = null;                             // found when something first moves
 
+  let whenMoved = () => {};
   const moveTo = (zoom, start) => {
     view.zoom = clamp(zoom, 1, MOST_ZOOM);
     const lastStart = plotWidth - plotWidth / view.zoom;
     view.start = Math.min(lastStart, Math.max(0, start));
     parts ??= findParts(svg, plot);
     moveParts(parts, view);
+    whenMoved();
   };
   const reset = () => moveTo(1, 0);
   const zoomBy = (factor, px) => {              // what stands at `px` stays there
@@ -218,6 +221,11 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   listenToWheel();
   listenToKeys();
   if (view.zoom > 1) moveTo(view.zoom, view.start);   // else it is drawn as it should be
+  return {
+    plot, plotWidth,
+    pixelOf: (share) => (share * plotWidth - view.start) * view.zoom,
+    onMove: (action) => { whenMoved = action; },
+  };
 
   function listenToPointer() {
     let held = null;                            // where and in which view a drag began
@@ -265,7 +273,7 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
     svg.setAttribute("tabindex", "0");
     svg.addEventListener("keydown", (event) => {
       const action = actions[event.key];
-      if (!action) return;
+      if (!action || (event.key.startsWith("Arrow") && !event.shiftKey)) return;
       event.preventDefault();
       event.stopPropagation();
       action();
@@ -273,18 +281,171 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   }
 }
 
+// -- the player -----------------------------------------------------------------------------
+
+// Puts a player below the picture of `root`: a cursor that moves along the axis, the text of each
+// run until then, and a sentence on what happened last. What lies ahead of the cursor is faded.
+// Space plays and pauses, the arrow keys step from commit to commit.
+//
+// `picture` is what `mount` returned. `story` has runs, each with a label and moments of
+// [share of the axis, text so far, sentence]. `state` outlives the picture.
+export function mountPlayer(root, picture, story, state = { share: null, speed: 1 }) {
+  const moments = story.runs.flatMap((run) => run.moments);
+  const shares = [...new Set(moments.map(([share]) => share))].sort((a, b) => a - b);
+  const end = Math.max(...shares, 0);
+  if (!end) return { stop() {} };
+  let frame = null;                             // of the animation that plays
+
+  const { cursor, veil } = addCursor(picture);
+  const bar = addElement(root, "speclib-player");
+  const button = addButton(bar, "▶ Play", () => (frame === null ? play() : pause()));
+  addButton(bar, "◀ Step", () => step(-1));
+  addButton(bar, "Step ▶", () => step(1));
+  const speed = addSpeeds(bar, state);
+  const sentence = addElement(root, "speclib-sentence");
+  sentence.setAttribute("aria-live", "polite");
+  const texts = story.runs.map((run) => addText(root, run.label));
+
+  const show = () => {
+    const isOn = state.share !== null;
+    const x = isOn ? picture.pixelOf(state.share) : 0;
+    for (const node of [cursor, veil]) setVisible(node, isOn);
+    for (const { line } of texts) line.hidden = !isOn;
+    if (!isOn) return;
+    cursor.setAttribute("x1", x);
+    cursor.setAttribute("x2", x);
+    veil.setAttribute("x", Math.max(0, x));
+    veil.setAttribute("width", Math.max(0, picture.plotWidth - Math.max(0, x)));
+    let last = null;
+    story.runs.forEach((run, number) => {
+      const past = run.moments.filter(([share]) => share <= state.share + 1e-9);
+      texts[number].text.textContent = past.length ? past.at(-1)[1] : "";
+      const latest = past.at(-1);
+      if (latest && (!last || latest[0] >= last[0])) last = latest;
+    });
+    const said = last ? last[2] : "Nothing is written yet.";
+    if (sentence.textContent !== said) sentence.textContent = said;
+  };
+  const moveTo = (share) => {
+    state.share = clamp(share, 0, end);
+    show();
+  };
+
+  function play() {
+    if (state.share === null || state.share >= end) moveTo(0);
+    button.textContent = "❚❚ Pause";
+    let before = performance.now();
+    const tick = (now) => {
+      moveTo(state.share + (now - before) / 1000 / SECONDS_OF_PLAY * Number(speed.value));
+      before = now;
+      if (state.share >= end) pause();
+      else frame = requestAnimationFrame(tick);
+    };
+    frame = requestAnimationFrame(tick);
+  }
+  function pause() {
+    cancelAnimationFrame(frame);
+    frame = null;
+    button.textContent = "▶ Play";
+  }
+  function step(direction) {
+    pause();
+    const now = state.share ?? 0;
+    const next = direction > 0
+      ? shares.find((share) => share > now + 1e-9) ?? end
+      : shares.findLast((share) => share < now - 1e-9) ?? 0;
+    moveTo(next);
+  }
+  root.addEventListener("keydown", (event) => {
+    const actions = {
+      " ": () => (frame === null ? play() : pause()),
+      ArrowRight: () => step(1),
+      ArrowLeft: () => step(-1),
+    };
+    const isFormField = ["BUTTON", "SELECT"].includes(event.target.tagName);
+    if (event.shiftKey || isFormField || !actions[event.key]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    actions[event.key]();
+  });
+  picture.onMove(show);
+  show();
+  return { stop: pause };
+}
+
+const SECONDS_OF_PLAY = 8;            // for the whole axis, at speed 1
+const SPEEDS = [["slow", 0.33], ["normal", 1], ["fast", 3]];
+const SVG = "http://www.w3.org/2000/svg";
+
+function setVisible(node, isVisible) { node.style.display = isVisible ? "" : "none"; }
+
+// A line at the present moment, and a veil over what lies ahead of it.
+function addCursor({ plot }) {
+  const height = plot.getAttribute("height");
+  const make = (name, attributes) => {
+    const node = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.style.pointerEvents = "none";
+    return plot.appendChild(node);
+  };
+  const veil = make("rect", { y: 0, height, class: "veil", fill: "#fff", "fill-opacity": 0.72 });
+  const line = { y1: 0, y2: height, class: "cursor", stroke: "#1a1a1a", "stroke-width": 2 };
+  return { veil, cursor: make("line", line) };
+}
+
+function addButton(bar, label, action) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = label;
+  button.addEventListener("click", action);
+  return bar.appendChild(button);
+}
+
+function addSpeeds(bar, state) {
+  const select = document.createElement("select");
+  select.setAttribute("aria-label", "speed of the player");
+  for (const [name, value] of SPEEDS) select.add(new Option(name, value));
+  select.value = String(state.speed);
+  select.addEventListener("change", () => { state.speed = Number(select.value); });
+  return bar.appendChild(select);
+}
+
+// A line of text: the run's name, and what it has written so far, in letters of one width, so
+// that the same text stands in the same columns.
+function addText(root, label) {
+  const line = addElement(root, "speclib-text");
+  line.hidden = true;
+  addElement(line, "speclib-text-name", label);
+  const text = document.createElement("code");
+  line.append(text);
+  return { line, text };
+}
+
 // The widget in a notebook: what anywidget calls for each place that shows it.
 function render({ model, el }) {
   const view = { zoom: 1, start: 0 };
-  const root = document.createElement("div");
+  let root = document.createElement("div");
   root.className = "speclib-timeline";
   root.dataset.lmSuppressShortcuts = "true";    // or JupyterLab would take the keys
   el.append(root);
 
+  const player = { share: null, speed: 1 };
+  let playing = { stop() {} };
   const showPicture = () => {
     const began = performance.now();
+    playing.stop();
+    const fresh = root.cloneNode(false);        // without the listeners of the last picture
+    root.replaceWith(fresh);
+    root = fresh;
     root.innerHTML = model.get("svg");
-    mount(root, view);
+    root.addEventListener("keydown", (event) => {
+      if (event.key.toLowerCase() !== "r" || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      model.set("asked_anew", model.get("asked_anew") + 1);
+      model.save_changes();
+    });
+    playing = mountPlayer(root, mount(root, view), model.get("story"), player);
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", showPicture);
@@ -294,6 +455,7 @@ function render({ model, el }) {
     model.save_changes();
   });
   return () => {
+    playing.stop();
     stopMeasuring();
     model.off("change:svg", showPicture);
   };

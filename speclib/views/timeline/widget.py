@@ -19,9 +19,10 @@ from speclib.errors import BadValue
 from speclib.views.display import NotebookView, png
 
 from .facts import summary
-from .layout import LEAST_WIDTH, Figure, layout
+from .layout import LEAST_WIDTH, Figure, layout, span_of
 from .render import render_timeline
 from .run import timeline_run
+from .story import story_of
 
 ROOM = Path(__file__).parents[1] / "room.js"
 SCRIPT = Path(__file__).with_name("timeline.js")
@@ -37,7 +38,8 @@ PAGE = """<!doctype html>
 <body><div class="speclib-timeline" id="timeline">{svg}</div>
 <script type="module">
 {js}
-mount(document.getElementById("timeline"));
+const root = document.getElementById("timeline");
+mountPlayer(root, mount(root), {story});
 </script></body></html>
 """
 
@@ -57,7 +59,9 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     _esm = ROOM.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
+    story = traitlets.Dict().tag(sync=True)  # what the player tells, see story.py
     room = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    asked_anew = traitlets.Int(0).tag(sync=True)  # how often a reader pressed R
 
     @checked
     def __init__(
@@ -72,7 +76,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self.picture_width = width
         self.places = places
         self._read(results, labels)
-        super().__init__(svg=self._rendered())
+        super().__init__(svg=self._rendered(), story=self._told())
         self.observe(self._render_again, "room")
 
     def _read(
@@ -98,6 +102,18 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         width = min(max(self.room, LEAST_WIDTH), MOST_WIDTH)
         return render_timeline(layout(self.runs, width, self.until), zoomable=True)
 
+    def _told(self) -> dict:
+        """The runs as the player tells them: times as shares of the axis."""
+        span = span_of(self.runs, self.until)
+        runs = []
+        for run in self.runs:
+            moments = [
+                [moment.seconds / span, moment.text, moment.sentence]
+                for moment in story_of(run)
+            ]
+            runs.append({"label": run.title, "moments": moments})
+        return {"runs": runs}
+
     def _render_again(self, _change: object) -> None:
         self.svg = self._rendered()
 
@@ -113,6 +129,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     ) -> None:
         """Shows other results in the same place; a reader's zoom stays."""
         self._read(results, labels)
+        self.story = self._told()
         self.svg = self._rendered()
 
     @property
@@ -131,9 +148,11 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     def html(self) -> str:
         """A page with zoom and tooltips that loads nothing from anywhere."""
         title = "Timeline: " + ", ".join(run.label for run in self.runs)
+        story = json.dumps(self.story).replace("<", "\\u003c")
         return PAGE.format(
             title=escape(title),
             svg=self.svg,
+            story=story,
             js=SCRIPT.read_text(),
             css=STYLE.read_text(),
         )

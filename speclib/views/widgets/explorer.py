@@ -147,7 +147,8 @@ class Explorer(NotebookView, widgets.VBox):
         self.draws_anew = takes_seed(simulate) and "seed" not in self.controls
         self.draw_button = widgets.Button(
             description="Draw anew",
-            tooltip="Another draw of the tokens at which the draft model is right",
+            tooltip="Another draw of the tokens at which the draft model is right "
+            "(key: R)",
             icon="random",
             layout=BUTTON_LAYOUT,
         )
@@ -159,6 +160,8 @@ class Explorer(NotebookView, widgets.VBox):
         self.figures = widgets.HTML(
             figures_html(self.rows()), layout={"width": "100%", "overflow": "auto"}
         )
+        if self.draws_anew:
+            self.timeline.observe(self._draw_anew, "asked_anew")
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
         buttons = [self.draw_button] if self.draws_anew else []
