@@ -8,12 +8,14 @@ is raised, whatever the function does.
 ``hint``, ``predict``, ``quiz`` and ``progress`` are what a lesson has besides.
 """
 
+from .bugs import find_bug, outcome_tree
 from .coin import draw
 from .formulas import (
     check_acceptance,
     check_expected_tokens,
     check_residual,
     check_round,
+    check_samples,
     check_speed,
 )
 from .method_exercise import check_method, check_pearl
@@ -27,10 +29,13 @@ __all__ = [
     "check_pearl",
     "check_residual",
     "check_round",
+    "check_samples",
     "check_speed",
     "check_verify",
     "draw",
+    "find_bug",
     "hint",
+    "outcome_tree",
     "predict",
     "progress",
     "quiz",

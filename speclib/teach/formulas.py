@@ -378,6 +378,40 @@ ROUND = Formula(
 )
 
 
+# -- how many samples show a bug -------------------------------------------------------
+def samples_to_see(p: float, found: float) -> float:
+    """How many tokens until two standard errors are as large as the difference."""
+    return 4 * p * (1 - p) / (found - p) ** 2
+
+
+SAMPLES = Formula(
+    name="samples",
+    arguments=("p", "found"),
+    cases=((0.5, 0.6), (0.2, 0.26), (0.5, 0.49), (0.1, 0.101)),
+    solution=samples_to_see,
+    asked_for="the number of samples",
+    mistakes=(
+        Mistake(
+            "one standard error",
+            "By chance one standard error is passed in a third of all cases: ask for "
+            "two.",
+            lambda p, found: p * (1 - p) / (found - p) ** 2,
+        ),
+        Mistake(
+            "square root forgotten",
+            "The standard error of n samples is √(p (1 - p) / n): solve for n.",
+            lambda p, found: 2 * p * (1 - p) / abs(found - p),
+        ),
+        Mistake(
+            "variance of the wrong probability",
+            "If nothing is wrong, tokens come with probability p: take its variance.",
+            lambda p, found: 4 * found * (1 - found) / (found - p) ** 2,
+        ),
+    ),
+    praise="Half the difference takes four times as many samples.",
+)
+
+
 def check_acceptance(function: Answer) -> Card:
     """Checks ``function(p, q, token)``: the chance that a drafted token is accepted.
 
@@ -417,3 +451,12 @@ def check_round(function: Answer) -> Card:
     ``draft`` and ``target``: seconds of one pass.
     """
     return ROUND.check(function)
+
+
+def check_samples(function: Answer) -> Card:
+    """Checks ``function(p, found)``: how many samples show a bug.
+
+    A token should come with probability ``p`` and comes with ``found``. Asked for is
+    the number of samples at which the difference is two standard errors.
+    """
+    return SAMPLES.check(function)

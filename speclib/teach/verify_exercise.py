@@ -78,11 +78,13 @@ class Case:
         """What ``verify`` commits, over all proposals and all coins."""
         total: Distribution = {}
         for drafted, probability in self.proposals():
-            for committed, share in self._outcomes(verify, drafted).items():
+            for committed, share in self.outcomes(verify, drafted).items():
                 total[committed] = total.get(committed, 0.0) + probability * share
         return total
 
-    def _outcomes(self, verify: Verify, drafted: Tokens) -> Distribution:
+    def outcomes(self, verify: Verify, drafted: Tokens) -> Distribution:
+        """What ``verify`` commits of one proposal, over all coins."""
+
         def run(coin: NewCoin) -> Tokens:
             committed = call(
                 verify,

@@ -173,6 +173,7 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
 @lectures(
     "00_start_here",
     "10_speculative_decoding",
+    "12_why_nothing_is_lost",
     "20_pearl",
     "30_dsi",
     "40_duodecoding",

@@ -31,6 +31,7 @@ CHECKS = {
     "acceptance": (teach.check_acceptance, formulas.ACCEPTANCE.mistakes),
     "residual": (teach.check_residual, formulas.RESIDUAL.mistakes),
     "expected tokens": (teach.check_expected_tokens, formulas.EXPECTED_TOKENS.mistakes),
+    "samples": (teach.check_samples, formulas.SAMPLES.mistakes),
     "round": (teach.check_round, formulas.ROUND.mistakes),
     "speed": (teach.check_speed, formulas.SPEED.mistakes),
     "verify": (teach.check_verify, verify_exercise.MISTAKES),
@@ -99,6 +100,7 @@ def verify(drafted, q, p, coin):
         (teach.check_expected_tokens, expected_tokens),
         (teach.check_speed, speed),
         (teach.check_round, round_of_pearl),
+        (teach.check_samples, lambda p, found: p * (1 - p) * (2 / (found - p)) ** 2),
         (teach.check_verify, verify),
         (teach.check_method, METHODS["speculative"]),
         (teach.check_method, METHODS["pearl"]),  # lossless, and faster than asked for
