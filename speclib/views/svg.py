@@ -172,7 +172,7 @@ def hatch_patterns(name: str) -> str:
     rejected ones have white stripes that fall, discarded ones dark stripes that rise.
     Waiting is hatched in light grey. Two pictures on one page need different names.
     """
-    idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d0d0d0", 7)
+    idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d0d0d0", 12)
     discarded = hatch(f"{name}-discarded", KIND_COLOURS["discarded"], "#b3a400", 6)
     rejected = hatch(f"{name}-rejected", KIND_COLOURS["rejected"], "#fff", 5, angle=-45)
     return tag("defs", idle + discarded + rejected)

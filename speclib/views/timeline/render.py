@@ -45,6 +45,7 @@ from .shapes import GUTTER, NAME_GAP, Box, Lane, Mark, TextEnd, TimeAxis
 PLOT_LEFT = PAD + GUTTER  # where the time axis begins
 DENSE = 4  # pixels between two lines, at least; timeline.js has the same
 LABEL_MARGIN = 3  # pixels of a box that its label leaves free
+NEVER_LABELLED = ("idle", "lost")
 HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
 
 
@@ -180,13 +181,13 @@ def render_lanes(panel: Panel, pattern_name: str, zoomable: bool) -> str:
 
 
 def shows_labels(lane: Lane) -> bool:
-    """Whether at least half of a lane's labels fit; a few alone would be stray words.
+    """Whether labels fit into at least half of a lane's boxes.
 
-    timeline.js has the same rule.
+    A few alone would be stray words. timeline.js has the same rule.
     """
-    labelled = [box for box in lane.boxes if box.label]
-    fitting = [box for box in labelled if room_needed(box.label) <= box.width]
-    return 2 * len(fitting) >= len(labelled)
+    boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
+    fitting = [b for b in boxes if b.label and room_needed(b.label) <= b.width]
+    return 2 * len(fitting) >= len(boxes)
 
 
 def room_needed(label: str) -> float:

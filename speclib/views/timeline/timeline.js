@@ -107,14 +107,14 @@ function moveParts(parts, view) {
   }
 }
 
-// The lanes in which at least half of the labels fit; as shows_labels in render.py.
+// The lanes in which labels fit into at least half of the boxes; as shows_labels in render.py.
 function lanesWithLabels(labels, zoom) {
-  const balance = new Map();                    // of a lane: labels that fit, less the others
+  const fitting = new Map();                    // of a lane: how many labels fit
   for (const { lane, room, needed } of labels) {
-    const step = needed <= room * zoom ? 1 : -1;
-    balance.set(lane, (balance.get(lane) ?? 0) + step);
+    if (needed <= room * zoom) fitting.set(lane, (fitting.get(lane) ?? 0) + 1);
   }
-  return new Set([...balance.keys()].filter((lane) => balance.get(lane) >= 0));
+  const boxes = (lane) => lane.querySelectorAll("rect:not(.idle):not(.lost)").length;
+  return new Set([...fitting.keys()].filter((lane) => 2 * fitting.get(lane) >= boxes(lane)));
 }
 
 // Of what Python laid out once per zoom level, shows the deepest level that `zoom` reaches.
