@@ -66,7 +66,7 @@ def test_it_is_valid_small_and_for_the_standard_kernel(path):
     notebook = read(path)
     late.nbformat.validate(notebook)
     assert notebook.metadata.kernelspec.name == "python3"
-    assert path.stat().st_size < 1_250_000  # a picture takes up to 220 kB
+    assert path.stat().st_size < 1_000_000
 
 
 @every_notebook
