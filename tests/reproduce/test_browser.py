@@ -43,8 +43,9 @@ ENDED_OR_FAILED = """() =>
   document.querySelector('[data-mime-type="application/vnd.jupyter.error"]') ||
   [...document.querySelectorAll(".jp-InputPrompt")]
     .every(prompt => !/[ *]\\]/.test(prompt.textContent))"""
-NONE_ACCEPTED = re.compile(r"\b0 of [1-9]\d* tested accepted")
-ALL_ACCEPTED = re.compile(r"\b(\d+) of \1 tested accepted")
+# In the picture's text the caption before ends where this one begins.
+NONE_ACCEPTED = re.compile(r"(?<!\d)0 of [1-9]\d* tested accepted")
+ALL_ACCEPTED = re.compile(r"(?<!\d)(\d+) of \1 tested accepted")
 CLASSES_AND_WIDTHS = """all => all.map(
   bar => [bar.getAttribute('class'), Number(bar.getAttribute('width'))])"""
 
