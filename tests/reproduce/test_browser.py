@@ -92,8 +92,8 @@ def open_lecture(browser, lab):
         for item in ("Run", "Run All Cells"):
             page.get_by_role("menuitem", name=item, exact=True).click()
         page.wait_for_function(ENDED_OR_FAILED, timeout=900_000)
-        for button in page.get_by_role("button", name="More", exact=True).all():
-            button.click()  # unfolds the other sliders
+        for button in page.locator("button.widget-toggle-button").all():
+            button.click()  # "More": unfolds the other sliders
         picture = page.locator(
             ".widget-vbox:has(.widget-slider) .speclib-timeline > svg"
         )
