@@ -59,8 +59,10 @@ def store_lecture(path: Path) -> Path:
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SPECLIB_RECORD"] = str(Path(folder) / "record.json")
-        notebook = nbformat.read(run_notebook(path, path), as_version=4)
-        del os.environ["SPECLIB_RECORD"]
+        try:
+            notebook = nbformat.read(run_notebook(path, path), as_version=4)
+        finally:
+            del os.environ["SPECLIB_RECORD"]
     _keep_what_pages_show(notebook, path.stem)
     write_atomically(path, nbformat.writes(notebook) + "\n")
     return path

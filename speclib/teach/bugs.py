@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
-import ipywidgets as widgets
-
 from speclib.arguments import checked
 from speclib.core.sampling import Row
 from speclib.errors import unknown_name
-from speclib.views.display import NotebookView
+from speclib.views.live.live_picture import WithSentence
 from speclib.views.live.outcome_tree import Branch, OutcomeTreePicture
 from speclib.views.widgets.controls import control, toolbar
 
@@ -62,35 +58,17 @@ def branches_of(test: Verify, p: Row = P, q: Row = Q) -> list[Branch]:
     return branches
 
 
-class OutcomeTree(NotebookView, widgets.VBox):
+class OutcomeTree(WithSentence):
     """The outcomes of a test of drafts, chosen by a dropdown."""
 
     def __init__(self) -> None:
         self.tree = OutcomeTreePicture(branches_of(verify), TOKENS, P.tolist())
         self.chooser = control("test of a draft", (NO_BUG, *HIDDEN))
-        self.words = widgets.HTML()
         self.chooser.observe(self._show, "value")
-        self.tree.observe(self._say, "spoken")
-        self._say(None)
-        controls = toolbar({"test": self.chooser})
-        super().__init__([controls, self.tree, self.words])
+        super().__init__(toolbar({"test": self.chooser}), self.tree)
 
     def _show(self, _change: object) -> None:
         self.tree.show(branches_of(method_of(self.chooser.value)))
-
-    def _say(self, _change: object) -> None:
-        words = escape(self.tree.spoken)
-        self.words.value = f'<span style="font-size: 15px">{words}</span>'
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.tree.size
-
-    def picture(self) -> str:
-        return self.tree.picture()
-
-    def text(self) -> str:
-        return self.tree.text()
 
 
 def outcome_tree() -> OutcomeTree:

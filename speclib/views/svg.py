@@ -174,7 +174,7 @@ def hatch_patterns(name: str) -> str:
     """
     idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d0d0d0", 12)
     discarded = hatch(f"{name}-discarded", KIND_COLOURS["discarded"], "#b3a400", 6)
-    rejected = hatch(f"{name}-rejected", KIND_COLOURS["rejected"], "#fff", 5, angle=-45)
+    rejected = rejected_hatch(f"{name}-rejected", size=5)
     return tag("defs", idle + discarded + rejected)
 
 
@@ -190,6 +190,25 @@ def hatch(name: str, ground: str, stripe: str, size: int, angle: int = 45) -> st
         height=size,
         patternUnits="userSpaceOnUse",
         patternTransform=f"rotate({angle})",
+    )
+
+
+def rejected_hatch(name: str, size: int = 6) -> str:
+    """The fill of what was rejected: white stripes that fall."""
+    return hatch(name, KIND_COLOURS["rejected"], "#fff", size, angle=-45)
+
+
+def dots(name: str, colour: str) -> str:
+    """A fill of dots on white."""
+    ground = tag("rect", width=7, height=7, fill="#fff")
+    dot = tag("circle", cx=3.5, cy=3.5, r=2, fill=colour)
+    return tag(
+        "pattern",
+        ground + dot,
+        id=name,
+        width=7,
+        height=7,
+        patternUnits="userSpaceOnUse",
     )
 
 

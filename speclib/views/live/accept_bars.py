@@ -15,15 +15,12 @@ arrow keys, or moves the temperature. Reads two distributions, and knows no mode
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
 
-import ipywidgets as widgets
 import numpy as np
 import numpy.typing as npt
 
 from speclib.arguments import AnyNumbers, checked
 from speclib.errors import BadValue
-from speclib.views.display import NotebookView
 from speclib.views.numbers import percent
 from speclib.views.svg import (
     INK,
@@ -31,16 +28,17 @@ from speclib.views.svg import (
     PAD,
     QUIET,
     card,
-    hatch,
+    dots,
     horizontal_line,
     rectangle,
+    rejected_hatch,
     tag,
     text_at,
     unique_name,
 )
 from speclib.views.widgets.controls import control, toolbar
 
-from .live_picture import LivePicture
+from .live_picture import LivePicture, WithSentence
 
 Row = npt.NDArray[np.float64]
 
@@ -150,7 +148,7 @@ class AcceptBarsPicture(LivePicture):
         name = unique_name("b", (self.p.tolist(), self.q.tolist(), width))
         patterns = tag(
             "defs",
-            hatch(f"{name}-rejected", KIND_COLOURS["rejected"], "#fff", 6, angle=-45)
+            rejected_hatch(f"{name}-rejected")
             + dots(f"{name}-missing", KIND_COLOURS["score"]),
         )
         columns_width = COLUMNS_SHARE * width
@@ -293,20 +291,6 @@ def tempered(row: Row, temperature: float) -> Row:
     return powers / powers.sum()
 
 
-def dots(name: str, colour: str) -> str:
-    """A fill of dots on white."""
-    ground = tag("rect", width=7, height=7, fill="#fff")
-    dot = tag("circle", cx=3.5, cy=3.5, r=2, fill=colour)
-    return tag(
-        "pattern",
-        ground + dot,
-        id=name,
-        width=7,
-        height=7,
-        patternUnits="userSpaceOnUse",
-    )
-
-
 def legend(name: str, width: float) -> str:
     """What the three fills mean."""
     fills = {
@@ -326,37 +310,18 @@ def legend(name: str, width: float) -> str:
     return "".join(elements)
 
 
-class AcceptBars(NotebookView, widgets.VBox):
+class AcceptBars(WithSentence):
     """The bars with a temperature slider above and a sentence below."""
 
     def __init__(self, p: Row, q: Row, tokens: Sequence[str]):
         self.bars = AcceptBarsPicture(p, q, tokens)
         self.temperature = control("temperature", (0.2, 3.0, 0.1, 1.0))
-        self.words = widgets.HTML()
         self.temperature.observe(self._on_temperature, "value")
-        self.bars.observe(self._say, "spoken")
-        self._say(None)
-        controls = toolbar({"temperature": self.temperature})
-        super().__init__([controls, self.bars, self.words])
+        super().__init__(toolbar({"temperature": self.temperature}), self.bars)
 
     def _on_temperature(self, _change: object) -> None:
         self.bars.temperature = self.temperature.value
         self.bars.draw()
-
-    def _say(self, _change: object) -> None:
-        self.words.value = (
-            f'<span style="font-size: 15px">{escape(self.bars.spoken)}</span>'
-        )
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.bars.size
-
-    def picture(self) -> str:
-        return self.bars.picture()
-
-    def text(self) -> str:
-        return self.bars.text()
 
 
 def check_rows(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> None:

@@ -16,30 +16,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
 import ipywidgets as widgets
 import numpy as np
 
 from speclib.arguments import AnyNumbers, Seed, checked
-from speclib.views.display import NotebookView
 from speclib.views.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     QUIET,
     card,
-    hatch,
+    dots,
     horizontal_line,
     rectangle,
+    rejected_hatch,
     tag,
     text_at,
     unique_name,
 )
 from speclib.views.text import text_width
 
-from .accept_bars import TOKENS, P, Q, Row, check_rows, dots
-from .live_picture import LivePicture
+from .accept_bars import TOKENS, P, Q, Row, check_rows
+from .live_picture import LivePicture, WithSentence
 
 HEIGHT = 424.0
 STRIP_HEIGHT = 34.0
@@ -160,7 +159,7 @@ class CoinsPicture(LivePicture):
         name = unique_name("c", facts)
         patterns = tag(
             "defs",
-            hatch(f"{name}-rejected", KIND_COLOURS["rejected"], "#fff", 6, angle=-45)
+            rejected_hatch(f"{name}-rejected")
             + dots(f"{name}-missing", KIND_COLOURS["score"]),
         )
         room = width - 2 * PAD
@@ -279,42 +278,22 @@ def _dart(x: float, y: float) -> str:
     )
 
 
-class CoinThrows(NotebookView, widgets.VBox):
+class CoinThrows(WithSentence):
     """The strips with buttons above and a sentence below."""
 
     def __init__(self, p: Row, q: Row, tokens: Sequence[str], seed: int):
         self.coins = CoinsPicture(p, q, tokens, seed)
-        self.words = widgets.HTML()
-        buttons = []
-        for times in THROWS:
-            buttons.append(self._button(f"Throw × {times:,}", times))
         again = widgets.Button(description="Begin anew", tooltip="Key: R")
         again.on_click(lambda _button: self.coins.begin_anew())
-        self.buttons = [*buttons, again]
-        self.coins.observe(self._say, "spoken")
-        self._say(None)
-        row = widgets.Box(self.buttons, layout={"flex_flow": "row wrap"})
+        buttons = [self._button(f"Throw × {times:,}", times) for times in THROWS]
+        row = widgets.Box([*buttons, again], layout={"flex_flow": "row wrap"})
         row.add_class("speclib-toolbar")
-        super().__init__([row, self.coins, self.words])
+        super().__init__(row, self.coins)
 
     def _button(self, label: str, times: int) -> widgets.Button:
         button = widgets.Button(description=label, tooltip="Key: Space throws once")
         button.on_click(lambda _button: self.coins.throw(times))
         return button
-
-    def _say(self, _change: object) -> None:
-        words = escape(self.coins.spoken)
-        self.words.value = f'<span style="font-size: 15px">{words}</span>'
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.coins.size
-
-    def picture(self) -> str:
-        return self.coins.picture()
-
-    def text(self) -> str:
-        return self.coins.text()
 
 
 @checked

@@ -7,9 +7,11 @@ what that means. Without a notebook the picture stands still. Knows no data.
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 
 import anywidget
+import ipywidgets as widgets
 import traitlets
 
 from speclib.views.display import NotebookView
@@ -84,3 +86,28 @@ class LivePicture(NotebookView, anywidget.AnyWidget):
         elif happened.get("kind") == "key":
             self.on_key(happened["handle"], happened["key"])
         self.draw()
+
+
+class WithSentence(NotebookView, widgets.VBox):
+    """Controls above a live picture, and below it what has just been seen, in words."""
+
+    def __init__(self, controls: widgets.Widget, live: LivePicture):
+        self.live = live
+        self.words = widgets.HTML()
+        live.observe(self._say, "spoken")
+        self._say(None)
+        super().__init__([controls, live, self.words])
+
+    def _say(self, _change: object) -> None:
+        words = escape(self.live.spoken)
+        self.words.value = f'<span style="font-size: 15px">{words}</span>'
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.live.size
+
+    def picture(self) -> str:
+        return self.live.picture()
+
+    def text(self) -> str:
+        return self.live.text()

@@ -24,15 +24,16 @@ from speclib.views.svg import (
     KIND_COLOURS,
     PAD,
     card,
+    dots,
     hatch,
     rectangle,
+    rejected_hatch,
     tag,
     text_at,
     unique_name,
     vertical_line,
 )
 
-from .accept_bars import dots
 from .live_picture import LivePicture
 
 HEIGHT = 400.0
@@ -91,14 +92,15 @@ class OutcomeTreePicture(LivePicture):
 
     # -- words -------------------------------------------------------------------------
     def sentence(self) -> str:
-        if not self.wrong:
+        sums, wrong = self.sums, self.wrong
+        if not wrong:
             return (
                 "Every token is written with the target model's probability, exactly."
             )
         parts = []
-        for token in self.wrong:
+        for token in wrong:
             parts.append(
-                f"“{self.tokens[token]}” with {self.sums[token]:.4f} and not "
+                f"“{self.tokens[token]}” with {sums[token]:.4f} and not "
                 f"{self.p[token]:.4f}"
             )
         return f"Written wrongly: {', '.join(parts)}."
@@ -121,7 +123,7 @@ class OutcomeTreePicture(LivePicture):
         name = unique_name("t", (self.branches, width))
         patterns = tag(
             "defs",
-            hatch(f"{name}-rejected", KIND_COLOURS["rejected"], "#fff", 6, angle=-45)
+            rejected_hatch(f"{name}-rejected")
             + hatch(f"{name}-wrong", "#D55E00", "#7a2f00", 6)
             + dots(f"{name}-replaced", KIND_COLOURS["score"]),
         )
@@ -168,14 +170,15 @@ class OutcomeTreePicture(LivePicture):
 
     def _bars(self, left: float, width: float, name: str) -> str:
         """The sum of each token's ways, beside a line at p."""
-        highest = max(*self.sums, *self.p)
+        sums, wrong = self.sums, self.wrong
+        highest = max(*sums, *self.p)
         heading = "sum of its ways; the line is p"
         elements = [text_at(heading, left, 26, fill=INK, font_size=16)]
         step = COLUMN / len(self.tokens)
         for token, word in enumerate(self.tokens):
             y = TOP + step * token + 26
-            found, wanted = self.sums[token], self.p[token]
-            is_wrong = token in self.wrong
+            found, wanted = sums[token], self.p[token]
+            is_wrong = token in wrong
             fill = f"url(#{name}-wrong)" if is_wrong else "#7a7a7a"
             label = f"{word}: {found:.4f}"
             if is_wrong:

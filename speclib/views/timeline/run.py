@@ -148,7 +148,7 @@ class TimelineRun:
 
     def committed_texts(self) -> list[CommittedText]:
         """Every commit with the text of its tokens, and which model wrote each."""
-        accepted = self.accepted_positions()
+        accepted = self.draft_positions("accepted")
         position = self.prompt_length
         texts = []
         for commit in self.trace.commits:
@@ -160,14 +160,17 @@ class TimelineRun:
             texts.append(CommittedText(commit, tuple(parts)))
         return texts
 
-    def accepted_positions(self) -> set[int]:
-        """Positions in the text, the prompt included, at which a draft was accepted."""
+    def draft_positions(self, became: str) -> set[int]:
+        """Positions in the text, the prompt included, of drafts with one outcome.
+
+        ``became``: "accepted" or "rejected".
+        """
         positions = set()
         for event in self.trace.operations:
             if not event.is_drafting:
                 continue
             for depth, outcome in zip(event.depths, event.outcome, strict=True):
-                if outcome == "accepted":
+                if outcome == became:
                     positions.add(event.text_length + depth)
         return positions
 

@@ -23,7 +23,7 @@ class Moment(NamedTuple):
 
 def story_of(run: TimelineRun) -> list[Moment]:
     """A moment for each commit of a run, in their order."""
-    rejected = rejected_positions(run)
+    rejected = run.draft_positions("rejected")
     position = run.prompt_length
     text = ""
     moments = []
@@ -34,18 +34,6 @@ def story_of(run: TimelineRun) -> list[Moment]:
         moments.append(Moment(committed.commit.end, one_line(text), sentence))
         position += len(committed.parts)
     return moments
-
-
-def rejected_positions(run: TimelineRun) -> set[int]:
-    """Positions in the text, the prompt included, at which a draft was rejected."""
-    positions = set()
-    for event in run.trace.operations:
-        if not event.is_drafting:
-            continue
-        for depth, outcome in zip(event.depths, event.outcome, strict=True):
-            if outcome == "rejected":
-                positions.add(event.text_length + depth)
-    return positions
 
 
 def _what_happened(committed: CommittedText, position: int, rejected: set[int]) -> str:
