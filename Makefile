@@ -33,14 +33,14 @@ llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes o
 reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))
 
-test: $(READY)   ## the fast tests, and the learn notebooks
-	$(PY) -m pytest -q -n auto --dist worksteal -p no:nbval
+test: $(READY)   ## the tests, and the learn notebooks
+	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval
 	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m browser tests/reproduce/test_browser.py
 
-test-all: $(READY)  ## every test, the slow ones too
+test-all: $(READY)  ## every test, those of minutes too
 	$(PY) -m pytest -q -m "" -n auto --dist worksteal -p no:nbval
 	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
 

@@ -50,16 +50,16 @@ class Case(NamedTuple):
         return " ".join([self.name, *shown])
 
 
-# Of these methods only the first variant is fast enough for the fast tests.
-SLOW_BUT_FOR_THE_FIRST = {"assisted", "lookahead", "rest", "tree"}
+# Of these methods only the first variant is fast enough for every change.
+BRIEF_BUT_FOR_THE_FIRST = {"assisted", "lookahead", "rest", "tree"}
 
 
 def every_case() -> Iterator[Any]:
-    """All methods in all their variants, the slow ones marked."""
+    """All methods in all their variants, those that take minutes marked."""
     for name, method in METHODS.items():
         for number, settings in enumerate(VARIANTS.get(name, [{}])):
-            is_slow = name in SLOW_BUT_FOR_THE_FIRST and number > 0
-            marks = [pytest.mark.slow] if is_slow else []
+            takes_minutes = name in BRIEF_BUT_FOR_THE_FIRST and number > 0
+            marks = [pytest.mark.thorough] if takes_minutes else []
             yield pytest.param(Case(name, method, settings), marks=marks)
 
 

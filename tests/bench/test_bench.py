@@ -195,6 +195,7 @@ def toy_speedups(size):
     yield from speedups.race_on_pair("toy", size)
 
 
+@pytest.mark.slow
 def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
     tmp_path, monkeypatch, capsys
 ):
@@ -234,7 +235,7 @@ def test_a_measure_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert file.read_text() == "old"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_on_real_models_every_contestant_gives_plain_decodings_output():
     size = Size(repeats=1, prompts=1, tokens=40, passes=2)
     rows = list(speedups.stand_in(size))

@@ -39,6 +39,7 @@ def chosen(c, servers, cancel="immediate") -> int:
     return choose_lookahead(c, ceil(c / servers), servers, cancel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("c", [3.3, 5.36, 10.4])
@@ -58,7 +59,7 @@ def test_with_one_server_it_is_faster_than_the_paper_s_formula(c, cancel):
     assert 1.1 * mean_seconds(c, 1, chosen(c, 1, cancel), 0.8, cancel) < formula
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("servers", [2, 3])
@@ -79,6 +80,7 @@ def test_where_servers_are_enough_it_is_the_paper_s_and_nothing_is_tried(
     assert chosen(c, servers) == ceil(c / servers) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("servers", [1, 2, 3, 5])
 @pytest.mark.parametrize("c", [1.5, 4.0, 9.7, 15.0])
 def test_it_is_never_longer_than_the_paper_s_and_always_the_same(c, servers):

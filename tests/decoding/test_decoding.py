@@ -118,6 +118,7 @@ def test_of_an_open_worlds_servers_dsi_uses_no_more_than_it_is_told():
             assert len(set(scorings)) == servers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["virtual", "emulated"])
 def test_the_latency_file_is_read_once(monkeypatch, world):
     read = []

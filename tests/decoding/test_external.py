@@ -11,6 +11,8 @@ from functools import cache
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
@@ -125,7 +127,7 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
 @pytest.mark.parametrize("name, theirs, ours", SAME, ids=str)
 @pytest.mark.parametrize(
     "tasks",
-    [FEW, pytest.param(TASKS, marks=pytest.mark.slow)],
+    [FEW, pytest.param(TASKS, marks=pytest.mark.thorough)],
     ids=["two tasks", "five"],
 )
 def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(
@@ -140,7 +142,7 @@ def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(
             assert (answer.stats.drafted > 0) == (name != "transformers-plain")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [ASSIST, LOOKUP])
 def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
     with External(name, PAIR) as peer:
@@ -151,7 +153,7 @@ def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
             compare(peer, virtual, {}, prompts.load("humaneval")[0].input, limit)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_torchs_own_linear_layers_and_more_threads_decode_the_same(virtual):
     prompt = prompts.load("humaneval")[1].input
     for threads, packed in ((2, True), (1, False)):
@@ -159,7 +161,7 @@ def test_torchs_own_linear_layers_and_more_threads_decode_the_same(virtual):
             compare(peer, virtual, {}, prompt, 40)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_dilated_pair_decodes_as_the_undilated(plain):
     with External(ASSIST, EMBEDDED) as peer:
         prompt = prompts.load("gsm8k")[0].input

@@ -73,6 +73,7 @@ def test_a_run_that_fills_its_context_is_replayed(decode, name):
     assert replay(trace, name) == trace
 
 
+@pytest.mark.slow
 def test_whatever_operations_last_the_makespan_comes_again(case, decode):
     for settings in case.at(1, 3, 6):
         for seed in range(5):

@@ -46,6 +46,7 @@ def replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [
@@ -65,6 +66,7 @@ def test_code_that_a_cell_runs_enters_its_key(package, file):
     assert hash_now(package) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [

@@ -55,6 +55,7 @@ def decisions(trace: Trace) -> list[tuple]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
     for spec in (

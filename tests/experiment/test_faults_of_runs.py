@@ -27,9 +27,10 @@ from helpers.reproduce_home import REPRODUCE, command, make_home, reports, run
 
 from speclib import machine
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="reads /proc, limits files"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, limits files"),
+]
 
 # Reports that are the same for two runs; the index says when each was made.
 SAME_EVERY_TIME = ("ledger.csv", "claims.csv", "pearl.md")
@@ -127,7 +128,7 @@ def assert_another_run_goes_on(home: Path, whole: WholeRun) -> None:
 # -- a disk that fills up -------------------------------------------------------------
 @pytest.mark.parametrize(
     "size, has_finished_cells",
-    [pytest.param(100, False, marks=pytest.mark.slow), (20_000, True)],
+    [pytest.param(100, False, marks=pytest.mark.thorough), (20_000, True)],
 )
 def test_a_disk_that_fills_up_costs_no_finished_cell(
     tmp_path, whole, size, has_finished_cells
@@ -167,7 +168,7 @@ def assert_nothing_lives(process: subprocess.Popen) -> None:
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 10))]
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.thorough) for s in range(1, 10))]
 )
 def test_a_run_stopped_at_any_time_goes_on_to_the_same_reports(
     tmp_path, whole, sig, seed

@@ -126,6 +126,7 @@ def key_of(spec) -> str:
     return engine.key_of(spec) if spec.kind == "emulated" else MeasuredCell(spec).key
 
 
+@pytest.mark.slow
 @both_kinds
 def test_a_disturbed_request_is_run_again_and_the_quietest_run_is_kept(runner, spec):
     runner.run([spec])
@@ -144,6 +145,7 @@ def test_a_disturbed_request_is_run_again_and_the_quietest_run_is_kept(runner, s
     assert again.stats[1].tokens == quiet[1].tokens
 
 
+@pytest.mark.slow
 @both_kinds
 def test_a_request_is_not_run_more_often_than_three_times(runner, spec):
     runner.run([spec])

@@ -173,7 +173,7 @@ def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
         run_all([measured_spec()])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_bfloat16_cells_run_beside_plain_decoding_of_the_same_dtype():
     if not machine.computes("bfloat16", ("cpu",)):
         pytest.skip("no bfloat16 instructions")

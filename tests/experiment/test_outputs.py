@@ -73,7 +73,7 @@ def test_agreements_are_what_verification_finds():
     assert find_agreements(world, (0,), output) == accepted
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
     import torch
     from transformers import AutoModelForCausalLM
@@ -90,7 +90,7 @@ def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
     assert departure.gap == pytest.approx((best - second_best).item(), abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_agreements_of_embedded_models_are_what_verification_finds():
     spec = measured_spec(
         pair="embedded/llama-7b-70b", task="humaneval", requests=1, tokens=48

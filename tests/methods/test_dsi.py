@@ -111,7 +111,10 @@ def writes_plain_decodings_tokens(
     assert sum(len(e.tokens) for e in trace.commits) == len(plain)
 
 
-@pytest.mark.parametrize("schedules", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "schedules", [200, pytest.param(1000, marks=pytest.mark.thorough)]
+)
 def test_exact_match_writes_plain_decodings_tokens_under_any_timing(schedules):
     settings(max_examples=schedules)(
         given(**SCHEDULES)(writes_plain_decodings_tokens)
@@ -164,12 +167,13 @@ CLOCKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "clock",
     [
         c
         if c in ("c = 2", "any order 0", "by place 0")
-        else pytest.param(c, marks=pytest.mark.slow)
+        else pytest.param(c, marks=pytest.mark.thorough)
         for c in CLOCKS
     ],
 )
@@ -180,7 +184,7 @@ CLOCKS = {
         (2, 1, 2),
         (3, 1, 1),
         (2, 2, 1),
-        pytest.param(2, 2, 2, marks=pytest.mark.slow),
+        pytest.param(2, 2, 2, marks=pytest.mark.thorough),
     ],
 )
 @pytest.mark.parametrize("test", ["exact", "ratio"])
@@ -227,6 +231,7 @@ def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_
 
 
 # -- never slower ----------------------------------------------------------------------
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     alpha=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]),
@@ -252,6 +257,7 @@ def test_with_passes_of_one_length_dsi_is_never_slower_than_plain_decoding(
     assert all(end <= i + 1e-6 for i, end in enumerate(commits, 1))
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(
     alpha=st.sampled_from([0.0, 0.5, 0.9, 1.0]),

@@ -145,6 +145,7 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
 
 
 # -- which one goes on -----------------------------------------------------------------
+@pytest.mark.slow
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
     samplers = (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9))

@@ -61,6 +61,7 @@ class Watched(Random):
 
 
 # -- the loop --------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
 @pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
@@ -211,6 +212,7 @@ def error(method, tokens: int, vocab: int = 2, sampler=HOT, **settings) -> float
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lp", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_a_fuzzy_drafter_loses_nothing(lp, calibrate):

@@ -10,6 +10,8 @@ two best logits where it begins.
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch")
 
 import speclib  # noqa: E402
@@ -125,7 +127,7 @@ def test_greedy_output_is_plain_decodings_own(virtual, turn):
     assert found == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", TASKS)
 def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(
     virtual, task
@@ -133,7 +135,7 @@ def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(
     assert differences(virtual, virtual, task, 2) == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_greedy_output_is_plain_decodings_own_in_real_processes(virtual):
     with speclib.Processes(undilated(PAIR)) as world:
         found = [d for task in TASKS for d in differences(world, virtual, task, 1)]

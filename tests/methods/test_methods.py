@@ -31,7 +31,7 @@ WORDS = tuple(range(1, 50))  # all different: an end token has one place
 GAMMAS = range(1, 9)
 some_or_all = pytest.mark.parametrize(
     "gammas",
-    [(1, 2, 4), pytest.param(tuple(GAMMAS), marks=pytest.mark.slow)],
+    [(1, 2, 4), pytest.param(tuple(GAMMAS), marks=pytest.mark.thorough)],
     ids=["some", "all"],
 )
 
@@ -203,9 +203,10 @@ def test_the_chi_square_test_finds_a_total_variation_of(amount):
     assert ncx2.sf(LIMIT, FREEDOM, shift) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "amount",
-    [FAST, pytest.param(LONG, marks=pytest.mark.slow)],
+    [FAST, pytest.param(LONG, marks=pytest.mark.thorough)],
     ids=["fast", "long"],
 )
 def test_sampled_transitions_are_the_targets(case, decode, amount):
@@ -277,6 +278,7 @@ def counted(decode, name, alpha, gamma, sampler=None, requests=10):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
@@ -313,6 +315,7 @@ def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(
     assert s.tokens_per_target_run == pytest.approx(s.mat + 1, abs=cut)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
 def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
     decode, alpha, gamma

@@ -246,6 +246,7 @@ def test_a_toy_has_no_datastore():
     assert factory.datastore(speclib.load_pair("toy")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_on_the_embedded_pair_what_is_found_passes_and_the_output_is_plain_decodings(
     temperature,

@@ -29,6 +29,7 @@ def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
     assert place.of("draft") == ("core:0",)
 
 
+@pytest.mark.slow
 def test_without_the_extra_auto_is_torch_and_llamacpp_says_how_to_install_it():
     pytest.importorskip("torch")
     code = """

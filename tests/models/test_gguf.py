@@ -44,7 +44,7 @@ def write_into(cache):
     return path.name, path.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
     with get_context("spawn").Pool(2) as pool:
         first, second = pool.map(write_into, [str(tmp_path)] * 2)

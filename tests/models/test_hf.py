@@ -161,6 +161,7 @@ def own(tmp_path_factory):
         yield world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", speclib.METHODS)
 def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(
     own, method

@@ -102,6 +102,7 @@ def test_without_calibration_every_pass_after_the_prompt_is_fuzzy_and_stays():
     assert model.exact == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_with_one_layer_at_once_it_is_the_plain_model_bit_for_bit(family):
     reference, model = plain(family), layered(family)
@@ -349,7 +350,7 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
 
 
 # -- real ranks ------------------------------------------------------------------------
-@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.thorough)])
 def world(request, tmp_path_factory):
     pair = pair_over_ranks(tmp_path_factory.mktemp("model"), request.param)
     with Processes(pair, timeout=60) as opened:
@@ -392,6 +393,7 @@ def test_ranks_draft_what_one_process_drafts(world, calibrate):
     assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
@@ -414,10 +416,11 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     assert draft_tree(world, TEXT)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        pytest.param(0, "no answer of rank 0 in 6 s", marks=pytest.mark.slow),
+        pytest.param(0, "no answer of rank 0 in 6 s", marks=pytest.mark.thorough),
         (1, "rank 1 of 2 hung"),
     ],
 )

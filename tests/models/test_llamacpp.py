@@ -142,6 +142,7 @@ def test_every_kind_of_llama_checkpoint_keeps_its_probabilities(tmp_path, change
 
 
 # -- one cache, several sequences ------------------------------------------------------
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10**6))
 def test_the_cache_never_matters(model, judge, seed):
@@ -232,6 +233,7 @@ def test_a_stopped_pass_leaves_what_was_fed_and_the_next_one_is_right(model, tex
     assert distance(model.rows(long, 2, SOFT), rows).max() < FLOAT16
 
 
+@pytest.mark.slow
 def test_a_long_text_is_fed_in_several_passes(model):
     text = tuple(np.random.default_rng(3).integers(5, VOCAB, 1500).tolist())
     model.reset()
@@ -271,6 +273,7 @@ def as_trained_on_cores(pair: Pair) -> Pair:
     return pair.model_copy(update=changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["gsm8k", "rag"])
 @pytest.mark.parametrize("method, options", METHODS)
 def test_greedy_output_is_plain_decodings_own(virtual, method, options, task):
@@ -281,6 +284,7 @@ def test_greedy_output_is_plain_decodings_own(virtual, method, options, task):
     assert ours.stats.accepted > 5
 
 
+@pytest.mark.slow
 def test_output_in_real_processes_is_that_of_the_virtual_clock(virtual):
     """Greedy it is plain decoding's; sampled, it has the same coins and drafts."""
     request = {
@@ -301,7 +305,7 @@ def test_output_in_real_processes_is_that_of_the_virtual_clock(virtual):
                     assert real.tokens == plain.tokens
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("method, options", METHODS[:3])
 def test_drawn_tokens_are_distributed_as_the_targets(virtual, method, options):
     """The first two tokens of 400 requests, against the target's own chances.

@@ -58,7 +58,7 @@ def with_model(pair, role, **changes):
 
 
 def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
+    return pytest.param(*values, marks=pytest.mark.thorough)
 
 
 def passes(model) -> list[np.ndarray]:
@@ -77,6 +77,7 @@ def passes(model) -> list[np.ndarray]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "size", "shape"),
     [
@@ -233,6 +234,7 @@ def test_heads_that_ranks_cannot_share_end_the_start_with_the_reason(tmp_path):
 
 
 # -- in whole runs ---------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"),
     [("easyspec", {"width": 3, "lp": 4}), slow("speculative", {})],

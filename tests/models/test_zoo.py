@@ -223,6 +223,7 @@ def agreements(outputs):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAFTS)
 def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
     """0.06 is more than four deviations for the best draft, three for the worst."""
@@ -232,6 +233,7 @@ def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
     assert counts.same / counts.total == pytest.approx(mean, abs=0.06)
 
 
+@pytest.mark.slow
 def test_the_drafts_are_a_ladder_of_acceptance(agreements):
     """Aims 0.95, 0.85 and 0.7 over all tasks, and one more between the first two."""
     by_agreement = sorted(LADDER, key=lambda name: agreements[name].same, reverse=True)
@@ -240,6 +242,7 @@ def test_the_drafts_are_a_ladder_of_acceptance(agreements):
     assert overall == pytest.approx([0.97, 0.91, 0.85, 0.7], abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_target_answers_shipped_prompts_in_the_right_form(name, outputs, writer):
     def answers(category):

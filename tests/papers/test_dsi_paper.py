@@ -239,7 +239,7 @@ def test_the_code_takes_propositions_time_for_the_drafts_it_met():
     assert times.method[:, 2] == pytest.approx([5.75, 20])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_item_is_filled_judged_and_drawn(paper):
     results = fill_all(paper, SMALL, kinds=("virtual",))
     with_virtual = set()

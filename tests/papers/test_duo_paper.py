@@ -304,7 +304,7 @@ def test_speculative_decodings_first_token_waits_for_its_drafts():
     assert duodecoding == pytest.approx(1)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_without_end_tokens_every_output_has_its_length():
     pair = load_pair("ladder/poor")
     prompt = prompts.load("qa", 1)[0].input
@@ -323,7 +323,7 @@ def test_without_end_tokens_every_output_has_its_length():
 
 
 # -- items -----------------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["mt", "trans", "math", "code"])
 def test_one_sequences_rate_gives_back_the_printed_speed(paper, task):
     """By a simulation of the method itself, 1,600 tokens: 3 %."""
@@ -404,7 +404,7 @@ def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_item_is_filled_judged_and_drawn(paper):
     results = fill_all(paper, SMALL, kinds=("virtual",))
     with_virtual = set()

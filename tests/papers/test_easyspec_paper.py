@@ -30,7 +30,7 @@ from speclib.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
 from speclib.views.charts.choose import chart
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 
 SMALL = Profile("small", 2_048, 1, 8, 1, 1, 8)
 
@@ -349,7 +349,7 @@ def test_every_item_is_filled_judged_and_drawn(paper, results):
 
 
 # -- states, measured ------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_states_of_one_layer_at_a_time_are_exact_and_of_more_are_not():
     """The first layer reads the embeddings in both passes."""
     target = load_pair("ladder/good").target

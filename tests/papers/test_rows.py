@@ -21,6 +21,7 @@ from speclib.trace.metrics import Stats
 Place = tuple[str, str, str]  # row, column, kind
 
 
+@pytest.mark.slow
 def test_every_kind_has_its_own_rows_and_no_key_twice(pearl_results):
     rows = []
     for result in pearl_results.values():

@@ -11,6 +11,8 @@ from speclib.papers.fill import fill_all
 from speclib.papers.ledger import LedgerRow
 from speclib.reproduce.book import Book, of_another_machine
 
+pytestmark = pytest.mark.slow
+
 ITEMS = ("figure-3", "table-5", "table-9")
 
 

@@ -245,7 +245,7 @@ def test_a_missing_notebook_and_one_without_parameters_are_named(tmp_path):
         run_notebook(bare, out)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_that_fails_keeps_the_last_result_and_says_which_cell(notebook, tmp_path):
     out = tmp_path / "out.ipynb"
     part = tmp_path / "out.ipynb.part"

@@ -31,6 +31,8 @@ from speclib.atomic_files import write_atomically
 from speclib.papers.ledger import LedgerRow, read_ledger, write_ledger
 from speclib.reproduce import freshness
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished_home(tmp_path_factory):
@@ -66,7 +68,7 @@ def processor_seconds_of_children() -> float:
 
 
 # -- the same again --------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_runs_from_nothing_give_the_same_bytes(finished_home, tmp_path):
     other = make_home(tmp_path / "second")
     run(other, *REPRODUCE)
@@ -124,7 +126,7 @@ def test_a_second_run_does_nothing_and_says_so(home):
 
 @pytest.mark.parametrize(
     "lost",
-    [FILES, *(pytest.param((name,), marks=pytest.mark.slow) for name in FILES)],
+    [FILES, *(pytest.param((name,), marks=pytest.mark.thorough) for name in FILES)],
     ids=["all", *FILES],
 )
 def test_a_lost_report_is_made_again(home, lost):
@@ -249,7 +251,7 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypa
     assert not is_current(home, monkeypatch, measured=True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_with_cells_that_fail_is_not_taken_for_finished(tmp_path):
     pytest.importorskip("torch")
     home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])

@@ -48,6 +48,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check, mistake", CASES)
 def test_a_named_mistake_is_called_by_its_name(check, mistake):
     card = check(mistake.solution)

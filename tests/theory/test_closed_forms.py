@@ -99,6 +99,7 @@ def test_duodecoding_with_one_sequence_is_pearl_commit_for_commit(alpha, gamma, 
     assert of_duo == of_pearl
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "k, gamma, alpha, doubt",
     [(1, 6, 0.7, 0.0), (2, 6, 0.7, 1.0), (3, 12, 0.5, 0.4), (2, 12, 0.9, 0.3)],
@@ -141,6 +142,7 @@ def test_dsi_by_hand():
     assert one_server == theory.dsi_speed(0.5, 4, 0.25, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lookahead, servers, c", [(1, 5, 5.0), (1, 2, 5.0), (2, 3, 5.0)]
 )
@@ -267,6 +269,7 @@ PEARL_STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("gamma", [1, 2, 4, 7])
 def test_formulas_equal_counted_steps(alpha, gamma):
@@ -289,6 +292,7 @@ def test_formulas_equal_counted_steps(alpha, gamma):
 
 
 # -- the methods' own code -------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "alpha, within", [(0.0, 1e-9), (0.5, 0.05), (0.9, 0.08), (1.0, 0.02)]
 )

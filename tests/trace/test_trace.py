@@ -89,6 +89,7 @@ def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
             assert earlier <= later + rounding
 
 
+@pytest.mark.slow
 @RUNS
 @given(alpha=alphas, gamma=gammas, limit=limits, sampler=samplers)
 def test_statistics_equal_a_recount_of_the_events(

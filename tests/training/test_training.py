@@ -154,6 +154,7 @@ def test_shipped_prompts_are_what_the_generators_make():
         assert shipped == text, f"{name}: make models"
 
 
+@pytest.mark.slow
 def test_no_shipped_prompt_is_in_the_training_text():
     held_out = corpus.held_out()
     assert len(held_out) == len(corpus.CATEGORIES) * corpus.SHIPPED
@@ -231,6 +232,7 @@ def test_every_row_starts_with_a_document(writer):
 
 
 # -- fits ------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
     plan = fit.Plan(steps=30, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
 
@@ -251,6 +253,7 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
     assert after_again == pytest.approx(after, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", (TINY, TINY_QWEN))
 def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture):
     target, draft = fit.build(TINY, 0).eval(), fit.build(architecture, 1)
@@ -331,6 +334,7 @@ def test_a_fit_saves_at_every_snapshots_step():
             assert step % plan.save_every == 0
 
 
+@pytest.mark.slow
 def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
     tmp_path, monkeypatch
 ):

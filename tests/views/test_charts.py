@@ -52,6 +52,7 @@ def test_an_interval_that_is_many_times_its_bar_leaves_the_panel_at_the_top():
     assert max(error_bars.arrayminus) == 1.46
 
 
+@pytest.mark.slow
 def test_sweeps_mark_the_highest_of_each_line(results):
     stars = set()
     for line in chart(results["table-5"]).data:

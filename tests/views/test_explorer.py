@@ -34,7 +34,7 @@ def test_stored_runs_without_a_value_to_show_first_ask_for_it():
         explorer({2: [simulate("autoregressive", tokens=8)]})
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("alpha, gamma, c", [(0.8, 3, 3), (0.9, 5, 5), (0.7, 3, 5)])
 def test_expected_speedups_are_what_4000_tokens_show(alpha, gamma, c):
     long = {"limit": 4000, "alpha": alpha, "c": float(c)}

@@ -126,7 +126,7 @@ def test_the_index_counts_cells_and_verdicts_by_kind(results):
 
 
 # -- in a browser ----------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_open_offline_and_draw_their_charts(results, tmp_path, scheme):
     playwright = pytest.importorskip("playwright.sync_api")

@@ -113,6 +113,7 @@ def test_cancelled_drafting_shows_the_passes_that_were_over():
     assert stats(world.end()).draft_runs == stats(world.end()).drafted == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["draft", "target"])
 def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(device):
     lasts = {"draft": 4 * 0.5, "target": 2.0}[device]

@@ -47,6 +47,7 @@ def test_emulated_tokens_and_decisions_are_those_of_the_virtual_clock(case, emul
         assert {event.clock for event in ours.trace.events} == {"emulated"}
 
 
+@pytest.mark.slow
 def test_no_emulated_operation_is_shorter_than_its_latency(case):
     with Processes(TOY, emulate=QUICK) as world:
         for settings in case.at(4):

@@ -86,20 +86,21 @@ def test_the_enumerator_agrees_with_sampling():
 
 # -- losslessness ----------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.slow)], ids=str
+    "gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.thorough)], ids=str
 )
 def test_three_tokens_of_three_kinds_have_the_targets_distribution(case, gammas):
     for settings in case.at(*gammas):
         assert error(case.method, 3, 3, **settings) < EXACT, settings
 
 
-@pytest.mark.parametrize("tokens", [4, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("tokens", [4, pytest.param(5, marks=pytest.mark.thorough)])
 def test_longer_outputs_of_two_kinds_have_the_targets_distribution(case, tokens):
     for settings in case.at(1, 2, 3):
         assert error(case.method, 2, tokens, seed=tokens, **settings) < EXACT, settings
 
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.thorough
 
 
 @pytest.mark.parametrize(

@@ -212,12 +212,13 @@ def strike_at_random(world, seed: int) -> None:
 
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(s, marks=pytest.mark.slow if s > 2 else ()) for s in range(50)],
+    [pytest.param(s, marks=pytest.mark.thorough if s > 2 else ()) for s in range(50)],
 )
 def test_a_worker_killed_at_any_time_costs_one_request(world, seed):
     strike_at_random(world, seed)
 
 
+@pytest.mark.slow
 def test_a_killed_fork_server_is_replaced(world):
     before = pids(world)
     os.kill(server(world), signal.SIGKILL)
@@ -423,7 +424,7 @@ def interrupted(world, line: int) -> bool:
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["all there", "one to be replaced"])
-@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.thorough)])
 def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
     with Processes(TOY, timeout=5) as world:
         parent, line = server(world), stride
@@ -541,9 +542,10 @@ def end(process: subprocess.Popen, sig: signal.Signals) -> str:
     return process.communicate(timeout=10)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize(
-    "name", ["computing", "waiting", pytest.param("torch", marks=pytest.mark.slow)]
+    "name", ["computing", "waiting", pytest.param("torch", marks=pytest.mark.thorough)]
 )
 def test_nothing_outlives_a_stopped_parent(tmp_path, name, sig):
     process = script(tmp_path, name)
@@ -564,13 +566,14 @@ def test_a_script_ends_though_its_workers_hang(tmp_path):
     end(process, signal.SIGINT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize(
     "name, seed",
     [
         ("computing", 0),
         *(
-            pytest.param(name, seed, marks=pytest.mark.slow)
+            pytest.param(name, seed, marks=pytest.mark.thorough)
             for name in ("computing", "torch")
             for seed in range(1, 9)
         ),
@@ -584,7 +587,7 @@ def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(
     end(process, sig)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_fork_server_amid_the_import_of_torch_ends_with_its_parent(tmp_path, sig):
     process = script(tmp_path, "torch")

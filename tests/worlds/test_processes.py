@@ -123,8 +123,11 @@ def overtaken(trace) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
-@pytest.mark.parametrize("servers", [1, 2, pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize(
+    "servers", [1, 2, pytest.param(3, marks=pytest.mark.thorough), 4]
+)
 def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel):
     late = caught_up = 0
     with Processes(
@@ -175,6 +178,7 @@ def killed(*devices, servers: int = 3):
     return hurt, plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["target", "target-2", "target-3", "draft"])
 def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_shows_it(
     device,
