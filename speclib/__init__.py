@@ -39,6 +39,7 @@ _LAZY = {
     "curves": "views.stills.curves",
     "accept_bars": "views.live.accept_bars",
     "coins": "views.live.coins",
+    "kv_ribbon": "views.live.kv_ribbon",
     "Book": "reproduce.book",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

@@ -36,14 +36,26 @@ TEXT = -1  # the parent of the first level's nodes
 class DraftedTree(DraftPayload):
     """The event's tokens are the nodes of a tree; see ``core.candidate_tree``.
 
-    ``fed``: how many of them were fed, to draft the next level.
+    ``fed``: how many of them were fed, to draft the next level. ``fuzzy``: how many
+    places of the KV cache, the last ones, fuzzy passes have filled. ``keeps_fuzzy``:
+    whether they stay.
     """
 
     parents: tuple[int, ...] = ()
     fed: int = 0
+    fuzzy: int = 0
+    keeps_fuzzy: bool = False
 
     def drafts_fed(self, tokens: Tokens) -> int:
         return self.fed
+
+    @property
+    def fuzzy_places(self) -> int:
+        return self.fuzzy
+
+    @property
+    def drops_fuzzy_places(self) -> bool:
+        return not self.keeps_fuzzy
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
         return depths(self.parents)
@@ -286,8 +298,18 @@ class DraftTree(Operation):
     ) -> Finished:
         (tokens, parents), rows = raw
         tree = CandidateTree(make_drafts(tokens, rows), parents)
-        payload = DraftedTree(parents, fed=kept + fed - len(self.text))
+        fed_drafts = kept + fed - len(self.text)
+        fuzzy = self._fuzzy_places(kept, fed, fed_drafts)
+        keeps_fuzzy = fuzzy > 0 and not self.calibrate
+        payload = DraftedTree(parents, fed_drafts, fuzzy, keeps_fuzzy)
         return Finished(tree, tokens, payload)
+
+    def _fuzzy_places(self, kept: int, fed: int, fed_drafts: int) -> int:
+        """Places that fuzzy passes filled: all but those of an exact first pass."""
+        if self.lp is None or self.lp == 1:
+            return 0
+        first_is_exact = self.calibrate or not kept
+        return fed_drafts if first_is_exact else fed
 
     def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         payload = event.payload

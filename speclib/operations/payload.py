@@ -90,6 +90,16 @@ class Payload:
         """How many of the tokens fed it had drafted itself."""
         return 0
 
+    @property
+    def fuzzy_places(self) -> int:
+        """How many places of the KV cache, the last ones, fuzzy passes have filled."""
+        return 0
+
+    @property
+    def drops_fuzzy_places(self) -> bool:
+        """Whether it forgets them when it ends."""
+        return False
+
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
         """For every token, how many of the same event come before it on its way."""
         return tuple(range(len(tokens)))

@@ -10,12 +10,13 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue, SpeclibError, unknown_name
+from speclib.experiment.pool import on_every_core
 from speclib.views.pages.media_types import WIDGET
 
 if TYPE_CHECKING:
@@ -48,21 +49,60 @@ def run_notebook(
     return out
 
 
+class NotebookToRun(NamedTuple):
+    """A notebook, where it goes when it is executed, and what it is called."""
+
+    name: str
+    path: Path
+    out: Path
+    parameters: Mapping[str, object]
+
+
+def run_notebooks(to_run: Sequence[NotebookToRun]) -> Iterator[tuple[str, str]]:
+    """Runs notebooks at the same time, one per core.
+
+    Gives the name of each as it ends, and why it failed: "" where it did not.
+    """
+    running = {notebook.name for notebook in to_run}
+    try:
+        for name, reason in on_every_core(_run_one, to_run):
+            running.remove(name)
+            yield name, reason
+    except SpeclibError as error:  # a process died
+        for name in sorted(running):
+            yield name, str(error)
+
+
+def _run_one(notebook: NotebookToRun) -> tuple[str, str]:
+    """In a process of its own."""
+    try:
+        run_notebook(notebook.path, notebook.out, notebook.parameters)
+    except Exception as error:  # a kernel that dies, for instance
+        return notebook.name, str(error)
+    return notebook.name, ""
+
+
 def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
     Outputs that a page can show are kept: text, tables, pictures. Widgets, whose state
     would be missing, and the times of execution are not. A lesson finds no exercise
-    tried before, and leaves no record of its own.
+    tried before, and leaves no record of its own. Buttons that run real models are
+    clicked.
     """
     import nbformat
 
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["SPECLIB_RECORD"] = str(Path(folder) / "record.json")
+        settings = {
+            "SPECLIB_RECORD": str(Path(folder) / "record.json"),
+            "SPECLIB_CLICK": "1",
+        }
+        os.environ |= settings
         try:
             notebook = nbformat.read(run_notebook(path, path), as_version=4)
         finally:
-            del os.environ["SPECLIB_RECORD"]
+            for name in settings:
+                del os.environ[name]
     _keep_what_pages_show(notebook, path.stem)
     write_atomically(path, nbformat.writes(notebook) + "\n")
     return path

@@ -26,11 +26,9 @@ from .one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
     from .book import Book
-    from .costs import Costs
     from .schedule import PaperWork, Schedule
 
 LAST = 1000  # the place of a paper whose file does not say it
-WRITING = 3.0  # seconds for a paper's tables and its part of the index
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 Say = Callable[[str], None]  # where progress is told
@@ -139,8 +137,8 @@ class Call:
 
         books = {key: self._open_book(key) for key in keys}
         costs = Costs.read()
-        pages = sum(costs.seconds(f"page {key}") + WRITING for key in keys)
-        deadline = self.budget.deadline(reserved=pages)
+        writing = sum(costs.seconds(f"reports {key}") for key in keys)
+        deadline = self.budget.deadline(reserved=writing)
         papers = [_paper_work(book) for book in books.values()]
 
         def on_headline(paper: PaperWork) -> None:
@@ -153,7 +151,7 @@ class Call:
             schedule = Schedule(papers, runner, costs, deadline, on_headline)
             self._say_plan(schedule, books)
             if schedule.seconds_missing():
-                self.budget.check_least(schedule.least_seconds() + pages)
+                self.budget.check_least(schedule.least_seconds() + writing)
             try:
                 schedule.do_all()
             except KeyboardInterrupt:
@@ -163,12 +161,16 @@ class Call:
                     "(interrupt again to leave them as they are)"
                 )
         self.outcome.failed |= schedule.script_errors
-        if deadline is None and not self.outcome.interrupted:
-            costs.publish()
 
         for key in keys:
             failures.keep(key, runner.errors)
-            self._write_reports(key, costs)
+        started = time.monotonic()
+        self._write_reports(keys)
+        share = (time.monotonic() - started) / len(keys)  # they are written together
+        for key in keys:
+            costs.saw(f"reports {key}", share)
+        if deadline is None and not self.outcome.interrupted:
+            costs.publish()
 
     def _say_plan(self, schedule: Schedule, books: dict[str, Book]) -> None:
         """Says what is missing, how long it takes, and what the budget is."""
@@ -196,27 +198,29 @@ class Call:
         elapsed = self.budget.describe_elapsed()
         self.say(f"{paper.key}: {paper.headline_item} stands in {report} ({elapsed})")
 
-    def _write_reports(self, key: str, costs: Costs) -> None:
-        """Writes a paper's tables, page and index, and notes what is unfinished."""
+    def _write_reports(self, keys: list[str]) -> None:
+        """Writes tables, pages and index, and notes what is unfinished."""
         from . import publish
 
-        book = self._open_book(key)
-        failed: dict[str, str] = {}
-        for result in book.filled.values():
-            failed |= result.errors
-        unfinished = book.count_unfinished()
+        books = {key: self._open_book(key) for key in keys}
+        failed: dict[str, dict[str, str]] = {}  # by paper: why by name of what failed
+        for key, book in books.items():
+            failed[key] = {}
+            for result in book.filled.values():
+                failed[key] |= result.errors
+            publish.write_tables(book)
+            publish.write_windows(book)
+            if not failed[key]:
+                publish.write_front_figure(book)
 
-        publish.write_tables(book)
-        publish.write_windows(book)
-        if not failed:
-            publish.write_front_figure(book)
-        started = time.monotonic()
-        page_failures = _make_page(book, self.say)
-        if not page_failures and freshness.notebook_of(key).is_file():
-            costs.saw(f"page {key}", time.monotonic() - started)
-        failed |= page_failures
-        publish.write_index(book)
+        for key, reason in _make_pages(books, self.say):
+            failed[key][freshness.notebook_of(key).name] = reason
+        for key, book in books.items():
+            publish.write_index(book)
+            self._conclude(key, failed[key], book.count_unfinished())
 
+    def _conclude(self, key: str, failed: dict[str, str], unfinished: int) -> None:
+        """Notes what became of a paper."""
         self.outcome.done.append(key)
         self.outcome.failed |= failed
         if unfinished:
@@ -250,37 +254,54 @@ def _paper_work(book: Book) -> PaperWork:
     )
 
 
-def _make_page(book: Book, say: Say) -> dict[str, str]:
-    """Runs the paper's notebook and writes its page.
+def _make_pages(books: dict[str, Book], say: Say) -> list[tuple[str, str]]:
+    """Runs the papers' notebooks, one per core, and writes their pages.
 
-    Does nothing without a notebook, or without what running one takes. If it failed,
-    the reason is returned, by the notebook's name.
+    Does nothing without a notebook, or without what running one takes. Returns the
+    papers whose page failed, each with the reason.
     """
-    from . import publish
-    from .notebooks import run_notebook
+    from .notebooks import NotebookToRun, run_notebooks
 
-    key = book.paper.key
     missing = [tool for tool in RUNNERS if find_spec(tool) is None]
     if missing:
         say(
-            f"{', '.join(missing)} not installed: no {key}.html. "
+            f"{', '.join(missing)} not installed: no pages. "
             "`pip install -e '.[notebooks]'`"
         )
-        return {}
-    notebook = freshness.notebook_of(key)
-    if not notebook.is_file():
-        return {}
+        return []
 
-    say(f"{key}: running {notebook.relative_to(paths.ROOT)}")
-    parameters = {
-        "paper": key,
+    to_run = []
+    for key, book in books.items():
+        notebook = freshness.notebook_of(key)
+        if notebook.is_file():
+            say(f"{key}: running {notebook.relative_to(paths.ROOT)}")
+            out = paths.REPORTS / f"{key}.ipynb"
+            to_run.append(NotebookToRun(key, notebook, out, _parameters_of(book)))
+
+    failed = []
+    for key, reason in run_notebooks(to_run):
+        reason = reason or _write_page(books[key])
+        if reason:
+            failed.append((key, reason))
+    return failed
+
+
+def _parameters_of(book: Book) -> dict[str, object]:
+    """Of the notebook that shows a paper: nothing is run that is not there yet."""
+    return {
+        "paper": book.paper.key,
         "quick": book.profile.name == "quick",
         "measured": "measured" in book.kinds,
         "run": False,
     }
+
+
+def _write_page(book: Book) -> str:
+    """Writes a paper's page from its executed notebook; says why where that failed."""
+    from . import publish
+
     try:
-        out = paths.REPORTS / f"{key}.ipynb"
-        publish.write_page(book, run_notebook(notebook, out, parameters))
-    except Exception as error:  # a kernel that dies, for instance
-        return {notebook.name: str(error)}
-    return {}
+        publish.write_page(book, paths.REPORTS / f"{book.paper.key}.ipynb")
+    except Exception as error:  # all other pages are written
+        return str(error)
+    return ""

@@ -5,7 +5,8 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz`` and ``progress`` are what a lesson has besides.
+``hint``, ``predict``, ``quiz``, ``progress`` and ``real_run`` are what a lesson has
+besides.
 """
 
 from .bugs import find_bug, outcome_tree
@@ -20,6 +21,7 @@ from .formulas import (
 )
 from .method_exercise import check_method, check_pearl
 from .questions import hint, predict, progress, quiz
+from .real_run import real_run
 from .verify_exercise import check_verify
 
 __all__ = [
@@ -39,4 +41,5 @@ __all__ = [
     "predict",
     "progress",
     "quiz",
+    "real_run",
 ]

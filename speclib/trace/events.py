@@ -140,6 +140,23 @@ class Trace:
         return [event for event in self.events if event.op == COMMIT]
 
     @property
+    def prompt_length(self) -> int:
+        """Tokens of the prompt: those before the first row that a target gave."""
+        lengths = [
+            event.kept + event.fed - event.candidates
+            for event in self.operations
+            if event.is_scoring and event.tokens
+        ]
+        return min(lengths, default=0)
+
+    def text_length_at(self, seconds: float) -> int:
+        """Tokens of the text, prompt included, that were committed by then."""
+        committed = [
+            len(commit.tokens) for commit in self.commits if commit.end <= seconds
+        ]
+        return self.prompt_length + sum(committed)
+
+    @property
     def makespan(self) -> float:
         """Seconds from the request to the end of its last event."""
         return max((event.end for event in self.events), default=0.0)

@@ -107,16 +107,6 @@ class TimelineRun:
         """The token's text, or its id where the text is not known."""
         return self.pieces.get(token, f" {token}")
 
-    @property
-    def prompt_length(self) -> int:
-        """Tokens of the prompt: those before the first row that a target gave."""
-        lengths = [
-            event.kept + event.fed - event.candidates
-            for event in self.trace.operations
-            if event.is_scoring and event.tokens
-        ]
-        return min(lengths, default=0)
-
     def stale_passes(self, device: str) -> set[int]:
         """Ids of ``device``'s finished target passes whose rows were of no use.
 
@@ -132,7 +122,7 @@ class TimelineRun:
         for commit in self.trace.commits:
             committed += commit.tokens
 
-        prompt_length = self.prompt_length
+        prompt_length = self.trace.prompt_length
         cache: list[int] = []
         stale = set()
         for event in sorted(self.trace.operations, key=lambda event: event.ts):
@@ -149,7 +139,7 @@ class TimelineRun:
     def committed_texts(self) -> list[CommittedText]:
         """Every commit with the text of its tokens, and which model wrote each."""
         accepted = self.draft_positions("accepted")
-        position = self.prompt_length
+        position = self.trace.prompt_length
         texts = []
         for commit in self.trace.commits:
             parts = []

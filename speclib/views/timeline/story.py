@@ -24,7 +24,7 @@ class Moment(NamedTuple):
 def story_of(run: TimelineRun) -> list[Moment]:
     """A moment for each commit of a run, in their order."""
     rejected = run.draft_positions("rejected")
-    position = run.prompt_length
+    position = run.trace.prompt_length
     text = ""
     moments = []
     for number, committed in enumerate(run.committed_texts(), 1):

@@ -1,0 +1,135 @@
+"""What the KV caches of the devices hold, from event to event.
+
+An operation keeps the first places of its device's cache, cuts the others off, and adds
+a place for each token that it is fed. So a trace tells what every cache holds::
+
+    before      a b c d e x y     the text goes on with d e f: x and y are stale
+    cut         a b c d e
+    afterwards  a b c d e f g
+
+Knows no method, model or clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from speclib.errors import BadValue
+
+from .events import COMMIT, Event, Trace
+
+EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
+OF_THE_PROMPT = -1  # in place of a token of the prompt, which a trace need not know
+
+
+class Place(NamedTuple):
+    """A place of a KV cache: the token that was fed, and the kind of pass it was."""
+
+    token: int
+    kind: str
+
+
+class CacheMoment(NamedTuple):
+    """All KV caches at the moment at which an event ends.
+
+    event        an operation, or a commit
+    text_length  tokens of the text, prompt included
+    kinds        by device, the kind of every place: "exact"; "fuzzy", where a pass of
+                 EasySpec's draft has filled it; "stale", where a token differs from the
+                 text, and after that
+    cut          places that the operation cut off before it added its own
+    added        places that it added
+    """
+
+    event: Event
+    text_length: int
+    kinds: dict[str, tuple[str, ...]]
+    cut: int = 0
+    added: int = 0
+
+
+def cache_moments(trace: Trace) -> list[CacheMoment]:
+    """A moment for each operation and each commit, in the order of their ends.
+
+    Raises BadValue for a trace with trees or several sequences of drafts: their places
+    are no places in the text.
+    """
+    _check_lines(trace)
+    text = [OF_THE_PROMPT] * trace.prompt_length
+    drafted: dict[int, int] = {}  # by place in the text: the token drafted last
+    caches: dict[str, list[Place]] = {device: [] for device in trace.devices}
+    moments = []
+    for event in trace.events:
+        if event.op == COMMIT:
+            text += event.tokens
+            moments.append(CacheMoment(event, len(text), _kinds(caches, text)))
+            continue
+        if event.device not in caches:
+            continue
+
+        cache = caches[event.device]
+        cut = len(cache) - event.kept
+        fuzzy = event.payload.fuzzy_places
+        tokens = _fed_tokens(event, text[: trace.text_length_at(event.ts)], drafted)
+        kinds = [EXACT] * (len(tokens) - fuzzy) + [FUZZY] * fuzzy
+        cache[event.kept :] = map(Place, tokens, kinds)
+        if event.is_drafting:
+            drafted |= dict(enumerate(event.tokens, start=event.text_length))
+        moment = CacheMoment(event, len(text), _kinds(caches, text), cut, len(tokens))
+        moments.append(moment)
+
+        if fuzzy and event.payload.drops_fuzzy_places:
+            del cache[-fuzzy:]
+    return moments
+
+
+def _check_lines(trace: Trace) -> None:
+    for event in trace.operations:
+        is_line = event.depths == tuple(range(len(event.tokens)))
+        if event.is_drafting and not is_line:
+            method = trace.meta.get("method", "this method")
+            raise BadValue(
+                f"{method} drafted more than one line of tokens: KV caches are shown "
+                "for a single line; give width=1 or k=1"
+            )
+
+
+def _fed_tokens(
+    event: Event, text: Sequence[int], drafted: Mapping[int, int]
+) -> list[int]:
+    """The tokens that an operation was fed.
+
+    ``text``: as it was when the operation began. A scoring says itself what it was fed.
+    A drafting goes on from the text, and from drafts that are not tested yet; then it
+    feeds its own drafts, but for the last one.
+    """
+    if not event.is_drafting:
+        return list(event.tokens[: event.fed])
+    tokens = []
+    for place in range(event.kept, event.text_length):
+        token = text[place] if place < len(text) else drafted[place]
+        tokens.append(token)
+    return tokens + list(event.tokens[: event.drafts_fed])
+
+
+def _kinds(
+    caches: Mapping[str, Sequence[Place]], text: Sequence[int]
+) -> dict[str, tuple[str, ...]]:
+    """The kind of every place, as the text is now."""
+    kinds = {}
+    for device, cache in caches.items():
+        right = _common_length(cache, text)
+        own_kinds = [place.kind for place in cache]
+        if right < min(len(cache), len(text)):
+            own_kinds[right:] = [STALE] * (len(cache) - right)
+        kinds[device] = tuple(own_kinds)
+    return kinds
+
+
+def _common_length(cache: Sequence[Place], text: Sequence[int]) -> int:
+    """How many places hold the tokens of the text before the first that does not."""
+    for length, (place, token) in enumerate(zip(cache, text, strict=False)):
+        if token not in (place.token, OF_THE_PROMPT):
+            return length
+    return min(len(cache), len(text))

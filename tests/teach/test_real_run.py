@@ -1,0 +1,71 @@
+"""Real models behind a button: nothing runs before a click, and nobody waits."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from speclib import SpeclibError, decode, teach
+
+PAIR = "embedded/llama-7b-70b"
+PROMPT = "Tom has 3 apples."
+
+
+def test_nothing_runs_before_a_click_and_the_picture_says_so():
+    shown = teach.real_run(PROMPT, PAIR)
+    assert not shown.runs and shown.timeline is None
+    assert "Not run yet" in repr(shown)
+    assert "Not run yet" in "".join(ET.fromstring(shown.picture()).itertext())
+
+
+def test_unknown_names_are_refused_before_anything_runs():
+    with pytest.raises(SpeclibError, match="'perl'.*pearl"):
+        teach.real_run(PROMPT, PAIR, methods=("perl",))
+    with pytest.raises(SpeclibError, match="llama-7b-70b"):
+        teach.real_run(PROMPT, "embedded/llama-7b-70")
+
+
+@pytest.mark.slow
+def test_a_click_runs_every_method_beside_the_notebook():
+    shown = teach.real_run(
+        PROMPT, PAIR, methods=("autoregressive", "pearl"), max_new_tokens=8
+    )
+    shown.button.click()  # comes back at once
+    assert shown.button.description == "Stop"
+    shown.wait()
+
+    plain = decode(
+        PROMPT,
+        pair=PAIR,
+        world="virtual",
+        method="autoregressive",
+        max_new_tokens=8,
+    )
+    assert [run.tokens for run in shown.runs] == [plain.tokens, plain.tokens]
+    assert shown.timeline in shown.children
+    assert "All methods wrote the same" in repr(shown)
+    assert {run.trace.meta["method"] for run in shown.runs} == {
+        "autoregressive",
+        "pearl",
+    }
+    assert shown.button.description == "Run it again"
+
+
+@pytest.mark.slow
+def test_where_nobody_can_click_it_has_run_when_it_is_shown(monkeypatch):
+    monkeypatch.setenv("SPECLIB_CLICK", "1")
+    shown = teach.real_run(PROMPT, PAIR, methods=("autoregressive",), max_new_tokens=4)
+    assert len(shown.runs) == 1
+    forms, _ = shown._repr_mimebundle_()
+    assert "image/png" in forms
+
+
+@pytest.mark.slow
+def test_a_second_click_stops_after_the_method_that_runs():
+    shown = teach.real_run(PROMPT, PAIR, max_new_tokens=8)
+    shown.button.click()
+    shown.button.click()
+    shown.wait()
+    assert len(shown.runs) < 3
+    assert shown.button.description == "Run it again"

@@ -1,0 +1,124 @@
+"""The ribbons of KV caches: a box for every place, and what keys and the slider do."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from helpers.svg import elements
+
+from speclib import SpeclibError, kv_ribbon, simulate
+from speclib.trace.caches import cache_moments
+from speclib.trace.events import COMMIT
+
+
+@pytest.fixture
+def run():
+    return simulate("speculative", gamma=4, alpha=0.5, tokens=20)
+
+
+def press(picture, key: str) -> None:
+    """As if the page had sent a key."""
+    count = picture.happened.get("count", 0) + 1
+    picture.happened = {"kind": "key", "handle": "", "key": key, "count": count}
+
+
+def boxes(picture, kind: str) -> list:
+    """The boxes of a kind, but for the one in the legend."""
+    return elements(picture.svg, "rect", kind)[:-1]
+
+
+def test_there_is_a_box_for_every_place_of_every_cache(run):
+    ribbon = kv_ribbon(run)
+    picture = ribbon.live
+    prompt = run.trace.prompt_length
+    for step, moment in enumerate(cache_moments(run.trace)[:9]):
+        ribbon.slider.value = step
+        hidden = max(0, prompt - 2)  # places of the prompt, left of the first column
+        for kind in ("exact", "stale"):
+            shown = 0
+            for kinds in moment.kinds.values():
+                shown += kinds[hidden:].count(kind)
+            assert len(boxes(picture, kind)) == shown, (step, kind)
+
+
+def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
+    picture = kv_ribbon(run).live
+    steps = cache_moments(run.trace)
+    rejecting = next(
+        step
+        for step, moment in enumerate(steps)
+        if moment.event.op == COMMIT and "stale" in moment.kinds["draft"]
+    )
+    picture.step = rejecting
+    assert boxes(picture, "stale") and not boxes(picture, "cut")
+    assert picture.spoken.startswith("The text grows by")
+    assert "Stale: " in picture.spoken
+
+    count = steps[rejecting].kinds["draft"].count("stale")
+    picture.step = rejecting + 1  # the draft model goes on
+    assert f"draft: cuts off {count} place" in picture.spoken
+    assert elements(picture.svg, "rect", "scissors")
+
+
+def test_keys_step_and_space_plays(run):
+    ribbon = kv_ribbon(run)
+    picture, last = ribbon.live, len(ribbon.live.moments) - 1
+    press(picture, "ArrowRight")
+    press(picture, "ArrowRight")
+    press(picture, "ArrowLeft")
+    assert (picture.step, ribbon.slider.value, ribbon.player.value) == (1, 1, 1)
+    press(picture, "End")
+    press(picture, "ArrowRight")
+    assert picture.step == ribbon.slider.value == last
+    press(picture, "Home")
+    press(picture, "ArrowLeft")
+    assert picture.step == 0
+    press(picture, " ")
+    assert ribbon.player.playing
+    press(picture, " ")
+    assert not ribbon.player.playing
+
+
+def test_the_newest_places_are_always_to_be_seen(run):
+    picture = kv_ribbon(run).live
+    for room in (480, 700, 1100):
+        picture.room = room
+        for step in range(len(picture.moments)):
+            picture.step = step
+            right = [
+                float(box.get("x")) + float(box.get("width"))
+                for kind in ("exact", "stale", "cut")
+                for box in boxes(picture, kind)
+            ]
+            assert max(right, default=0) <= room
+            moment = picture.moment
+            longest = max(len(kinds) for kinds in moment.kinds.values())
+            tips = [title.text for title in elements(picture.svg, "title")]
+            if longest > run.trace.prompt_length:
+                assert any(tip.startswith(f"place {longest}:") for tip in tips)
+
+
+def test_the_text_grows_above_the_ribbons(run):
+    picture = kv_ribbon(run).live
+    picture.room = 1100
+    picture.step = len(picture.moments) - 1
+    shown = [text.text for text in elements(picture.svg, "text")]
+    assert run.trace.commits[-1].tokens
+    assert any(piece.strip() in shown for piece in picture.pieces[-3:])
+
+
+def test_the_picture_is_valid_and_its_words_count_places(run):
+    ribbon = kv_ribbon(run)
+    ET.fromstring(ribbon.picture())
+    assert repr(ribbon).startswith("KV caches, step 1 of")
+    forms, _ = ribbon._repr_mimebundle_()
+    assert {"image/png", "text/plain"} < set(forms)
+
+
+def test_what_has_no_line_of_drafts_is_refused():
+    tree = simulate("tree", gamma=3, width=3, tokens=12, doubt=1.0)
+    with pytest.raises(SpeclibError, match="width=1"):
+        kv_ribbon(tree)
+    with pytest.raises(SpeclibError, match="neither"):
+        kv_ribbon("a run")
