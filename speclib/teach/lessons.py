@@ -9,11 +9,13 @@ marks, as otter-grader has them:
         # END SOLUTION
 
 The student's version goes to ``notebooks/learn``, with dots in its place, and the
-lecturer's to ``notebooks/solutions``, without the marks.
+lecturer's to ``notebooks/solutions``, without the marks. Beside it stands a test file
+for each exercise that otter-grader can read: it asks the lesson's own check.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -27,6 +29,24 @@ NOTEBOOKS = ROOT / "notebooks"
 EXERCISE = "exercise"
 BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
 TO_DO = "...  # your code"
+CHECK = re.compile(r"teach\.check_(\w+)\((\w+)\)")  # the cell after an exercise
+# A test as otter-grader reads it: doctests, run where the student's cells have run.
+GRADER_TEST = """OK_FORMAT = True
+
+test = {{
+    "name": "{name}",
+    "points": 1,
+    "suites": [
+        {{
+            "cases": [{{"code": {code!r}, "hidden": False, "locked": False}}],
+            "scored": True,
+            "setup": "",
+            "teardown": "",
+            "type": "doctest",
+        }}
+    ],
+}}
+"""
 
 
 def write_versions(folder: Path = NOTEBOOKS) -> list[Path]:
@@ -39,6 +59,7 @@ def write_versions(folder: Path = NOTEBOOKS) -> list[Path]:
         written.append(_write(source, folder / "learn", keeps_solutions=False))
         if exercises_of(nbformat.read(source, as_version=4)):
             written.append(_write(source, folder / "solutions", keeps_solutions=True))
+            written += _write_grader_tests(source, folder / "solutions" / "tests")
     return written
 
 
@@ -49,6 +70,29 @@ def _write(source: Path, folder: Path, keeps_solutions: bool) -> Path:
     path = folder / source.name
     write_atomically(path, nbformat.writes(notebook) + "\n")
     return path
+
+
+def _write_grader_tests(source: Path, folder: Path) -> list[Path]:
+    """Writes a file per exercise whose check stands in a cell of its own."""
+    written = []
+    for cell in nbformat.read(source, as_version=4).cells:
+        check = CHECK.fullmatch(cell.source.strip())
+        if cell.cell_type == "code" and check is not None:
+            name, function = check.groups()
+            path = folder / f"{name}.py"
+            write_atomically(path, grader_test(name, function))
+            written.append(path)
+    return written
+
+
+def grader_test(name: str, function: str) -> str:
+    """The test file of an exercise; where it fails, it shows the card."""
+    code = (
+        ">>> from speclib import teach\n"
+        f">>> card = teach.check_{name}({function})\n"
+        ">>> assert card.is_right, card"
+    )
+    return GRADER_TEST.format(name=name, code=code)
 
 
 def exercises_of(notebook: NotebookNode) -> list[NotebookNode]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,7 @@ LEARN = stored_notebooks("learn")
 REPRODUCE = stored_notebooks("reproduce")
 LESSONS = stored_notebooks("source")
 SOLUTIONS = stored_notebooks("solutions")
+GRADER_TESTS = ROOT / "notebooks" / "solutions" / "tests"
 every_notebook = pytest.mark.parametrize("path", stored_notebooks("."), ids=stem)
 learn_notebook = pytest.mark.parametrize("path", LEARN, ids=stem)
 reproduce_notebook = pytest.mark.parametrize("path", REPRODUCE, ids=stem)
@@ -152,6 +155,9 @@ def test_the_versions_of_lessons_are_those_of_their_sources(tmp_path):
 
     for written in write_versions(tmp_path):
         stored = ROOT / "notebooks" / written.relative_to(tmp_path)
+        if written.suffix == ".py":
+            assert stored.read_text() == written.read_text(), "make lectures"
+            continue
         fresh = [cell.source for cell in read(written).cells]
         assert [cell.source for cell in read(stored).cells] == fresh, "make lectures"
 
@@ -188,6 +194,49 @@ def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
     assert cards
     for card in cards:
         assert card.is_right, card
+
+
+@pytest.mark.parametrize("path", sorted(GRADER_TESTS.glob("*.py")), ids=stem)
+def test_a_graders_test_passes_the_solution_and_shows_the_card_of_another(
+    path, solved, tmp_path, monkeypatch
+):
+    """As otter-grader runs it: doctests among the names of the notebook's cells."""
+    monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
+    test = runpy.run_path(str(path))["test"]
+    code = test["suites"][0]["cases"][0]["code"]
+    function = re.search(r"check_\w+\((\w+)\)", code)[1]
+
+    assert failures_of(code, solved) == ""
+    nothing_done = solved | {function: lambda *_: None}
+    assert "Not yet" in failures_of(code, nothing_done)
+
+
+def test_every_check_of_a_solution_has_a_graders_test():
+    checks = set()
+    for path in SOLUTIONS:
+        for cell in code_cells(path):
+            checks |= set(re.findall(r"^teach\.check_(\w+)", cell.source))
+    assert checks == {path.stem for path in GRADER_TESTS.glob("*.py")}
+
+
+@pytest.fixture(scope="module")
+def solved() -> dict:
+    """The names that the cells of all solutions define."""
+    names: dict = {}
+    for path in SOLUTIONS:
+        for cell in code_cells(path):
+            is_solution = EXERCISE in cell.metadata.get("tags", [])
+            if is_solution or cell.source.startswith(("import ", "from speclib")):
+                exec(cell.source, names)
+    return names
+
+
+def failures_of(code: str, names: dict) -> str:
+    """What doctest says about examples that fail."""
+    example = doctest.DocTestParser().get_doctest(code, dict(names), "case", None, 0)
+    said: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(example, out=said.append)
+    return "".join(said)
 
 
 # -- what lectures store ---------------------------------------------------------------
