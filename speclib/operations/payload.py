@@ -104,6 +104,10 @@ class Payload:
         """For every token, how many of the same event come before it on its way."""
         return tuple(range(len(tokens)))
 
+    def is_line(self, tokens: Tokens) -> bool:
+        """Whether each token follows the one before it: no tree, and one sequence."""
+        return self.depths(tokens) == tuple(range(len(tokens)))
+
     def sequences(self, tokens: Tokens) -> tuple[Tokens, ...]:
         """The tokens by sequence; of a line or a tree there is one."""
         return (tokens,)

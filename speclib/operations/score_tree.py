@@ -30,10 +30,12 @@ class ScoredTree(Scored):
     def likeliest(self) -> Tokens:
         return self.best
 
+    def is_line(self, tokens: Tokens) -> bool:
+        return depths(self.parents) == tuple(range(len(self.parents)))
+
     def label(self, tested: Tokens, words: Words) -> str:
         """A tree that has several ways is no text: only their number fits."""
-        is_line = depths(self.parents) == tuple(range(len(self.parents)))
-        if is_line:
+        if self.is_line(tested):
             return super().label(tested, words)
         return f"{len(tested)} candidates"
 

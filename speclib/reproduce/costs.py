@@ -23,7 +23,7 @@ UNSEEN = {
     "emulated": 10.0,
     "measured": 8.0,
     "start": 6.0,
-    "reports": 20.0,
+    "reports": 30.0,
 }
 LATEST = 0.5  # weight of the newest observation beside what was known before
 

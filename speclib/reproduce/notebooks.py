@@ -26,9 +26,15 @@ KERNEL = "python3"
 
 
 def run_notebook(
-    path: Path, out: Path, parameters: Mapping[str, object] | None = None
+    path: Path,
+    out: Path,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    bar: bool = True,
 ) -> Path:
     """Runs the notebook ``path`` and writes the executed one to ``out``.
+
+    ``bar``: show how far it is, where there is a terminal.
 
     Raises SpeclibError for a parameter that the notebook does not have, and for a cell
     that fails. On an error ``out`` is left as it was; the notebook up to the failing
@@ -43,7 +49,7 @@ def run_notebook(
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
     part = out.with_name(f"{out.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
-    _execute(path, part, parameters)
+    _execute(path, part, parameters, bar)
     write_atomically(out, part.read_text("utf-8"))
     part.unlink()
     return out
@@ -58,28 +64,37 @@ class NotebookToRun(NamedTuple):
     parameters: Mapping[str, object]
 
 
-def run_notebooks(to_run: Sequence[NotebookToRun]) -> Iterator[tuple[str, str]]:
+def run_notebooks(
+    to_run: Sequence[NotebookToRun],
+) -> Iterator[tuple[str, str | None]]:
     """Runs notebooks at the same time, one per core.
 
-    Gives the name of each as it ends, and why it failed: "" where it did not.
+    Gives the name of each as it ends, and why it failed: None where it did not.
     """
     running = {notebook.name for notebook in to_run}
     try:
         for name, reason in on_every_core(_run_one, to_run):
             running.remove(name)
             yield name, reason
-    except SpeclibError as error:  # a process died
+    except SpeclibError:
         for name in sorted(running):
-            yield name, str(error)
+            yield name, "a process that ran notebooks was killed; run again"
 
 
-def _run_one(notebook: NotebookToRun) -> tuple[str, str]:
+def _run_one(notebook: NotebookToRun) -> tuple[str, str | None]:
     """In a process of its own."""
     try:
-        run_notebook(notebook.path, notebook.out, notebook.parameters)
+        run_notebook(notebook.path, notebook.out, notebook.parameters, bar=False)
     except Exception as error:  # a kernel that dies, for instance
-        return notebook.name, str(error)
-    return notebook.name, ""
+        return notebook.name, in_words(error)
+    return notebook.name, None
+
+
+def in_words(error: Exception) -> str:
+    """An error with its type, where its text alone may say nothing."""
+    if isinstance(error, SpeclibError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
 
 
 def store_lecture(path: Path) -> Path:
@@ -168,7 +183,7 @@ def _check_parameters(path: Path, parameters: Mapping[str, object]) -> None:
 
 
 # -- execution -------------------------------------------------------------------------
-def _execute(path: Path, part: Path, parameters: dict[str, object]) -> None:
+def _execute(path: Path, part: Path, parameters: dict[str, object], bar: bool) -> None:
     """Runs a notebook by papermill, which writes ``part`` after every cell."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -183,7 +198,7 @@ def _execute(path: Path, part: Path, parameters: dict[str, object]) -> None:
             kernel_name=KERNEL,
             language="python",
             cwd=str(path.parent),
-            progress_bar=sys.stderr.isatty(),
+            progress_bar=bar and sys.stderr.isatty(),
             extra_arguments=["--IPKernelApp.log_level=50"],
         )
     except PapermillExecutionError as error:

@@ -9,12 +9,12 @@ and the next run goes on from there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from speclib import paths
+from speclib import machine, paths
 from speclib.atomic_files import remove_leftovers
 from speclib.data.toml_files import read_toml
 from speclib.errors import unknown_name
@@ -26,6 +26,7 @@ from .one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
     from .book import Book
+    from .costs import Costs
     from .schedule import PaperWork, Schedule
 
 LAST = 1000  # the place of a paper whose file does not say it
@@ -137,7 +138,7 @@ class Call:
 
         books = {key: self._open_book(key) for key in keys}
         costs = Costs.read()
-        writing = sum(costs.seconds(f"reports {key}") for key in keys)
+        writing = _seconds_of_writing(books, costs)
         deadline = self.budget.deadline(reserved=writing)
         papers = [_paper_work(book) for book in books.values()]
 
@@ -166,9 +167,8 @@ class Call:
             failures.keep(key, runner.errors)
         started = time.monotonic()
         self._write_reports(keys)
-        share = (time.monotonic() - started) / len(keys)  # they are written together
-        for key in keys:
-            costs.saw(f"reports {key}", share)
+        if not self.outcome.failed:
+            _learn_seconds_of_writing(books, time.monotonic() - started, costs)
         if deadline is None and not self.outcome.interrupted:
             costs.publish()
 
@@ -214,10 +214,10 @@ class Call:
                 publish.write_front_figure(book)
 
         for key, reason in _make_pages(books, self.say):
-            failed[key][freshness.notebook_of(key).name] = reason
-        for key, book in books.items():
-            publish.write_index(book)
-            self._conclude(key, failed[key], book.count_unfinished())
+            if reason is not None:
+                failed[key][freshness.notebook_of(key).name] = reason
+            publish.write_index(books[key])
+            self._conclude(key, failed[key], books[key].count_unfinished())
 
     def _conclude(self, key: str, failed: dict[str, str], unfinished: int) -> None:
         """Notes what became of a paper."""
@@ -254,11 +254,32 @@ def _paper_work(book: Book) -> PaperWork:
     )
 
 
-def _make_pages(books: dict[str, Book], say: Say) -> list[tuple[str, str]]:
+# -- pages -----------------------------------------------------------------------------
+def _cost_of_reports(book: Book) -> str:
+    """By which name the seconds of writing a paper's reports are known."""
+    return f"reports {book.paper.key} {book.profile.name}"
+
+
+def _seconds_of_writing(books: dict[str, Book], costs: Costs) -> float:
+    """How long it takes to write these papers' reports, on all cores."""
+    by_one_core = sum(costs.seconds(_cost_of_reports(book)) for book in books.values())
+    return by_one_core / min(machine.cores(), len(books))
+
+
+def _learn_seconds_of_writing(
+    books: dict[str, Book], seconds: float, costs: Costs
+) -> None:
+    """Shares out how long it took; what one core would have taken is kept."""
+    by_one_core = seconds * min(machine.cores(), len(books))
+    for book in books.values():
+        costs.saw(_cost_of_reports(book), by_one_core / len(books))
+
+
+def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | None]]:
     """Runs the papers' notebooks, one per core, and writes their pages.
 
-    Does nothing without a notebook, or without what running one takes. Returns the
-    papers whose page failed, each with the reason.
+    Gives each paper as it ends, with the reason if its page failed. Without a notebook,
+    or without what running one takes, there is no page, and nothing fails.
     """
     from .notebooks import NotebookToRun, run_notebooks
 
@@ -268,22 +289,19 @@ def _make_pages(books: dict[str, Book], say: Say) -> list[tuple[str, str]]:
             f"{', '.join(missing)} not installed: no pages. "
             "`pip install -e '.[notebooks]'`"
         )
-        return []
 
     to_run = []
     for key, book in books.items():
         notebook = freshness.notebook_of(key)
-        if notebook.is_file():
+        if missing or not notebook.is_file():
+            yield key, None
+        else:
             say(f"{key}: running {notebook.relative_to(paths.ROOT)}")
             out = paths.REPORTS / f"{key}.ipynb"
             to_run.append(NotebookToRun(key, notebook, out, _parameters_of(book)))
 
-    failed = []
     for key, reason in run_notebooks(to_run):
-        reason = reason or _write_page(books[key])
-        if reason:
-            failed.append((key, reason))
-    return failed
+        yield key, reason or _write_page(books[key])
 
 
 def _parameters_of(book: Book) -> dict[str, object]:
@@ -296,12 +314,13 @@ def _parameters_of(book: Book) -> dict[str, object]:
     }
 
 
-def _write_page(book: Book) -> str:
+def _write_page(book: Book) -> str | None:
     """Writes a paper's page from its executed notebook; says why where that failed."""
     from . import publish
+    from .notebooks import in_words
 
     try:
         publish.write_page(book, paths.REPORTS / f"{book.paper.key}.ipynb")
     except Exception as error:  # all other pages are written
-        return str(error)
-    return ""
+        return in_words(error)
+    return None

@@ -52,7 +52,8 @@ test = {{
 def write_versions(folder: Path = NOTEBOOKS) -> list[Path]:
     """Writes the versions of every lesson in ``folder``/source; returns their paths.
 
-    A lesson without exercises has no lecturer's version.
+    A lesson without exercises has no lecturer's version. A version that is up to date
+    is left alone, with the outputs that it stores.
     """
     written = []
     for source in sorted((folder / "source").glob("*.ipynb")):
@@ -68,8 +69,16 @@ def _write(source: Path, folder: Path, keeps_solutions: bool) -> Path:
     for cell in exercises_of(notebook):
         cell.source = version_of_cell(cell.source, keeps_solutions)
     path = folder / source.name
-    write_atomically(path, nbformat.writes(notebook) + "\n")
+    if _sources_of(path) != [cell.source for cell in notebook.cells]:
+        write_atomically(path, nbformat.writes(notebook) + "\n")
     return path
+
+
+def _sources_of(path: Path) -> list[str]:
+    """What stands in a notebook's cells; nothing where there is no notebook."""
+    if not path.is_file():
+        return []
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells]
 
 
 def _write_grader_tests(source: Path, folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from html import escape
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 import ipywidgets as widgets
@@ -17,7 +17,7 @@ import ipywidgets as widgets
 from speclib.arguments import Count, checked
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result, decode
-from speclib.errors import SpeclibError, unknown_name
+from speclib.errors import unknown_name
 from speclib.methods import METHODS
 from speclib.views.display import NotebookView
 from speclib.views.svg import INK, card, text_at
@@ -25,18 +25,20 @@ from speclib.views.timeline.run import METHOD_NAMES
 from speclib.views.timeline.widget import Timeline
 from speclib.worlds.processes import Processes
 
-THREE = ("autoregressive", "speculative", "pearl")
-BEFORE = (
+DEFAULT_METHODS = ("autoregressive", "speculative", "pearl")
+NOT_RUN_YET = (
     "Not run yet. The button starts real models in processes of their own. On two "
-    "cores of a CPU it takes about a minute, and the sliders above go on moving."
+    "cores of a CPU it takes about a minute. The sliders above go on moving, but what "
+    "they compute slows the models down."
 )
+ONE_AT_A_TIME = Lock()  # two runs on the same cores would slow each other down
 SIZE_BEFORE = (900, 60)  # pixels of the still picture, before there is a run
 
 
 class RealRun(NotebookView, widgets.VBox):
     """A button that runs methods with real models, and the timeline of what they did.
 
-    ``runs``: what is there so far, a result per method.
+    ``runs``: what is there so far, a result per method. ``error``: why it failed.
     """
 
     def __init__(
@@ -47,25 +49,28 @@ class RealRun(NotebookView, widgets.VBox):
         self.methods = methods
         self.max_new_tokens = max_new_tokens
         self.runs: list[Result] = []
+        self.error: Exception | None = None
         self.timeline: Timeline | None = None
-        self._is_to_stop = Event()
+        self._stop_asked = Event()
         self._thread: Thread | None = None
         self.button = widgets.Button(description="Run it here", icon="play")
         self.button.on_click(lambda _button: self.start_or_stop())
         self.words = widgets.HTML()
-        self._say(BEFORE)
+        self._say(NOT_RUN_YET)
         super().__init__([self.button, self.words])
         if os.environ.get("SPECLIB_CLICK"):
             self.start_or_stop()
             self.wait()
+            if self.error is not None:
+                raise self.error
 
     def start_or_stop(self) -> None:
         """What a click does: starts the models, or stops after the current method."""
         if self._thread is not None and self._thread.is_alive():
-            self._is_to_stop.set()
+            self._stop_asked.set()
             self._say("Stopping after this method.")
             return
-        self._is_to_stop.clear()
+        self._stop_asked.clear()
         self.button.description, self.button.icon = "Stop", "stop"
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -77,11 +82,14 @@ class RealRun(NotebookView, widgets.VBox):
 
     def _run(self) -> None:
         self.runs = []
+        self.error = None
         try:
-            self._run_all()
+            with ONE_AT_A_TIME:
+                self._run_all()
             self._say(self._outcome())
-        except SpeclibError as error:
-            self._say(f"This did not run: {error}")
+        except Exception as error:  # whatever it is, a reader is told
+            self.error = error
+            self._say(f"This did not run. {type(error).__name__}: {error}")
         finally:
             self.button.description, self.button.icon = "Run it again", "play"
 
@@ -90,7 +98,7 @@ class RealRun(NotebookView, widgets.VBox):
         self._say("Starting two processes, each with a model.")
         with Processes(load_pair(self.pair)) as world:
             for method in self.methods:
-                if self._is_to_stop.is_set():
+                if self._stop_asked.is_set():
                     return
                 self._say(f"{METHOD_NAMES.get(method, method)} is writing.")
                 run = decode(
@@ -110,15 +118,17 @@ class RealRun(NotebookView, widgets.VBox):
             self.timeline.update(*self.runs)
 
     def _outcome(self) -> str:
-        """Whether all methods wrote the same, and what."""
+        """Whether the methods wrote the same, and what."""
         if not self.runs:
-            return BEFORE
+            return "Stopped before the first method."
         texts = {run.tokens for run in self.runs}
         if len(texts) > 1:
             return f"These methods wrote {len(texts)} different texts: that is a bug."
-        methods = "The method" if len(self.runs) == 1 else "All methods"
-        same = "" if len(self.runs) == 1 else "the same: "
-        return f"{methods} wrote {same}“{self.runs[0].text.strip()}”"
+        text = f"“{self.runs[0].text.strip()}”"
+        if len(self.runs) < len(self.methods):
+            count = f"{len(self.runs)} of {len(self.methods)} methods"
+            return f"Stopped: {count} wrote {text}"
+        return f"All methods wrote the same: {text}"
 
     def _say(self, words: str) -> None:
         self.spoken = words
@@ -151,7 +161,7 @@ def real_run(
     prompt: Any,
     pair: str,
     *,
-    methods: Sequence[str] = THREE,
+    methods: Sequence[str] = DEFAULT_METHODS,
     max_new_tokens: Count = 56,
 ) -> RealRun:
     """A button that decodes ``prompt`` with each of ``methods`` on real models.

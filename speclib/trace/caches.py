@@ -57,12 +57,15 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
     """
     _check_lines(trace)
     text = [OF_THE_PROMPT] * trace.prompt_length
-    drafted: dict[int, int] = {}  # by place in the text: the token drafted last
+    text_lengths = [len(text)]  # after so many rounds
     caches: dict[str, list[Place]] = {device: [] for device in trace.devices}
+    # By device and place in the text: the token that it drafted last.
+    drafted: dict[str, dict[int, int]] = {device: {} for device in trace.devices}
     moments = []
     for event in trace.events:
         if event.op == COMMIT:
             text += event.tokens
+            text_lengths.append(len(text))
             moments.append(CacheMoment(event, len(text), _kinds(caches, text)))
             continue
         if event.device not in caches:
@@ -71,11 +74,13 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
         cache = caches[event.device]
         cut = len(cache) - event.kept
         fuzzy = event.payload.fuzzy_places
-        tokens = _fed_tokens(event, text[: trace.text_length_at(event.ts)], drafted)
+        text_then = text[: text_lengths[event.round]]
+        tokens = _fed_tokens(event, text_then, drafted[event.device])
         kinds = [EXACT] * (len(tokens) - fuzzy) + [FUZZY] * fuzzy
         cache[event.kept :] = map(Place, tokens, kinds)
         if event.is_drafting:
-            drafted |= dict(enumerate(event.tokens, start=event.text_length))
+            own_drafts = enumerate(event.tokens, start=event.text_length)
+            drafted[event.device].update(own_drafts)
         moment = CacheMoment(event, len(text), _kinds(caches, text), cut, len(tokens))
         moments.append(moment)
 
@@ -86,12 +91,12 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
 
 def _check_lines(trace: Trace) -> None:
     for event in trace.operations:
-        is_line = event.depths == tuple(range(len(event.tokens)))
-        if event.is_drafting and not is_line:
+        if not event.payload.is_line(event.tokens):
             method = trace.meta.get("method", "this method")
             raise BadValue(
-                f"{method} drafted more than one line of tokens: KV caches are shown "
-                "for a single line; give width=1 or k=1"
+                f"{method} has a tree or several sequences of drafts, and KV caches "
+                "are shown for a single line of them: give width=1 or k=1 where the "
+                "method has such a setting, or take another method"
             )
 
 
@@ -100,9 +105,9 @@ def _fed_tokens(
 ) -> list[int]:
     """The tokens that an operation was fed.
 
-    ``text``: as it was when the operation began. A scoring says itself what it was fed.
-    A drafting goes on from the text, and from drafts that are not tested yet; then it
-    feeds its own drafts, but for the last one.
+    ``text``: as it was when the operation was asked for. A scoring says itself what it
+    was fed. A drafting goes on from the text, and from drafts that are not tested yet;
+    then it feeds its own drafts, but for the last one.
     """
     if not event.is_drafting:
         return list(event.tokens[: event.fed])

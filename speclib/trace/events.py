@@ -149,13 +149,6 @@ class Trace:
         ]
         return min(lengths, default=0)
 
-    def text_length_at(self, seconds: float) -> int:
-        """Tokens of the text, prompt included, that were committed by then."""
-        committed = [
-            len(commit.tokens) for commit in self.commits if commit.end <= seconds
-        ]
-        return self.prompt_length + sum(committed)
-
     @property
     def makespan(self) -> float:
         """Seconds from the request to the end of its last event."""

@@ -43,7 +43,7 @@ OUTLINES = {
     "discarded": "#8a7f00",
     "dropped": "#8a7f00",
     "unused": "#4f86ac",
-    "idle": "#9b9b9b",
+    "idle": "#8f8f8f",
 }
 
 ESCAPED_QUOTE = {'"': "&quot;"}

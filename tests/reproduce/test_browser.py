@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
@@ -261,6 +262,137 @@ def test_coins_are_thrown_by_button_and_by_key(lecture):
 
 
 # -- lectures, their sliders -----------------------------------------------------------
+@lectures("00_start_here")
+def test_a_key_explains_a_box_and_does_not_cover_it(lecture):
+    page = lecture.page
+    view = page.locator(".speclib-timeline").first
+    view.locator("svg").first.focus()
+    tip, explained = view.locator(".speclib-tip"), view.locator("rect.explained")
+    said = []
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+        said.append(tip.text_content())
+        above, below = sorted((tip.bounding_box(), explained.bounding_box()), key=top)
+        assert above["y"] + above["height"] <= below["y"]
+    assert all(said) and len(set(said)) == 3
+    page.keyboard.press("ArrowUp")
+    assert tip.text_content() == said[1]
+    for _ in range(6):
+        page.keyboard.press("+")  # the first boxes leave the picture
+    page.keyboard.press("ArrowUp")
+    lane, box = view.locator("svg.plot").get_attribute("width"), explained.first
+    middle = float(box.get_attribute("x")) + float(box.get_attribute("width")) / 2
+    assert 0 <= middle <= float(lane) and tip.is_visible()
+    page.keyboard.press("Escape")
+    assert tip.is_hidden() and explained.count() == 0
+    page.keyboard.press("0")
+
+
+def top(box: dict) -> float:
+    return box["y"]
+
+
+@lectures("20_pearl")
+def test_ribbons_step_by_key_and_play(lecture):
+    page = lecture.page
+    ribbon = page.locator(".speclib-live", has_text="a column is a place in the text")
+    ribbon.scroll_into_view_if_needed()
+    ribbon.focus()
+    page.keyboard.press("ArrowRight")
+    ribbon.filter(has_text="step 2 of").wait_for(timeout=60_000)
+    page.keyboard.press("Home")
+    ribbon.filter(has_text="step 1 of").wait_for(timeout=60_000)
+    page.keyboard.press(" ")
+    ribbon.filter(has_text="step 3 of").wait_for(timeout=60_000)
+    page.keyboard.press(" ")
+    voice = ribbon.locator(".speclib-voice").text_content()
+    assert "place" in voice or "text grows" in voice
+
+
+@lectures("20_pearl")
+def test_real_models_run_when_asked_and_sliders_move_meanwhile(lecture):
+    page = lecture.page
+    status = page.locator("[role=status]", has_text="Not run yet")
+    assert status.count() == 1
+    page.get_by_role("button", name="Run it here").click()
+    page.get_by_role("button", name="Stop").wait_for()
+    drag(lecture, "γ (draft length)", 0.0, re.compile(r"γ = 1\b"))
+    still_running = page.get_by_role("button", name="Stop").count()
+    assert still_running == 1
+    done = page.locator("[role=status]", has_text="All methods wrote the same")
+    done.wait_for(timeout=300_000)
+    assert page.get_by_role("button", name="Run it again").count() == 1
+
+
+# -- lectures, what a student types ----------------------------------------------------
+# Where the named mistakes of an exercise are; a wrong answer is one of these functions.
+# Those of "pearl" are whole methods, and that exercise asks for a round.
+MISTAKES = {
+    "acceptance": "formulas.ACCEPTANCE.mistakes",
+    "residual": "formulas.RESIDUAL.mistakes",
+    "expected_tokens": "formulas.EXPECTED_TOKENS.mistakes",
+    "samples": "formulas.SAMPLES.mistakes",
+    "round": "formulas.ROUND.mistakes",
+    "speed": "formulas.SPEED.mistakes",
+    "verify": "verify_exercise.MISTAKES",
+}
+WITHOUT_MISTAKES = {"pearl"}
+
+
+@lectures("10_speculative_decoding", "12_why_nothing_is_lost", "20_pearl")
+def test_typed_answers_are_judged_and_every_named_mistake_is_called_by_its_question(
+    lecture,
+):
+    solution = ROOT / "notebooks" / "solutions" / lecture.book.name
+    cells = code_cells(late.nbformat.read(solution, as_version=4))
+    answers = [c.source for c in cells if "exercise" in c.metadata.get("tags", [])]
+    assert answers
+    for answer in answers:
+        function = re.match(r"def (\w+)", answer)[1]
+        check = lecture.page.locator(
+            ".jp-CodeCell", has_text=re.compile(rf"teach\.check_\w+\({function}\)")
+        ).first
+        exercise = re.search(r"check_(\w+)\(", check.text_content())[1]
+        answer_and_judge(lecture.page, function, answer, check, "✓ Right.")
+        for number, mistake in enumerate(mistakes_of(exercise)):
+            typed = (
+                "from speclib.teach import formulas, verify_exercise\n"
+                f"mistake = {MISTAKES[exercise]}[{number}].solution\n"
+                f"def {function}(*given): return mistake(*given)"
+            )
+            answer_and_judge(lecture.page, function, typed, check, mistake.question)
+            answer_and_judge(lecture.page, function, answer, check, "✓ Right.")
+
+
+def mistakes_of(exercise: str) -> tuple:
+    """Its named mistakes, in the order of the catalogue."""
+    if exercise in WITHOUT_MISTAKES:
+        return ()
+    module, *names = MISTAKES[exercise].split(".")
+    found = import_module(f"speclib.teach.{module}")
+    for name in names:
+        found = getattr(found, name)
+    assert found
+    return found
+
+
+def answer_and_judge(page, function: str, answer: str, check, expected: str) -> None:
+    """Types an answer into its cell, runs it and its check, and waits for the card."""
+    exercise = page.locator(
+        ".jp-CodeCell", has_text=re.compile(rf"def {function}\(")
+    ).first
+    editor = exercise.locator(".cm-content").first
+    editor.scroll_into_view_if_needed()
+    editor.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(answer)
+    page.keyboard.press("Control+Enter")
+    check.locator(".cm-content").first.click()
+    page.keyboard.press("Control+Enter")
+    card = check.locator("[role=status]", has_text=expected)
+    card.first.wait_for(timeout=60_000)
+
+
 @lectures("20_pearl")
 def test_a_dragged_gamma_is_what_sd_drafts_for_every_target_pass(lecture, tmp_path):
     for share, gamma in ((1, 12), (0, 1)):

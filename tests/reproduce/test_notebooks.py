@@ -162,6 +162,26 @@ def test_the_versions_of_lessons_are_those_of_their_sources(tmp_path):
         assert [cell.source for cell in read(stored).cells] == fresh, "make lectures"
 
 
+def test_a_version_that_is_up_to_date_keeps_its_outputs(tmp_path):
+    (tmp_path / "source").mkdir()
+    source = LESSONS[0]
+    (tmp_path / "source" / source.name).write_text(source.read_text())
+    write_versions(tmp_path)
+    path = tmp_path / "learn" / source.name
+    notebook = read(path)
+    shown = late.nbformat.v4.new_output("stream", text="kept")
+    notebook.cells[1].outputs = [shown]
+    late.nbformat.write(notebook, path)
+
+    write_versions(tmp_path)
+    assert read(path).cells[1].outputs == [shown]
+    changed = read(tmp_path / "source" / source.name)
+    changed.cells[0].source += " More."
+    late.nbformat.write(changed, tmp_path / "source" / source.name)
+    write_versions(tmp_path)
+    assert not read(path).cells[1].outputs
+
+
 def test_a_students_version_holds_no_solution():
     for path in LEARN:
         for cell in code_cells(path):
@@ -198,7 +218,7 @@ def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", sorted(GRADER_TESTS.glob("*.py")), ids=stem)
 def test_a_graders_test_passes_the_solution_and_shows_the_card_of_another(
-    path, solved, tmp_path, monkeypatch
+    path, tmp_path, monkeypatch
 ):
     """As otter-grader runs it: doctests among the names of the notebook's cells."""
     monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
@@ -206,6 +226,7 @@ def test_a_graders_test_passes_the_solution_and_shows_the_card_of_another(
     code = test["suites"][0]["cases"][0]["code"]
     function = re.search(r"check_\w+\((\w+)\)", code)[1]
 
+    solved = names_of_solution(path.stem)
     assert failures_of(code, solved) == ""
     nothing_done = solved | {function: lambda *_: None}
     assert "Not yet" in failures_of(code, nothing_done)
@@ -219,15 +240,16 @@ def test_every_check_of_a_solution_has_a_graders_test():
     assert checks == {path.stem for path in GRADER_TESTS.glob("*.py")}
 
 
-@pytest.fixture(scope="module")
-def solved() -> dict:
-    """The names that the cells of all solutions define."""
+def names_of_solution(exercise: str) -> dict:
+    """What the cells of its notebook define: imports, and what students write."""
     names: dict = {}
     for path in SOLUTIONS:
-        for cell in code_cells(path):
-            is_solution = EXERCISE in cell.metadata.get("tags", [])
-            if is_solution or cell.source.startswith(("import ", "from speclib")):
-                exec(cell.source, names)
+        cells = code_cells(path)
+        if any(cell.source.startswith(f"teach.check_{exercise}(") for cell in cells):
+            for cell in cells:
+                is_solution = EXERCISE in cell.metadata.get("tags", [])
+                if is_solution or cell.source.startswith(("import ", "from speclib")):
+                    exec(cell.source, names)
     return names
 
 

@@ -68,4 +68,17 @@ def test_a_second_click_stops_after_the_method_that_runs():
     shown.button.click()
     shown.wait()
     assert len(shown.runs) < 3
+    assert repr(shown).startswith("Stopped")
     assert shown.button.description == "Run it again"
+
+
+@pytest.mark.slow
+def test_an_error_is_said_and_where_nobody_can_click_it_is_raised(monkeypatch):
+    too_long = dict(methods=("autoregressive",), max_new_tokens=10**6)
+    shown = teach.real_run(PROMPT, PAIR, **too_long)
+    shown.button.click()
+    shown.wait()
+    assert repr(shown).startswith("This did not run. BadValue: ")
+    monkeypatch.setenv("SPECLIB_CLICK", "1")
+    with pytest.raises(SpeclibError, match="max_new_tokens"):
+        teach.real_run(PROMPT, PAIR, **too_long)

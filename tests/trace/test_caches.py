@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from speclib import SpeclibError, simulate
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
+from speclib.methods import METHODS
+from speclib.models.toy import Toy
 from speclib.trace.caches import cache_moments
 from speclib.trace.events import COMMIT
+from speclib.worlds.virtual import Virtual
 
 LINES = {
     "autoregressive": {},
@@ -38,34 +43,68 @@ def test_of_a_block_what_follows_the_first_rejected_draft_is_stale():
     assert {0, 4} < stale_counts
 
 
-def test_a_cache_is_as_long_as_what_was_kept_and_fed(trace):
-    for moment in cache_moments(trace):
-        event = moment.event
-        if event.op != COMMIT:
-            assert len(moment.kinds[event.device]) == event.kept + event.fed
-            assert moment.added == event.fed
+class Recorded(Virtual):
+    """Notes what each operation's KV cache truly holds when the operation ends."""
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.held: dict[int, list[int]] = {}  # by the operation's id
+
+    def _finish(self, future, *arguments, **settings):
+        self.held[future.id] = list(self.models[future.device].prefix.fed)
+        return super()._finish(future, *arguments, **settings)
 
 
-def test_what_is_stale_is_cut_by_the_devices_next_operation(trace):
-    """And nothing else, but for the last token of a text, whose row may be asked for
-    again, and what fuzzy passes cached."""
-    before: dict[str, tuple[str, ...]] = {}
-    text_length = trace.prompt_length
-    seen = 0
+def kinds_of_cache(cache: list[int], text: tuple[int, ...]) -> list[str]:
+    """Exact up to the first token that is not the text's, stale after that."""
+    right = 0
+    while right < min(len(cache), len(text)) and cache[right] == text[right]:
+        right += 1
+    if right == min(len(cache), len(text)):
+        return ["exact"] * len(cache)
+    return ["exact"] * right + ["stale"] * (len(cache) - right)
+
+
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "method, settings, targets",
+    [
+        ("autoregressive", {}, 1),
+        ("speculative", {"gamma": 3}, 1),
+        ("pearl", {"gamma": 4}, 1),
+        ("pearl", {"gamma": 2}, 1),
+        ("dsi", {"lookahead": 1}, 1),
+        ("dsi", {"lookahead": 2}, 3),
+        ("dsi", {"lookahead": 4}, 2),
+        ("duodecoding", {"gamma": 4, "k": 1}, 1),
+        ("easyspec", {"gamma": 4, "width": 1, "lp": 1}, 1),
+    ],
+)
+def test_places_are_those_of_the_models_own_caches(
+    method, settings, targets, alpha, cancel
+):
+    models = {"draft": Toy(alpha, 7, 3), "target": Toy(None, 7, 3)}
+    for number in range(2, targets + 1):
+        models[f"target-{number}"] = Toy(None, 7, 3)
+    world = Recorded(models, Latency.ratio(3.0), cancel=cancel)
+    prompt = (1, 2, 3)
+    world.begin(prompt, sampler=Sampler(), coins=Coins(5), limit=40, eos=frozenset())
+    METHODS[method](world, **settings)
+    trace = world.end(method=method, **settings)
+
+    text = prompt
+    compared = 0
     for moment in cache_moments(trace):
         event = moment.event
-        if event.op != COMMIT:
-            own = before.get(event.device, ())
-            began_with_this_text = trace.text_length_at(event.ts) == text_length
-            if began_with_this_text:
-                stale = own.count("stale")
-                rest = [kind for kind in own[event.kept :] if kind == "exact"]
-                assert set(own[: event.kept]) <= {"exact", "fuzzy"}
-                assert len(rest) <= 1
-                seen += stale > 0
-        text_length = moment.text_length
-        before = moment.kinds
-    assert seen or trace.meta["method"] in ("autoregressive", "dsi")
+        if event.op == COMMIT:
+            text += event.tokens
+            assert moment.text_length == len(text)
+        else:
+            held = world.held[event.id]
+            assert list(moment.kinds[event.device]) == kinds_of_cache(held, text), event
+            compared += 1
+    assert compared == len(trace.operations)
 
 
 def test_nothing_is_fuzzy_but_what_easyspec_drafts(trace):
@@ -109,3 +148,5 @@ def test_a_tree_is_refused_with_what_to_do():
     several = simulate("duodecoding", gamma=4, k=2, tokens=20).trace
     with pytest.raises(SpeclibError, match="k=1"):
         cache_moments(several)
+    with pytest.raises(SpeclibError, match="another method"):
+        cache_moments(simulate("lookahead", tokens=20).trace)

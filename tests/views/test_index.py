@@ -157,6 +157,19 @@ def test_every_judged_claim_is_a_row_and_every_verdict_a_cell(results):
     assert len(re.findall(r'data-holds="[^"]', html)) == len(judged)
 
 
+def test_a_papers_section_lists_what_does_not_hold_and_what_is_open(results):
+    entry = summary(load_paper("pearl"), results, "quick")
+    counts = {"no": 0, "open": 0}
+    for result in results.values():
+        for claim in result.claims:
+            if claim.holds in counts and claim.kind == "virtual":
+                counts[claim.holds] += 1
+    assert counts["no"] and counts["open"]
+    assert f"{counts['no']} verdicts on claims that do not hold" in entry["broken"]
+    assert f"{counts['open']} verdicts on claims that are open" in entry["unsettled"]
+    assert entry["unsettled"] in index_page([entry | MADE], {})
+
+
 @pytest.mark.parametrize(
     "holds, words",
     [

@@ -24,7 +24,7 @@ def press(picture, key: str) -> None:
 
 
 def boxes(picture, kind: str) -> list:
-    """The boxes of a kind, but for the one in the legend."""
+    """The boxes of a kind, but for the one in the legend, which comes last."""
     return elements(picture.svg, "rect", kind)[:-1]
 
 
@@ -114,6 +114,16 @@ def test_the_picture_is_valid_and_its_words_count_places(run):
     assert repr(ribbon).startswith("KV caches, step 1 of")
     forms, _ = ribbon._repr_mimebundle_()
     assert {"image/png", "text/plain"} < set(forms)
+
+
+def test_the_legend_names_what_the_run_has(run):
+    def words(item):
+        shown = kv_ribbon(item)
+        return [text.text for text in elements(shown.live.svg, "text")]
+
+    assert "stale: after a token that is not in the text" in words(run)
+    assert "fuzzy" not in words(run)
+    assert "fuzzy" in words(simulate("easyspec", gamma=3, lp=2, width=1, tokens=12))
 
 
 def test_what_has_no_line_of_drafts_is_refused():

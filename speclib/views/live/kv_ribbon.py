@@ -12,6 +12,9 @@ a trace and the text of its tokens. Knows no method, model or clock.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cached_property
+
 import ipywidgets as widgets
 import traitlets
 
@@ -88,10 +91,14 @@ class KvRibbonPicture(LivePicture):
         event = self.moment.event
         if event.op == COMMIT:
             return self._commit_in_words()
+        if event.lost:
+            return f"{event.device} is lost, and its cache with it."
         words = [f"{event.device}: "]
         if self.moment.cut:
             words.append(f"cuts off {_places(self.moment.cut)}, then ")
         words.append(f"adds {_places(self.moment.added)}")
+        if event.cancelled:
+            words.append(" until it is cancelled")
         fuzzy = event.payload.fuzzy_places
         if fuzzy:
             words.append(f", {fuzzy} of them fuzzy")
@@ -144,8 +151,17 @@ class KvRibbonPicture(LivePicture):
         for device in self.moment.kinds:
             body += self._ribbon(device, left, y, first, columns, name)
             y += ROW + GAP
-        body += _legend(y + 8, name)
+        body += _legend(y + 8, name, self._kinds)
         return card(body, width, self.height, definitions=patterns)
+
+    @cached_property
+    def _kinds(self) -> set[str]:
+        """The kinds of place that the run has, and of those that are cut off."""
+        kinds = {EXACT, CUT}
+        for moment in self.moments:
+            for places in moment.kinds.values():
+                kinds.update(places)
+        return kinds
 
     def _label_width(self) -> float:
         names = ["text", *self.moment.kinds]
@@ -279,11 +295,13 @@ def _scissors(x: float, y: float) -> str:
     )
 
 
-def _legend(y: float, name: str) -> str:
-    """What the fills mean."""
+def _legend(y: float, name: str, kinds: Collection[str]) -> str:
+    """What the fills mean, of those that the run has."""
     elements = []
     x = float(PAD)
     for kind, words in LEGEND:
+        if kind not in kinds:
+            continue
         if kind == CUT:
             elements.append(_cut_off(x, y, 18, 17))
         else:

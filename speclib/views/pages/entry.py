@@ -81,8 +81,8 @@ class PaperEntry(_Kept):
     """What the index says of one paper.
 
     ``made`` says when, and from which state of the repository. ``summary``,
-    ``headline``, ``broken`` and ``failed`` are HTML. ``claims`` is None in an entry
-    that was written before the index had a table of claims.
+    ``headline``, ``broken``, ``unsettled`` and ``failed`` are HTML. ``claims`` is None
+    in an entry that was written before the index had a table of claims.
     """
 
     key: str
@@ -94,6 +94,7 @@ class PaperEntry(_Kept):
     summary: str = ""
     headline: str = ""
     broken: str = ""
+    unsettled: str = ""
     failed: str = ""
     claims: tuple[ClaimEntry, ...] | None = None
 

@@ -68,6 +68,7 @@ def summary(
         "summary": summary_html(results),
         "headline": table_html(_headline(results)),
         "broken": verdicts_html(results, "no", ENGINE_KINDS),
+        "unsettled": verdicts_html(results, "open", ENGINE_KINDS),
         "failed": failures_html(errors),
         "claims": [claim.model_dump() for claim in claims],
     }

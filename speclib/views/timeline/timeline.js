@@ -135,9 +135,10 @@ function addElement(root, className, text = "") {
   return root.appendChild(element);
 }
 
-// The tooltip of `root`: `showAt(event)` shows what the element under the pointer says.
+// The tooltip of `root`: `showBeside(element)` shows what an element says, below or above it.
 function makeTooltip(root) {
   const tooltip = addElement(root, "speclib-tip");
+  tooltip.setAttribute("role", "status");       // read aloud when a key asks for it
   tooltip.hidden = true;
   const texts = new WeakMap();
 
@@ -149,32 +150,35 @@ function makeTooltip(root) {
     }
     return texts.get(element);
   };
+  let filled = null;
   const fill = (text) => {
+    if (text === filled) return;                // or it would be read aloud again
+    filled = text;
     const [heading, ...lines] = text.split("\n");
     const bold = document.createElement("b");
     bold.textContent = heading;
     tooltip.replaceChildren(bold);
     for (const line of lines) addElement(tooltip, "", line);
   };
-  const placeBeside = (event) => {
-    const box = root.getBoundingClientRect();
-    const x = event.clientX - box.left + 14;
-    const y = event.clientY - box.top;
-    const fitsBelow = y + 18 + tooltip.offsetHeight <= box.height;
-    const left = Math.max(0, Math.min(x, box.width - tooltip.offsetWidth - 4));
-    const top = fitsBelow ? y + 18 : y - tooltip.offsetHeight - 10;
-    tooltip.style.left = `${left}px`;
-    tooltip.style.top = `${top}px`;
+  const placeBeside = (element, clientX) => {
+    const room = root.getBoundingClientRect();
+    const box = element.getBoundingClientRect();
+    const left = clamp(clientX - room.left + 14, 0, room.width - tooltip.offsetWidth - 4);
+    const below = box.bottom - room.top + 6;
+    const above = box.top - room.top - tooltip.offsetHeight - 6;
+    tooltip.style.left = `${Math.max(0, left)}px`;
+    tooltip.style.top = `${below + tooltip.offsetHeight <= room.height ? below : above}px`;
   };
 
   return {
+    textOf,
     hide() { tooltip.hidden = true; },
-    showAt(event) {
-      const text = textOf(event.target);
+    showBeside(element, clientX = element.getBoundingClientRect().left) {
+      const text = textOf(element);
       tooltip.hidden = !text;
       if (!text) return;
       fill(text);
-      placeBeside(event);
+      placeBeside(element, clientX);
     },
   };
 }
@@ -191,16 +195,18 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   const tooltip = makeTooltip(root);
   view.start *= plotWidth / (view.plotWidth ?? plotWidth);   // it was laid out anew
   view.plotWidth = plotWidth;
-  addElement(root, "speclib-hint", "Space plays, the arrow keys step; Ctrl + wheel zooms, dragging moves, a double click resets");
+  addElement(root, "speclib-hint", "Space plays, ← → step, ↑ ↓ explain a box; Ctrl + wheel zooms, dragging moves, a double click resets");
   let parts = null;                             // found when something first moves
 
   let whenMoved = () => {};
+  let explained = null;                         // the box that a key has asked about
   const moveTo = (zoom, start) => {
     view.zoom = clamp(zoom, 1, MOST_ZOOM);
     const lastStart = plotWidth - plotWidth / view.zoom;
     view.start = Math.min(lastStart, Math.max(0, start));
     parts ??= findParts(svg, plot);
     moveParts(parts, view);
+    if (explained) tooltip.showBeside(explained);
     whenMoved();
   };
   const reset = () => moveTo(1, 0);
@@ -214,6 +220,29 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
     const box = svg.getBoundingClientRect();
     const scale = svg.viewBox.baseVal.width / box.width;
     return (event.clientX - box.left) * scale - plotLeft;
+  };
+  const explainNext = (direction) => {
+    const isShown = (box) => box.getBoundingClientRect().width > 0;
+    const boxes = [...plot.querySelectorAll("rect")].filter(
+      (box) => tooltip.textOf(box) && isShown(box));
+    if (!boxes.length) return;
+    const here = boxes.indexOf(explained);      // -1 where there is none, or it is hidden
+    const next = here < 0 && direction < 0 ? boxes.at(-1) : boxes.at((here + direction) % boxes.length);
+    stopExplaining();
+    explained = next;
+    explained.classList.add("explained");
+    bringIntoView(explained);
+    tooltip.showBeside(explained);
+  };
+  const stopExplaining = () => {
+    explained?.classList.remove("explained");
+    explained = null;
+    tooltip.hide();
+  };
+  const bringIntoView = (box) => {              // its middle, at least
+    const middle = numberOf(box, "x") + numberOf(box, "width") / 2;
+    if (middle >= 0 && middle <= plotWidth) return;
+    moveTo(view.zoom, view.start + (middle - plotWidth / 2) / view.zoom);
   };
   const isOnPlot = (event) => pixelsOf(event) >= 0 && pixelsOf(event) <= plotWidth;
 
@@ -244,7 +273,7 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
         moveTo(view.zoom, held.start - (pixelsOf(event) - held.px) / view.zoom);
         tooltip.hide();
       } else {
-        tooltip.showAt(event);
+        tooltip.showBeside(event.target, event.clientX);
       }
     });
     svg.addEventListener("pointerup", letGo);
@@ -268,12 +297,19 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
       "-": () => zoomBy(1 / ZOOM_STEP, plotWidth / 2),
       ArrowRight: () => panBy(PAN_STEP),
       ArrowLeft: () => panBy(-PAN_STEP),
+      ArrowDown: () => explainNext(1),
+      ArrowUp: () => explainNext(-1),
+      Escape: stopExplaining,
       0: reset,
     };
+    const isOfPlayer = ({ key, shiftKey }) => ["ArrowLeft", "ArrowRight"].includes(key) && !shiftKey;
     svg.setAttribute("tabindex", "0");
+    svg.addEventListener("focusout", stopExplaining);
     svg.addEventListener("keydown", (event) => {
       const action = actions[event.key];
-      if (!action || (event.key.startsWith("Arrow") && !event.shiftKey)) return;
+      const isForOthers = event.ctrlKey || event.altKey || event.metaKey;
+      if (!action || isForOthers || isOfPlayer(event)) return;
+      if (event.key === "Escape" && !explained) return;
       event.preventDefault();
       event.stopPropagation();
       action();
@@ -434,6 +470,7 @@ function render({ model, el }) {
   const showPicture = () => {
     const began = performance.now();
     playing.stop();
+    const hadFocus = root.querySelector("svg") === document.activeElement;
     const fresh = root.cloneNode(false);        // without the listeners of the last picture
     root.replaceWith(fresh);
     root = fresh;
@@ -446,6 +483,7 @@ function render({ model, el }) {
       model.save_changes();
     });
     playing = mountPlayer(root, mount(root, view), model.get("story"), player);
+    if (hadFocus) root.querySelector("svg").focus({ preventScroll: true });
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", showPicture);

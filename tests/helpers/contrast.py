@@ -1,0 +1,124 @@
+"""How well the letters of a picture stand out from what is behind them.
+
+The measure is WCAG 2's: (L1 + 0.05) / (L2 + 0.05), of the lighter and the darker
+relative luminance. It asks for 4.5 where there are letters, and 3 for shapes.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from typing import NamedTuple
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+Colours = tuple[str, ...]  # several where there is a pattern
+
+
+class Shown(NamedTuple):
+    """A text with the colours of its letters and of what is behind them."""
+
+    text: str
+    ink: str
+    behind: Colours
+
+    @property
+    def contrast(self) -> float:
+        """The lowest, where there are several colours behind."""
+        return min(contrast(self.ink, colour) for colour in self.behind)
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2's relative luminance of "#rgb" or "#rrggbb"."""
+    digits = colour.lstrip("#")
+    if len(digits) == 3:
+        digits = "".join(2 * digit for digit in digits)
+    light = []
+    for start in (0, 2, 4):
+        share = int(digits[start : start + 2], 16) / 255
+        is_dark = share <= 0.04045
+        light.append(share / 12.92 if is_dark else ((share + 0.055) / 1.055) ** 2.4)
+    red, green, blue = light
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first: str, second: str) -> float:
+    darker, lighter = sorted((luminance(first), luminance(second)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def texts_of(svg: str) -> list[Shown]:
+    """Every visible text of a picture, with what is behind its anchor."""
+    root = ET.fromstring(svg)
+    patterns = _patterns(root)
+    boxes: list[tuple[float, float, float, float, Colours]] = []
+    shown = []
+    for element, ink, x, y in _walk(root, "#000", 0.0, 0.0):
+        if element.tag == f"{NAMESPACE}rect":
+            colours = _colours(element.get("fill", ""), patterns)
+            opacity = float(element.get("fill-opacity", 1)) * float(
+                element.get("opacity", 1)
+            )
+            if colours and opacity > 0.8:
+                left = x + float(element.get("x", 0))
+                top = y + float(element.get("y", 0))
+                width, height = (float(element.get(n)) for n in ("width", "height"))
+                boxes.append((left, top, left + width, top + height, colours))
+        elif element.tag == f"{NAMESPACE}text" and element.get("display") != "none":
+            words = "".join(element.itertext()).strip()
+            if words and ink.startswith("#"):
+                place = _middle_of_first_letter(element, x, y)
+                shown.append(Shown(words, ink, _behind(place, boxes)))
+    return shown
+
+
+def _walk(
+    element: ET.Element, ink: str, x: float, y: float
+) -> Iterator[tuple[ET.Element, str, float, float]]:
+    """All elements but definitions, each with its colour and where its zero is."""
+    if element.tag == f"{NAMESPACE}defs" or element.get("visibility") == "hidden":
+        return
+    ink = element.get("fill", ink)
+    moved = re.match(
+        r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)", element.get("transform", "")
+    )
+    if moved:
+        x, y = x + float(moved[1]), y + float(moved[2])
+    yield element, ink, x, y
+    for child in element:
+        yield from _walk(child, ink, x, y)
+
+
+def _patterns(root: ET.Element) -> dict[str, Colours]:
+    """The colours of each pattern, by the name by which it is referred to."""
+    patterns = {}
+    for pattern in root.iter(f"{NAMESPACE}pattern"):
+        colours = []
+        for part in pattern.iter():
+            colours += [part.get("fill"), part.get("stroke")]
+        named = [c for c in colours if c and c.startswith("#")]
+        patterns[f"url(#{pattern.get('id')})"] = tuple(named)
+    return patterns
+
+
+def _colours(fill: str, patterns: dict[str, Colours]) -> Colours:
+    if fill.startswith("#"):
+        return (fill,)
+    return patterns.get(fill, ())
+
+
+def _middle_of_first_letter(
+    text: ET.Element, x: float, y: float
+) -> tuple[float, float]:
+    """A point that a letter covers, about."""
+    shift = {"middle": 0.0, "end": -4.0}.get(text.get("text-anchor", ""), 4.0)
+    return x + float(text.get("x", 0)) + shift, y + float(text.get("y", 0)) - 5
+
+
+def _behind(place: tuple[float, float], boxes) -> Colours:
+    """The colours of the uppermost box at a place; the page is white."""
+    x, y = place
+    for left, top, right, bottom, colours in reversed(boxes):
+        if left <= x <= right and top <= y <= bottom:
+            return colours
+    return ("#fff",)

@@ -1,0 +1,79 @@
+"""Letters and boxes stand out, in colour, and what a box means does not need colour."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.contrast import contrast, texts_of
+from helpers.toy_runs import toy_runs
+
+import speclib
+from speclib import teach
+from speclib.views.svg import KIND_COLOURS, OUTLINES, hatch_patterns
+
+LETTERS, SHAPES = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11
+
+
+def thrown_coins():
+    shown = speclib.coins()
+    shown.live.throw(300)
+    return shown
+
+
+def stale_ribbon():
+    shown = speclib.kv_ribbon(speclib.simulate("pearl", alpha=0.4, tokens=24))
+    steps = [m for m in shown.live.moments if "stale" in m.kinds["target"]]
+    shown.live.step = shown.live.moments.index(steps[0])
+    return shown
+
+
+def wrong_tree():
+    shown = teach.outcome_tree()
+    shown.chooser.index = 1
+    return shown
+
+
+PICTURES = {
+    "timeline": lambda: speclib.timeline(*toy_runs(alpha=0.6)),
+    "accept bars": speclib.accept_bars,
+    "coins": thrown_coins,
+    "ribbon": stale_ribbon,
+    "outcome tree": wrong_tree,
+    "several targets": lambda: speclib.timeline(
+        speclib.simulate("dsi", servers=3, alpha=0.7, tokens=24)
+    ),
+    "sequences": lambda: speclib.timeline(
+        speclib.simulate("duodecoding", gamma=6, k=3, tokens=24)
+    ),
+}
+
+
+def test_the_measure_is_that_of_the_standard():
+    """WCAG's own examples: black on white, and the lightest grey that passes."""
+    assert contrast("#000", "#fff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+    assert contrast("#777777", "#ffffff") < LETTERS
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_letters_stand_out_from_what_is_behind_them(name):
+    shown = texts_of(PICTURES[name]().picture())
+    assert len(shown) > 5
+    for text in shown:
+        assert text.contrast >= LETTERS, text
+
+
+@pytest.mark.parametrize("kind", KIND_COLOURS)
+def test_a_box_stands_out_from_the_card_by_its_fill_or_its_outline(kind):
+    colours = [KIND_COLOURS[kind], OUTLINES.get(kind, KIND_COLOURS[kind])]
+    assert max(contrast(colour, "#fff") for colour in colours) >= SHAPES
+
+
+def test_what_became_of_a_draft_is_told_without_colour():
+    """Accepted is plain, rejected and discarded are striped, in two directions."""
+    patterns = hatch_patterns("x")
+    assert 'id="x-accepted"' not in patterns
+    turned = {}
+    for kind in ("rejected", "discarded"):
+        start = patterns.index(f'id="x-{kind}"')
+        turned[kind] = patterns[start:].split("rotate(")[1].split(")")[0]
+    assert turned == {"rejected": "-45", "discarded": "45"}
