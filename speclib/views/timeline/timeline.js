@@ -187,7 +187,7 @@ function makeTooltip(root) {
 
 // Brings the SVG that `root` holds to life. `view` outlives it, so that a reader's zoom stays
 // while a slider replaces the picture.
-export function mount(root, view = { zoom: 1, start: 0 }) {
+export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
   const svg = root.querySelector("svg");
   const plot = svg.querySelector("svg.plot");
   const plotWidth = numberOf(plot, "width");
@@ -221,15 +221,20 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
     const scale = svg.viewBox.baseVal.width / box.width;
     return (event.clientX - box.left) * scale - plotLeft;
   };
+  const boxesWithTips = () => [...plot.querySelectorAll("rect")].filter(
+    (box) => tooltip.textOf(box) && box.getBoundingClientRect().width > 0);
   const explainNext = (direction) => {
-    const isShown = (box) => box.getBoundingClientRect().width > 0;
-    const boxes = [...plot.querySelectorAll("rect")].filter(
-      (box) => tooltip.textOf(box) && isShown(box));
-    if (!boxes.length) return;
+    const boxes = boxesWithTips();
     const here = boxes.indexOf(explained);      // -1 where there is none, or it is hidden
-    const next = here < 0 && direction < 0 ? boxes.at(-1) : boxes.at((here + direction) % boxes.length);
+    const count = boxes.length;
+    explainPlace(here < 0 && direction < 0 ? count - 1 : (here + direction + count) % count);
+  };
+  const explainPlace = (place) => {
+    const box = boxesWithTips()[place];
+    if (!box) return;
     stopExplaining();
-    explained = next;
+    explained = box;
+    view.explained = place;                     // found again when the picture is drawn anew
     explained.classList.add("explained");
     bringIntoView(explained);
     tooltip.showBeside(explained);
@@ -237,6 +242,7 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   const stopExplaining = () => {
     explained?.classList.remove("explained");
     explained = null;
+    view.explained = null;
     tooltip.hide();
   };
   const bringIntoView = (box) => {              // its middle, at least
@@ -251,7 +257,7 @@ export function mount(root, view = { zoom: 1, start: 0 }) {
   listenToKeys();
   if (view.zoom > 1) moveTo(view.zoom, view.start);   // else it is drawn as it should be
   return {
-    plot, plotWidth,
+    plot, plotWidth, explainPlace,
     pixelOf: (share) => (share * plotWidth - view.start) * view.zoom,
     onMove: (action) => { whenMoved = action; },
   };
@@ -459,7 +465,7 @@ function addText(root, label) {
 
 // The widget in a notebook: what anywidget calls for each place that shows it.
 function render({ model, el }) {
-  const view = { zoom: 1, start: 0 };
+  const view = { zoom: 1, start: 0, explained: null };
   let root = document.createElement("div");
   root.className = "speclib-timeline";
   root.dataset.lmSuppressShortcuts = "true";    // or JupyterLab would take the keys
@@ -470,7 +476,8 @@ function render({ model, el }) {
   const showPicture = () => {
     const began = performance.now();
     playing.stop();
-    const hadFocus = root.querySelector("svg") === document.activeElement;
+    const hadFocus = root.querySelector("svg")?.contains(document.activeElement) ?? false;
+    const asked = view.explained;
     const fresh = root.cloneNode(false);        // without the listeners of the last picture
     root.replaceWith(fresh);
     root = fresh;
@@ -482,8 +489,10 @@ function render({ model, el }) {
       model.set("asked_anew", model.get("asked_anew") + 1);
       model.save_changes();
     });
-    playing = mountPlayer(root, mount(root, view), model.get("story"), player);
+    const picture = mount(root, view);
+    playing = mountPlayer(root, picture, model.get("story"), player);
     if (hadFocus) root.querySelector("svg").focus({ preventScroll: true });
+    if (hadFocus && asked !== null) picture.explainPlace(asked);
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", showPicture);
