@@ -298,6 +298,7 @@ def test_ribbons_step_by_key_and_play(lecture):
     ribbon = page.locator(".speclib-live", has_text="a column is a place in the text")
     ribbon.scroll_into_view_if_needed()
     ribbon.focus()
+    page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     ribbon.filter(has_text="step 2 of").wait_for(timeout=60_000)
     page.keyboard.press("Home")

@@ -22,7 +22,7 @@ def thrown_coins():
 def stale_ribbon():
     shown = speclib.kv_ribbon(speclib.simulate("pearl", alpha=0.4, tokens=24))
     steps = [m for m in shown.live.moments if "stale" in m.kinds["target"]]
-    shown.live.step = shown.live.moments.index(steps[0])
+    shown.live.step = 1 + shown.live.moments.index(steps[0])
     return shown
 
 

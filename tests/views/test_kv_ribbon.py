@@ -32,7 +32,7 @@ def test_there_is_a_box_for_every_place_of_every_cache(run):
     ribbon = kv_ribbon(run)
     picture = ribbon.live
     prompt = run.trace.prompt_length
-    for step, moment in enumerate(cache_moments(run.trace)[:9]):
+    for step, moment in enumerate(cache_moments(run.trace)[:9], 1):
         ribbon.slider.value = step
         hidden = max(0, prompt - 2)  # places of the prompt, left of the first column
         for kind in ("exact", "stale"):
@@ -47,15 +47,15 @@ def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
     steps = cache_moments(run.trace)
     rejecting = next(
         step
-        for step, moment in enumerate(steps)
+        for step, moment in enumerate(steps, 1)
         if moment.event.op == COMMIT and "stale" in moment.kinds["draft"]
     )
-    picture.step = rejecting
+    assert picture.step == rejecting  # it begins with what is worth seeing
     assert boxes(picture, "stale") and not boxes(picture, "cut")
     assert picture.spoken.startswith("The text grows by")
     assert "Stale: " in picture.spoken
 
-    count = steps[rejecting].kinds["draft"].count("stale")
+    count = steps[rejecting - 1].kinds["draft"].count("stale")
     picture.step = rejecting + 1  # the draft model goes on
     assert f"draft: cuts off {count} place" in picture.spoken
     assert elements(picture.svg, "rect", "scissors")
@@ -63,17 +63,18 @@ def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
 
 def test_keys_step_and_space_plays(run):
     ribbon = kv_ribbon(run)
-    picture, last = ribbon.live, len(ribbon.live.moments) - 1
+    picture, last = ribbon.live, len(ribbon.live.moments)
+    press(picture, "Home")
     press(picture, "ArrowRight")
     press(picture, "ArrowRight")
     press(picture, "ArrowLeft")
-    assert (picture.step, ribbon.slider.value, ribbon.player.value) == (1, 1, 1)
+    assert (picture.step, ribbon.slider.value, ribbon.player.value) == (2, 2, 2)
     press(picture, "End")
     press(picture, "ArrowRight")
     assert picture.step == ribbon.slider.value == last
     press(picture, "Home")
     press(picture, "ArrowLeft")
-    assert picture.step == 0
+    assert picture.step == 1
     press(picture, " ")
     assert ribbon.player.playing
     press(picture, " ")
@@ -84,7 +85,7 @@ def test_the_newest_places_are_always_to_be_seen(run):
     picture = kv_ribbon(run).live
     for room in (480, 700, 1100):
         picture.room = room
-        for step in range(len(picture.moments)):
+        for step in range(1, len(picture.moments) + 1):
             picture.step = step
             right = [
                 float(box.get("x")) + float(box.get("width"))
@@ -102,7 +103,7 @@ def test_the_newest_places_are_always_to_be_seen(run):
 def test_the_text_grows_above_the_ribbons(run):
     picture = kv_ribbon(run).live
     picture.room = 1100
-    picture.step = len(picture.moments) - 1
+    picture.step = len(picture.moments)
     shown = [text.text for text in elements(picture.svg, "text")]
     assert run.trace.commits[-1].tokens
     assert any(piece.strip() in shown for piece in picture.pieces[-3:])
@@ -111,7 +112,7 @@ def test_the_text_grows_above_the_ribbons(run):
 def test_the_picture_is_valid_and_its_words_count_places(run):
     ribbon = kv_ribbon(run)
     ET.fromstring(ribbon.picture())
-    assert repr(ribbon).startswith("KV caches, step 1 of")
+    assert repr(ribbon).startswith("KV caches, step ")
     forms, _ = ribbon._repr_mimebundle_()
     assert {"image/png", "text/plain"} < set(forms)
 

@@ -54,9 +54,12 @@ LEGEND = (
 
 
 class KvRibbonPicture(LivePicture):
-    """The ribbons at one ``step`` of a run; ``KvRibbon`` has the slider, too."""
+    """The ribbons at one ``step`` of a run; ``KvRibbon`` has the slider, too.
 
-    step = traitlets.Int(0)
+    It begins with the first step that leaves something stale, if there is one.
+    """
+
+    step = traitlets.Int(1)
     playing = traitlets.Bool(False)
 
     def __init__(self, run: TimelineRun):
@@ -65,16 +68,23 @@ class KvRibbonPicture(LivePicture):
         self.pieces: list[str] = []  # of the text after the prompt, token by token
         for committed in run.committed_texts():
             self.pieces += [part.text for part in committed.parts]
+        self.step = self._first_stale_step()
         super().__init__()
         self.observe(lambda _change: self.draw(), "step")
 
+    def _first_stale_step(self) -> int:
+        for step, moment in enumerate(self.moments, 1):
+            if any(STALE in kinds for kinds in moment.kinds.values()):
+                return step
+        return 1
+
     # -- what a reader does ------------------------------------------------------------
     def on_key(self, handle: str, key: str) -> None:
-        last = len(self.moments) - 1
+        last = len(self.moments)
         steps = {
-            "ArrowLeft": max(self.step - 1, 0),
+            "ArrowLeft": max(self.step - 1, 1),
             "ArrowRight": min(self.step + 1, last),
-            "Home": 0,
+            "Home": 1,
             "End": last,
         }
         if key in steps:
@@ -85,7 +95,7 @@ class KvRibbonPicture(LivePicture):
     # -- words -------------------------------------------------------------------------
     @property
     def moment(self) -> CacheMoment:
-        return self.moments[self.step]
+        return self.moments[self.step - 1]
 
     def sentence(self) -> str:
         event = self.moment.event
@@ -119,7 +129,7 @@ class KvRibbonPicture(LivePicture):
         return words + f"Stale: {', '.join(stale)}."
 
     def text(self) -> str:
-        lines = [f"KV caches, step {self.step + 1} of {len(self.moments)}"]
+        lines = [f"KV caches, step {self.step} of {len(self.moments)}"]
         lines[0] += f": {self.sentence()}"
         for device, kinds in self.moment.kinds.items():
             counts = [f"{kinds.count(kind)} {kind}" for kind in (EXACT, FUZZY, STALE)]
@@ -182,7 +192,7 @@ class KvRibbonPicture(LivePicture):
         return max(0, self.moment.cut - self.moment.added)
 
     def _heading(self, width: float) -> str:
-        title = f"{self.run.title}: step {self.step + 1} of {len(self.moments)}"
+        title = f"{self.run.title}: step {self.step} of {len(self.moments)}"
         note = "a column is a place in the text"
         return text_at(title, PAD, 28, fill=INK, font_size=16) + text_at(
             note, width - PAD, 28, text_anchor="end"
@@ -316,12 +326,16 @@ class KvRibbon(WithSentence):
 
     def __init__(self, run: TimelineRun):
         ribbon = KvRibbonPicture(run)
-        last = len(ribbon.moments) - 1
+        last = len(ribbon.moments)
         self.slider = widgets.IntSlider(
-            min=0, max=last, description="step", layout={"width": "420px"}
+            value=ribbon.step,
+            min=1,
+            max=last,
+            description="step",
+            layout={"width": "420px"},
         )
         self.player = widgets.Play(
-            min=0, max=last, interval=round(1000 * SECONDS_OF_STEP)
+            value=ribbon.step, min=1, max=last, interval=round(1000 * SECONDS_OF_STEP)
         )
         traitlets.link((self.slider, "value"), (ribbon, "step"))
         traitlets.link((self.player, "value"), (ribbon, "step"))
