@@ -224,7 +224,10 @@ class Operation(ABC):
         later = fed - first
         if later < 0:
             return []  # it failed before it had read its text
-        return [Pass(fed=first, kept=kept), Pass(fed=1, times=later)]
+        passes = [Pass(fed=first, kept=kept)]
+        if later:
+            passes.append(Pass(fed=1, times=later))
+        return passes
 
     def until(self, done: Done, share: float) -> Done:
         """What there was of ``done`` after ``share`` of its time; else nothing."""

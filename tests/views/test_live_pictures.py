@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 
@@ -11,6 +12,7 @@ from helpers.svg import elements
 
 import speclib
 from speclib import SpeclibError
+from speclib.views.text import text_width
 
 P, Q = (0.5, 0.2, 0.3), (0.2, 0.6, 0.2)
 WORDS = ("a", "b", "c")
@@ -53,6 +55,20 @@ def test_kept_and_replaced_parts_fill_p_for_every_token():
         written = [sum(parts) for parts in zip(kept, replaced, strict=True)]
         assert written == pytest.approx(heights(shown, "p"), abs=0.02)
         assert sum(written) == pytest.approx(236, abs=0.1)  # all of the column
+
+
+@pytest.mark.parametrize("room", [480, 560, 800, 1100])
+def test_what_stands_below_one_bar_does_not_run_into_the_next(room):
+    shown = bars()
+    shown.room = room
+    texts = elements(shown.svg, "text")
+    below = [
+        text for text in texts if re.search(r"% (accepted|kept)$", text.text or "")
+    ]
+    assert len(below) == len(WORDS)
+    for left, right in itertools.pairwise(below):
+        gap = float(right.get("x")) - float(left.get("x"))
+        assert (text_width(left.text) + text_width(right.text)) / 2 <= gap
 
 
 def test_the_sentence_counts_what_both_distributions_share():

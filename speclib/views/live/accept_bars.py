@@ -36,6 +36,7 @@ from speclib.views.svg import (
     text_at,
     unique_name,
 )
+from speclib.views.text import text_width
 from speclib.views.widgets.controls import control, toolbar
 
 from .live_picture import LivePicture, WithSentence
@@ -186,6 +187,8 @@ class AcceptBarsPicture(LivePicture):
         word = self.tokens[token]
         numbers = f"q {q:.2f}  p {p:.2f}".replace("0.", ".")
         passing = f"{percent(chance)} accepted"
+        if text_width(passing) > step:
+            passing = f"{percent(chance)} kept"
         tip = f"a drafted “{word}” is accepted with probability {chance:.2f}"
         elements = [
             rectangle(
