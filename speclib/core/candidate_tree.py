@@ -38,6 +38,18 @@ class CandidateTree(NamedTuple):
         """The nodes that follow ``node`` (-1: the text), in their order."""
         return [child for child, parent in enumerate(self.parents) if parent == node]
 
+    def nodes_of(self, path: Sequence[int]) -> list[int]:
+        """The nodes of a ``path`` of tokens, from the text down."""
+        nodes: list[int] = []
+        node = -1
+        for token in path:
+            for child in self.children(node):
+                if self.drafted[child].token == token:
+                    node = child
+                    break
+            nodes.append(node)
+        return nodes
+
 
 def ancestry(parents: Sequence[int]) -> np.ndarray:
     """[n, n] booleans: whether the column's node is on the path to the row's."""

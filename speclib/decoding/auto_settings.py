@@ -34,8 +34,9 @@ MOST = 1000  # a greater count keeps a machine busy for minutes, and helps nobod
 ALLOWED = Whole(least=1, most=MOST)
 
 # EasySpec's own draft length fits its paper's times. c, which is of exact passes, says
-# too little about a draft whose passes are fuzzy.
-FIXED_GAMMA = {"easyspec": 5}
+# too little about a draft whose passes are fuzzy. EAGLE-2's published script gives the
+# depth of its trees.
+FIXED_GAMMA = {"easyspec": 5, "eagle": 6}
 
 MOST_SERVERS = 7  # beside a drafter: the DSI paper's node of eight GPUs
 

@@ -19,12 +19,12 @@ from typing import Any
 
 from speclib.arguments import checked
 from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
-from speclib.data.latency import Durations, Latency
+from speclib.data.latency import Durations, Latency, Step, steps_of
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.operation import Done, Operation
 from speclib.trace.events import Event, Trace
-from speclib.worlds.devices import Cancelled, Future
+from speclib.worlds.devices import Future
 from speclib.worlds.virtual import Virtual
 
 WORLDS_META = ("devices", "clock", "cancel", "limit", "eos")  # what a world adds itself
@@ -140,22 +140,19 @@ class Replayed(Virtual):
         if has_result:
             raw = operation.recorded(event, self)
 
-        seconds = inf
+        steps = [Step(inf)]
         if has_result and not event.cancelled:
-            seconds = self._seconds(future, event)
-        self._schedule(self._now + seconds, future, Done(raw, event.kept, event.fed))
+            steps = self._steps_of(future, event)
+        self._carry_out(future, steps, Done(raw, event.kept, event.fed))
 
-    def _seconds(self, future: Future[Any], event: Event) -> float:
+    def _steps_of(self, future: Future[Any], event: Event) -> list[Step]:
         if isinstance(self.latency, Recorded):
-            return event.dur
-        return self.latency.seconds(future.device, future.op, event.kept, event.fed)
+            return [Step(event.dur)]
+        return steps_of(self.latency, future.device, future.op, event.kept, event.fed)
 
     def _abort(self, future: Future[Any]) -> None:
         """It had got there as far as the trace says."""
-        done = self._ending_of(future).done
-        self._finish(
-            future, done.raw, self._now, done.kept, done.fed, Cancelled("cancelled")
-        )
+        self._give_up(future, self._progress[future].done)
 
     def _step(self) -> None:
         if self._heap and self._heap[0].time == inf:
@@ -186,18 +183,31 @@ class Replayed(Virtual):
             f"{len(operation.text)} tokens; the trace has {there}. {BLAME}"
         )
 
-    def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
+    def target_rows(
+        self, texts: Sequence[Tokens], likeliest: Tokens, tested: bool = False
+    ) -> Rows:
         """What the target says after ``texts``: what was committed there.
 
-        After the last of them it says what was ``likeliest``. Off the committed text,
-        and beyond its end, no decision depends on what it says.
+        After the last of them it says what was ``likeliest``; where those are
+        ``tested``, only off the committed text. Elsewhere off the committed text, and
+        beyond its end, no decision depends on what it says.
         """
+        not_looked_at = len(texts) - len(likeliest)
         said = []
-        for text in texts[: len(texts) - len(likeliest)]:
-            place = len(text)
-            is_known = place < len(self.whole_text)
-            said.append(self.whole_text[place] if is_known else 0)
-        return certain((*said, *likeliest), self.vocab)
+        for text in texts[:not_looked_at]:
+            said.append(self._committed_at(len(text), otherwise=0))
+        for text, best in zip(texts[not_looked_at:], likeliest, strict=True):
+            is_committed = tested and text == self.whole_text[: len(text)]
+            if is_committed:
+                said.append(self._committed_at(len(text), otherwise=best))
+            else:
+                said.append(best)
+        return certain(said, self.vocab)
+
+    def _committed_at(self, place: int, otherwise: int) -> int:
+        """The committed token at ``place``; beyond the text's end, ``otherwise``."""
+        is_known = place < len(self.whole_text)
+        return self.whole_text[place] if is_known else otherwise
 
 
 class Recorded:

@@ -32,6 +32,7 @@ TEXT = (
     "waiting does . When both work at once nobody waits , and the time of a step is "
     "that of the slower of the two ."
 )
+MOST_STAGES = 64
 CONTEXT = 1 << 14  # tokens that the toys have room for, the prompt's one among them
 
 
@@ -71,6 +72,7 @@ def simulate(
     doubt: Annotated[float, Number(least=0)] = 0.0,
     fuzzy: Share = 1.0,
     latency: str | None = None,
+    stages: Annotated[int, Whole(least=2, most=MOST_STAGES)] | None = None,
     **settings: Any,
 ) -> Result:
     """Lets ``method`` write ``tokens`` words of ``text`` on the virtual clock.
@@ -79,6 +81,9 @@ def simulate(
     c         how many times as fast a draft pass is
     latency   a path under data/latency; passes then last as that file says, in place
               of ``c`` and ``target``
+    stages    the draft stands on devices of the target, which is computed in so many
+              stages (see ``Shared``); None: as the latency file says, or on a device
+              of its own
     alpha     the probability with which the draft agrees at a word
     doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure of each
     fuzzy     the share of their agreement that layers on one input keep, see Toy;
@@ -94,6 +99,8 @@ def simulate(
     """
     requested = request_settings(method, gamma, settings)
     passes = load_latency(latency) if latency else Latency.ratio(c, target)
+    if stages is not None:
+        passes = passes.sharing(stages)
     script = _check_script(script_of(text))
 
     models = {}
@@ -158,22 +165,17 @@ class MortalWorld(Virtual):
                 raise unknown_name(f"no device {name!r} to lose", name, models)
         self._lost = lost
 
-    def _schedule(
-        self,
-        time: float,
-        future: Future[Any],
-        done: Done,
-        error: Exception | None = None,
-    ) -> None:
+    def _schedule(self, time: float, future: Future[Any]) -> None:
         """What would end after its device has died fails at that moment instead."""
         dies = self._lost.get(future.device, inf)
         if time > dies:
             time = max(dies, self.now)
-            done = Done(None, 0, 0)
-            error = DeviceLost(
+            progress = self._progress[future]
+            progress.done = Done(None, 0, 0)
+            progress.error = DeviceLost(
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )
-        super()._schedule(time, future, done, error)
+        super()._schedule(time, future)
 
 
 @checked

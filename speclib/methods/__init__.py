@@ -19,8 +19,10 @@ from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi
 from .duodecoding import duodecoding
+from .eagle import eagle
 from .easyspec import easyspec
 from .lookahead import lookahead
+from .ouroboros import ouroboros
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .rest import rest
@@ -53,9 +55,11 @@ METHODS: dict[str, Callable[..., None]] = {
     "dsi": dsi,
     "duodecoding": duodecoding,
     "lookahead": lookahead,
+    "ouroboros": ouroboros,
     "rest": rest,
     "tree": tree,
     "easyspec": easyspec,
+    "eagle": eagle,
 }
 METHODS = {name: in_a_world(method) for name, method in METHODS.items()}
 globals().update(METHODS)  # `from speclib.methods import pearl` gives the same
@@ -67,12 +71,26 @@ BY_TIME = {"dsi"}
 # The settings in which methods are tested; `gamma` is added where a method takes one.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
-    "dsi": [{"lookahead": 1}, {"lookahead": 3}, {"lookahead": 2, "test": "ratio"}],
+    "dsi": [
+        {"lookahead": 1},
+        {"lookahead": 3},
+        {"lookahead": 2, "test": "ratio"},
+        {"lookahead": 3, "block": 1},
+    ],
     "duodecoding": [{}, {"k": 1}, {"k": 3}],
-    "lookahead": [{"window": 3, "ngram": 3, "guesses": 2}, {"window": 1, "ngram": 4}],
+    "lookahead": [
+        {"window": 3, "ngram": 3, "guesses": 2},
+        {"window": 1, "ngram": 4},
+        {"window": 3, "ngram": 3, "as_published": True},
+    ],
+    "ouroboros": [
+        {"window": 2, "ngram": 3, "guesses": 2, "phrases": 2},
+        {"window": 0, "ngram": 4},
+    ],
     "rest": [{}, {"longest": 1, "length": 3, "nodes": 5}],
     "tree": [{"width": 2}, {"width": 3, "budget": 4}],
     "easyspec": [{"width": 2}, {"width": 1, "lp": 3, "calibrate": False}],
+    "eagle": [{"width": 2, "budget": 5}, {"width": 3, "budget": 4}],
     "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
 }
 

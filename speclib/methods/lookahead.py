@@ -20,13 +20,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import cycle, islice
 
+import numpy as np
+
 from speclib.core.sampling import Tokens
 from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
 
-def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
+def lookahead(
+    world: World,
+    window: int = 7,
+    ngram: int = 5,
+    guesses: int = 7,
+    as_published: bool = False,
+) -> None:
     """Writes ahead in a ``window``, and tests n-grams that it wrote before.
 
     The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of
@@ -34,21 +42,34 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     branch* tests the pool's n-grams that begin with the text's last token. The pool
     keeps the latest ``guesses`` n-grams for each first token.
 
+    ``as_published``: puts back two things in which the published code differs from this
+    page (see below), so that both take the same passes. As the window then begins with
+    tokens drawn at random, a trace can be replayed only where the seed was 0.
+
     Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
     Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
     README.
-    Differences from the paper: the window begins with the prompt's tokens in order,
-    there with random ones of it. N-grams that begin alike are fed once. When sampling,
-    an n-gram passes where the target draws it; there each is tried and removed in turn,
-    which passes as often. The cache keeps the first n-gram's tokens only: others that
-    pass are fed again. The window moves one place a pass, however many tokens pass, as
-    published ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The
-    window is left out once it no longer fits into the models' context.
+    Differences from the published code (github.com/hao-ai-lab/LookaheadDecoding, branch
+    main): it never credits a full match. Where all tokens of an n-gram pass, its count
+    of them ends one too low, so the token that the pass gives after them is thrown away
+    and decoded again; its branch dev mends this. And its window begins with random
+    tokens of the prompt, here with the prompt's tokens in order. As a rule the first
+    costs passes; the second costs or saves some, as the text has it.
+    Differences from the paper: the window begins as said, there at random. N-grams that
+    begin alike are fed once. When sampling, an n-gram passes where the target draws it;
+    there each is tried and removed in turn, which passes as often. The cache keeps the
+    first n-gram's tokens only: others that pass are fed again. The window moves one
+    place a pass, however many tokens pass, as published ("ALWAYS_FWD_ONE"), and n-grams
+    of the prompt stay out of the pool. The window is left out once it no longer fits
+    into the models' context.
     """
     require_counts(window=window, guesses=guesses)
     require_counts(least=3, ngram=ngram)
     pool = Pool(guesses)
-    ahead = Window(world.text, places=window + ngram - 3, height=ngram - 1)
+    places = window + ngram - 3
+    start = random_tokens(world, places) if as_published else world.text
+    most_tokens = ngram - 1 if as_published else ngram  # that a pass may give
+    ahead = Window(start, places, height=ngram - 1)
     while world.going:
         last_token = world.text[-1]
         candidates = offer(world, pool.starting_with(last_token))
@@ -62,13 +83,23 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
             parents += ahead.parents(first=len(candidates.drafted))
             looked = ahead.lowest_width
         rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
-        world.commit(match_tree(world, candidates, rows).tokens)
+        world.commit(match_tree(world, candidates, rows).tokens[:most_tokens])
 
         if has_room:
             likeliest = tuple(rows[-looked:].argmax(-1).tolist())
             for written in ahead.ngrams(last_token, likeliest):
                 pool.add(written)
             ahead.move(likeliest)
+
+
+def random_tokens(world: World, count: int) -> Tokens:
+    """``count`` tokens of the text, each drawn from all of its places alike."""
+    shares = np.bincount(world.text, minlength=world.vocab) / len(world.text)
+    tokens = []
+    for place in range(count):
+        position = len(world.text) + place
+        tokens.append(world.coins.choose(shares, position, "draft"))
+    return tuple(tokens)
 
 
 class Window:
@@ -140,6 +171,12 @@ class Pool:
     def starting_with(self, token: int) -> list[Tokens]:
         """What followed ``token``, the latest first."""
         return list(reversed(self._tails.get(token, {})))
+
+    def replace(self, ngram: Tokens, better: Tokens) -> None:
+        """Has ``better`` in place of ``ngram``, as the latest of its first token."""
+        first_token, tail = ngram[0], ngram[1:]
+        self._tails.get(first_token, {}).pop(tail, None)
+        self.add(better)
 
     def add(self, ngram: Tokens) -> None:
         """Remembers ``ngram`` as the latest of its first token."""

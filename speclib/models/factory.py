@@ -25,22 +25,29 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from speclib.models.rank import Rank
-    from speclib.operations.operation import Model
+    from speclib.operations.operation import HasReplicas, Model
 
+    from .eagle_head import Head
     from .hf import HFModel
     from .llamacpp.model import LlamaCpp
     from .parallel.layer_parallel import Layered, LeadingDrafter
+    from .parallel.pipeline import Pipeline
+    from .parallel.replicas import LeadingReplica, Replica
     from .parallel.tensor_parallel import Tensors
 
     # The type checker sees to it that all of them answer as a Model does.
     ANSWER_AS_A_MODEL: tuple[type[Model], ...] = (
         Toy,
         HFModel,
+        Head,
         Layered,
         Tensors,
+        Pipeline,
+        Replica,
         LeadingDrafter,
         LlamaCpp,
     )
+    TAKES_TURNS: type[HasReplicas] = LeadingReplica
 
 
 def place(pair: Pair) -> Place:
@@ -105,6 +112,10 @@ def build(
         return model.load(spec, places, pair.place.threads, vocab(pair), context(pair))
     if not dilated:
         spec = spec.model_copy(update={"shape": None})
+    if spec.head:
+        from . import eagle_head
+
+        return eagle_head.load(spec, dtype, places, vocab(pair), packed)
 
     # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
@@ -115,9 +126,15 @@ def build(
         from . import hf
 
         return hf.load(spec, dtype, places, vocab(pair), packed)
-    from .parallel import tensor_parallel
 
-    return tensor_parallel.load(spec, dtype, places, vocab(pair), packed, rank)
+    from .parallel import pipeline, replicas, tensor_parallel
+
+    load_part = {
+        "tensors": tensor_parallel.load,
+        "stages": pipeline.load,
+        "replicas": replicas.load,
+    }[spec.spread]
+    return load_part(spec, dtype, places, vocab(pair), packed, rank)
 
 
 def _toy(spec: ModelSpec, role: Role) -> Toy:

@@ -60,11 +60,16 @@ class HFModel:
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)
+        network.base_model.register_forward_hook(self._keep_hidden)
         self.reset()
 
     def _stop_if_asked(self, *_) -> None:
         if self.stopped():
             raise Stopped
+
+    def _keep_hidden(self, module: Any, args: Any, output: Any) -> None:
+        """Keeps what the LM head reads in the pass under way."""
+        self.hidden: torch.Tensor = output[0]
 
     def reset(self) -> None:
         """Empties the cache."""
@@ -210,6 +215,10 @@ class HFModel:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         return Sampler(1.0)(self.logits[-1:])[0]
 
+    def features_fed(self) -> np.ndarray:
+        """What the LM head reads of the tokens that the last pass fed, [fed, width]."""
+        return self.hidden[0].float().cpu().numpy()
+
 
 def _check_numbers(logits: np.ndarray) -> None:
     """Raises SpeclibError for logits that are no numbers."""
@@ -220,13 +229,16 @@ def _check_numbers(logits: np.ndarray) -> None:
         )
 
 
-def decoder_layers(network: PreTrainedModel) -> list[Any]:
-    """The decoder's layers, whatever an architecture calls them; [] if it has none."""
+def decoder_layers(network: PreTrainedModel) -> Any:
+    """The decoder's layers, whatever an architecture calls them; none if it has none.
+
+    A ModuleList, the network's own: what is put into it takes a layer's place.
+    """
     count = network.config.get_text_config().num_hidden_layers
     for module in network.modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == count:
-            return list(module)
-    return []
+            return module
+    return torch.nn.ModuleList()
 
 
 def load(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from zlib import crc32
 
 import numpy as np
 
 from speclib.core.candidate_tree import paths, stem
+from speclib.core.features import Features
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue
@@ -35,6 +37,7 @@ class Uncached:
     run: int  # the last request that it served
     stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
     sharing = 1
+    _last_pass: tuple[Sequence[int], int, Sequence[int]]  # text, kept, parents
     _lp = 1  # layers that share an input while it drafts
     _next_is_exact = False  # the next pass calibrates
 
@@ -88,6 +91,7 @@ class Uncached:
 
     def _pass(self, text: Sequence[int], last: int) -> None:
         kept = self.prefix.keep(text, last)
+        self._last_pass = (text, kept, ())
         if self.stopped():
             self.cut(kept)
             raise Stopped
@@ -107,10 +111,44 @@ class Uncached:
         Cached stay the text and the tree's stem.
         """
         self._pass(text, len(parents))
+        _, kept, _ = self._last_pass
         self.cut(len(text) - len(parents) + stem(parents))
         with self._uncounted():
             rows = [self.rows(path, 0, sampler) for path in paths(text, parents)]
+        self._last_pass = (text, kept, parents)
         return np.concatenate(rows)
+
+    def features_fed(self) -> np.ndarray:
+        """A feature for each token that the last pass fed, [fed, 1].
+
+        A toy's feature of a token is a checksum of the path up to and with it.
+        """
+        text, kept, parents = self._last_pass
+        start = len(text) - len(parents)
+        bare_text = tuple(text[:start])
+        paths_fed = [bare_text[: place + 1] for place in range(kept, start)]
+        paths_fed += paths(text, parents)[1 + max(0, kept - start) :]
+        return np.array([[_checksum(path)] for path in paths_fed])
+
+    @contextmanager
+    def reading(self, text: Sequence[int], features: Features) -> Iterator[None]:
+        """In here it drafts as a head would: what it caches of nodes is forgotten.
+
+        Raises BadValue for features that are not those of this very text.
+        """
+        kept = self.prefix.keep(text)
+        given = features.before(kept, len(text))
+        for place, feature in enumerate(given, kept):
+            wanted = _checksum(text[:place]) if place else 0
+            if feature.size and feature.tolist() != [wanted]:
+                raise BadValue(
+                    f"the feature before token {place} is {feature}, but that of this "
+                    f"text is {wanted}: features were mixed up"
+                )
+        try:
+            yield
+        finally:
+            self.cut(len(text))
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
@@ -143,3 +181,8 @@ class Uncached:
             yield
         finally:
             self.prefix, self.exact = cached, exact
+
+
+def _checksum(path: Sequence[int]) -> int:
+    """A number that tells ``path`` from others."""
+    return crc32(np.array(path, np.int64).tobytes())

@@ -3,14 +3,26 @@
 Being registered, an operation is tested, traced and drawn in timelines.
 """
 
+from .draft_dynamic_tree import DraftDynamicTree
+from .draft_phrase import DraftPhrase
 from .draft_sequences import DraftSequences
 from .draft_tree import DraftTree
 from .operation import Operation
 from .propose import Propose
 from .score import Score
 from .score_tree import ScoreTree
+from .score_tree_features import ScoreTreeFeatures
 
 OPERATIONS: dict[str, type[Operation]] = {
     operation.name: operation
-    for operation in (Propose, DraftSequences, DraftTree, Score, ScoreTree)
+    for operation in (
+        Propose,
+        DraftPhrase,
+        DraftSequences,
+        DraftTree,
+        DraftDynamicTree,
+        Score,
+        ScoreTree,
+        ScoreTreeFeatures,
+    )
 }

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from speclib.core.features import Features
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import CoinTosser, Drafted, Row, Rows, Sampler, Tokens
 
@@ -109,11 +110,39 @@ class ContinuesSequences(Protocol):
         ...
 
 
+class HasReplicas(Protocol):
+    """A model on several devices, of which one computes at a time."""
+
+    def go_to_first(self) -> None:
+        """The first device computes, with all that is cached."""
+        ...
+
+    def go_to_last(self) -> None:
+        """The last device computes, with all that is cached."""
+        ...
+
+
 class SharesInputs(Protocol):
     """A model that can give several layers one input (EasySpec's fuzzy passes)."""
 
     def drafting(self, lp: int, calibrate: bool) -> AbstractContextManager[None]:
         """In here is one drafting operation, with up to ``lp`` layers in a group."""
+        ...
+
+
+class GivesFeatures(Protocol):
+    """A model whose passes give features (see ``core.features``)."""
+
+    def features_fed(self) -> np.ndarray:
+        """Those of the tokens that the last pass fed, [fed, width]."""
+        ...
+
+
+class ReadsFeatures(Protocol):
+    """A draft that goes on with its target's features, such as an EAGLE head."""
+
+    def reading(self, text: Tokens, features: Features) -> AbstractContextManager[None]:
+        """In here is one drafting operation after ``text``, from ``features``."""
         ...
 
 
@@ -167,8 +196,13 @@ class Recording(Protocol):
     @property
     def vocab(self) -> int: ...
 
-    def target_rows(self, texts: Sequence[Tokens], likeliest: Tokens) -> Rows:
-        """What the target said after ``texts``, and of the last what was likeliest."""
+    def target_rows(
+        self, texts: Sequence[Tokens], likeliest: Tokens, tested: bool = False
+    ) -> Rows:
+        """What the target said after ``texts``, and of the last what was likeliest.
+
+        ``tested``: of the last, too, what it said where they are committed.
+        """
         ...
 
 

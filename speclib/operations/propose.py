@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from math import ceil
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +35,9 @@ class Propose(Operation):
     the one at temperature 1.
 
     Stopped, it ends with the tokens it has.
+
+    A draft with replicas on two devices writes the first half of the tokens, rounded
+    up, on the one and the others on the other (PEARL, Appendix G).
     """
 
     n: int
@@ -66,10 +70,15 @@ class Propose(Operation):
         is_same_way = self.text[:shared] == text[:shared]
         return is_same_way and len(self.text) + self.n > len(text)
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Any, request: Request) -> Raw:
         text = list(self.text)
         q_rows: list[Row] = []
-        for _ in range(self.n):
+        takes_turns = hasattr(model, "go_to_last")
+        first_half = ceil(self.n / 2)
+
+        for place in range(self.n):
+            if takes_turns and place == first_half:
+                model.go_to_last()
             try:
                 q = model.rows(text, 0, request.sampler)[0]
             except Stopped:
@@ -79,6 +88,8 @@ class Propose(Operation):
             q_rows.append(q)
             if self._ends_with(token, q, model, request):
                 break
+        if takes_turns:
+            model.go_to_first()
 
         rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
         return Raw(tuple(text[len(self.text) :]), rows)

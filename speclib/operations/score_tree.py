@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from speclib.core.candidate_tree import depths, paths
-from speclib.core.sampling import Tokens
+from speclib.core.sampling import Rows, Sampler, Tokens
 
 from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request, Stopped
 from .payload import OwnEvent, Payload, Words
@@ -50,10 +50,14 @@ class ScoreTree(Operation):
 
     ``looked``: of so many of the last rows only the likeliest token is wanted; it
     stands in the trace, so that a replay can say it again.
+
+    ``tested``: whether those rows also decide what passes. Along the text that was
+    committed, a replay then says what was committed.
     """
 
     parents: tuple[int, ...]
     looked: int = 0
+    tested: bool = False
 
     name: ClassVar[str] = "score_tree"
     payload_type: ClassVar = ScoredTree
@@ -72,34 +76,42 @@ class ScoreTree(Operation):
         return paths(self.text, self.parents)
 
     def run(self, model: Any, request: Request) -> Raw | None:
-        """In one pass where the model can do that, else one path after the other."""
         try:
-            if hasattr(model, "tree"):
-                rows = model.tree(self.text, self.parents, request.sampler)
-            else:
-                rows_by_path = [
-                    model.rows(text, 0, request.sampler) for text in self.texts
-                ]
-                rows = np.concatenate(rows_by_path)
+            rows = tree_rows(model, self.text, self.parents, request.sampler)
         except Stopped:
             return None
-        return Raw(None, rows)
+        looked_at = rows[len(rows) - self.looked :]
+        likeliest = tuple(looked_at.argmax(-1).tolist())
+        return Raw(likeliest, rows)
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
     ) -> Finished:
-        looked_at = raw.rows[len(raw.rows) - self.looked :]
-        likeliest = tuple(looked_at.argmax(-1).tolist())
-        payload = ScoredTree(len(self.parents), self.parents, likeliest)
+        payload = ScoredTree(len(self.parents), self.parents, raw.small)
         return Finished(raw.rows, self.text[kept:], payload)
 
     def unfinished(self) -> Payload:
         return ScoredTree(len(self.parents), self.parents)
 
     def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
-        rows = recording.target_rows(self.texts, event.payload.likeliest)
-        return Raw(None, rows)
+        likeliest = event.payload.likeliest
+        rows = recording.target_rows(self.texts, likeliest, self.tested)
+        return Raw(likeliest, rows)
 
     def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
         return same_text and event.payload.candidates == len(self.parents)
+
+
+def tree_rows(
+    model: Any, text: Tokens, parents: tuple[int, ...], sampler: Sampler
+) -> Rows:
+    """Rows [len(parents) + 1, V]: after the bare text, and after each node's path.
+
+    In one pass where the model can do that, else one path after the other.
+    """
+    if hasattr(model, "tree"):
+        rows: Rows = model.tree(text, parents, sampler)
+        return rows
+    rows_by_path = [model.rows(path, 0, sampler) for path in paths(text, parents)]
+    return np.concatenate(rows_by_path)

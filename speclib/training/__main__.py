@@ -1,8 +1,9 @@
-"""Retrain the embedded models: `python -m speclib.training [prompts|target|draft|all]`.
+"""Retrain the embedded models: `python -m speclib.training`, then nothing or one of
+`prompts`, `target`, `draft`, `head`.
 
 Seeded: the same seeds and steps give the same run on one kind of machine, up to the
-order of floating-point sums. `--target-minutes` and `--draft-minutes` end a run early,
-and the learning rate falls accordingly. Nothing is downloaded.
+order of floating-point sums. `--target-minutes`, `--draft-minutes` and `--head-minutes`
+end a run early, and the learning rate falls accordingly. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 
 from . import cards, prompt_files
 from .make_drafts import make_drafts
+from .make_head import make_head
 from .make_target import make_target
 from .options import parse_options
 
@@ -31,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         make_target(options, command)
     if options.what in ("all", "draft"):
         make_drafts(options, command)
+    if options.what in ("all", "head"):
+        make_head(options, command)
     cards.write_checksums()
 
 

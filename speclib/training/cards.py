@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,17 @@ All seeds follow from `--seed` (0 if not given). Losses are in nats per token, m
 the last 50 steps, questions weighted 0.2 and answers 1; a draft's loss is its
 divergence from the target plus half the cross-entropy against the target's most likely
 token."""
+HEAD_UNITS = """\
+All seeds follow from `--seed` (0 if not given). Losses are means of the last 50 steps,
+questions weighted 0.2 and answers 1: smooth L1 between the features that the head
+predicts and the target's own, plus a tenth of the cross-entropy between what the
+target's LM head makes of both, in nats."""
+HEAD_ACCEPTANCE = """\
+By the target. Greedy, in float32, twelve shipped prompts per task, up to 96 new tokens
+each: the share of positions along the target's own output where the head's most likely
+token is the target's, when the head reads the target's own features. That is the first
+token of a draft; those after it are drafted from the head's own features, and fewer of
+them are accepted."""
 QWEN2_TOKENIZER = """\
 The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast` loads it;
 `AutoTokenizer` keeps the tokens but cuts words as Qwen2's own does."""
@@ -85,6 +96,54 @@ class Card:
         if self.teacher:
             row["teacher"] = self.teacher
         return json.dumps(row, indent=1, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class HeadCard:
+    """What is to be known of an EAGLE head.
+
+    target: the checkpoint that it is of, and in whose folder it lies.
+    parameters: those of its own.
+    command, runs: as of ``Card``.
+    acceptance: of the first token of a draft, for each task.
+    """
+
+    target: str
+    parameters: int
+    command: str
+    runs: dict[str, Summary]
+    acceptance: dict[str, float]
+
+    def markdown(self) -> str:
+        """The text of `eagle.md`."""
+        facts = {
+            "layers": "fc, one decoder layer and a norm of the target's shape",
+            "parameters": f"{self.parameters:,}",
+            "stored as": "bfloat16",
+        }
+        parts = [
+            f"# The EAGLE head of zoo/{self.target}",
+            f"Made by `{self.command}`.",
+            TRAINING_TEXT,
+            HEAD_UNITS,
+            _table(facts, ("shape", "value")),
+        ]
+        for run, summary in self.runs.items():
+            parts.append(f"## {run}\n\n" + _table(summary, ("figure", "value")))
+        acceptance = _table(self.acceptance, ("task", "accepted / tested"))
+        parts.append(f"## Acceptance\n\n{HEAD_ACCEPTANCE}\n\n{acceptance}")
+        return "\n\n".join(parts) + "\n"
+
+    def json(self) -> str:
+        """The text of `eagle.json`."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+
+def write_head(card: HeadCard) -> None:
+    """Writes `eagle.md` and `eagle.json` into the folder of the head's target."""
+    folder = MODELS / card.target
+    (folder / "eagle.md").write_text(card.markdown(), encoding="utf-8")
+    (folder / "eagle.json").write_text(card.json(), encoding="utf-8")
 
 
 def write(card: Card) -> None:

@@ -29,7 +29,7 @@ TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 
 
-def likeness(target: PreTrainedModel) -> Loss:
+def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
     """A loss for `fit`, in nats.
 
     It is the weighted mean of KL(target || draft) + HARD_WEIGHT * CE(target's argmax).

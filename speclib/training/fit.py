@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -24,9 +24,10 @@ HEAD_DIM = 64  # of every embedded model
 CONTEXT = 2048  # tokens
 RECENT_STEPS = 50  # whose loss is averaged and printed
 
+Network = TypeVar("Network", bound=torch.nn.Module)
 Batch = tuple[torch.Tensor, torch.Tensor]  # token ids and weights, both [rows, length]
-Loss = Callable[[PreTrainedModel, torch.Tensor, torch.Tensor], torch.Tensor]
-Keep = Callable[[int, PreTrainedModel], None]  # (step, model) -> saved
+Loss = Callable[[Network, torch.Tensor, torch.Tensor], torch.Tensor]
+Keep = Callable[[int, Network], None]  # (step, model) -> saved
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def likelihood(
     return (losses * weights).sum() / weights.sum()
 
 
-def optimizer(model: PreTrainedModel, rate: float) -> torch.optim.AdamW:
+def optimizer(model: torch.nn.Module, rate: float) -> torch.optim.AdamW:
     """AdamW; vectors, those of the norms and biases, are not decayed."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     vectors = [p for p in model.parameters() if p.ndim == 1]
@@ -141,12 +142,12 @@ def rate_at(plan: Plan, step: int, done: float) -> float:
 
 
 def fit(
-    model: PreTrainedModel,
+    model: Network,
     batches: Iterator[Batch],
     plan: Plan,
     *,
-    loss: Loss = likelihood,
-    keep: Keep = lambda step, model: None,
+    loss: Loss[Any] = likelihood,
+    keep: Keep[Network] = lambda step, model: None,
     say: Callable[..., None] = print,
 ) -> Summary:
     """Trains a model in place.
@@ -157,7 +158,7 @@ def fit(
     Returns steps, tokens, minutes, tokens per second and the mean loss of the last
     RECENT_STEPS steps.
     """
-    model.to(plan.device)  # type: ignore[arg-type]  # transformers hides its types
+    model.to(plan.device)
     model.train()
     adam = optimizer(model, plan.rate)
     compute_loss = torch.compile(loss) if plan.compile else loss

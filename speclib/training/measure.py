@@ -71,7 +71,7 @@ def _until_end(ids: list[int]) -> list[int]:
 
 @torch.no_grad()
 def agreement(
-    draft: PreTrainedModel, prompts: list[list[int]], outputs: list[list[int]]
+    draft: torch.nn.Module, prompts: list[list[int]], outputs: list[list[int]]
 ) -> Agreement:
     """How often `draft` would write the next token of `outputs`."""
     device = next(draft.parameters()).device
@@ -86,7 +86,7 @@ def agreement(
 
 def by_task(
     target: PreTrainedModel,
-    draft: PreTrainedModel,
+    draft: torch.nn.Module,
     writer: Writer,
     count: int = 12,
     new: int = 96,

@@ -33,6 +33,8 @@ class Options:
     answers: int
     draft_steps: int | None
     draft_minutes: float
+    head_steps: int
+    head_minutes: float
 
     def plan(self, steps: int, minutes: float, **changes: Any) -> Plan:
         """The plan of one pass; `changes`: other fields of it."""
@@ -57,7 +59,7 @@ def parse_options(arguments: Sequence[str] | None, description: str | None) -> O
         "what",
         nargs="?",
         default="all",
-        choices=["all", "prompts", "target", "draft", "checksums"],
+        choices=["all", "prompts", "target", "draft", "head", "checksums"],
     )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (0: all)")
@@ -73,6 +75,7 @@ def parse_options(arguments: Sequence[str] | None, description: str | None) -> O
     )
     _add_target_options(parser)
     _add_draft_options(parser)
+    _add_head_options(parser)
     return Options(**vars(parser.parse_args(arguments)))
 
 
@@ -104,3 +107,10 @@ def _add_draft_options(parser: argparse.ArgumentParser) -> None:
         f"{SECOND_PASS_STEPS} for {', '.join(second_pass)})",
     )
     parser.add_argument("--draft-minutes", type=float, default=10)
+
+
+def _add_head_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--head-steps", type=int, default=1500)
+    parser.add_argument(
+        "--head-minutes", type=float, default=20, help="the target's EAGLE head"
+    )

@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from speclib.core.candidate_tree import CandidateTree
+from speclib.core.features import Features
 from speclib.core.sampling import Drafted, Rows
 from speclib.core.settings import Role
 from speclib.errors import BadValue, SpeclibError
+from speclib.operations.draft_dynamic_tree import DraftDynamicTree
+from speclib.operations.draft_phrase import DraftPhrase, Phrase
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
 from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.operations.score_tree import ScoreTree
+from speclib.operations.score_tree_features import RowsAndFeatures, ScoreTreeFeatures
 
 Value = TypeVar("Value")
 
@@ -123,6 +127,23 @@ class Device:
         """
         return self.ask(Propose(tuple(text), n, index, confidence))
 
+    def draft_phrase(
+        self,
+        text: Sequence[int],
+        n: int,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        candidates: int,
+        looked: int = 0,
+    ) -> Future[Phrase]:
+        """Future of 1 to ``n`` Drafted tokens after ``text``, of one pass.
+
+        ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
+        ``DraftPhrase`` for the others.
+        """
+        operation = DraftPhrase((*text, *tokens), tuple(parents), n, candidates, looked)
+        return self.ask(operation)
+
     def draft_sequences(
         self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
     ) -> Future[tuple[tuple[Drafted, ...], ...]]:
@@ -149,6 +170,22 @@ class Device:
         operation = DraftTree(tuple(text), levels, width, budget, lp, calibrate)
         return self.ask(operation)
 
+    def draft_dynamic_tree(
+        self,
+        text: Sequence[int],
+        levels: int,
+        width: int,
+        budget: int,
+        features: Features | None = None,
+    ) -> Future[CandidateTree]:
+        """Future of the ``budget`` likeliest nodes after ``text`` (see
+        ``DraftDynamicTree``).
+
+        It has fewer levels where the context ends.
+        """
+        operation = DraftDynamicTree(tuple(text), levels, width, budget, features)
+        return self.ask(operation)
+
     def score(self, text: Sequence[int], last: int = 0) -> Future[Rows]:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
         return self.ask(Score(tuple(text), last))
@@ -159,11 +196,18 @@ class Device:
         tokens: Sequence[int],
         parents: Sequence[int],
         looked: int = 0,
+        tested: bool = False,
     ) -> Future[Rows]:
         """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
 
         ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
-        ``ScoreTree`` for ``looked``.
+        ``ScoreTree`` for ``looked`` and ``tested``.
         """
-        operation = ScoreTree((*text, *tokens), tuple(parents), looked)
+        operation = ScoreTree((*text, *tokens), tuple(parents), looked, tested)
         return self.ask(operation)
+
+    def score_tree_features(
+        self, text: Sequence[int], tokens: Sequence[int], parents: Sequence[int]
+    ) -> Future[RowsAndFeatures]:
+        """As ``score_tree``; also the features of the tokens that the pass feeds."""
+        return self.ask(ScoreTreeFeatures((*text, *tokens), tuple(parents)))

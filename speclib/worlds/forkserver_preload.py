@@ -16,6 +16,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 EVERY = 0.2  # seconds between looks at the parent, while importing
+PARENT = "SPECLIB_FORK_SERVER_OF"  # set while the server starts: its parent's number
 
 
 def address() -> str | None:
@@ -50,5 +51,6 @@ def clean() -> None:
 
 
 if any("multiprocessing.forkserver" in word for word in sys.orig_argv):
-    watch(os.getppid())
+    # Not the parent of now: the one that wanted this server may be gone already.
+    watch(int(os.environ.pop(PARENT, os.getppid())))
     atexit.register(clean)

@@ -35,6 +35,7 @@ from speclib.operations.score import Score
 from . import cost_ratio, kept_ratios
 from .cost_ratio import CostRatio, Trial
 from .devices import AnyFuture, Cancelled, DeviceLost, device_names
+from .stages import StageLocks
 from .worker import STOP, Array, Failure, Reply, device
 from .worker_process import CONTEXT, Worker, dismiss
 from .world import World
@@ -97,6 +98,8 @@ class Processes(World):
         self.remeasure = remeasure
         self._vocab = factory.vocab(pair)
 
+        shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
+        self._locks = StageLocks() if shares_devices else None
         self._workers: dict[str, Worker] = {}
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
         self._asked: dict[
@@ -139,6 +142,7 @@ class Processes(World):
             shared,
             self.dtype,
             self.emulate,
+            self._locks,
             ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )

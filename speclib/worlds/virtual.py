@@ -1,35 +1,68 @@
 """The virtual clock: a method's real code, with durations from a latency file.
 
 The clock is a heap of (time, sequence number). Equal times are the norm, so ties have
-an order: that of starting. Models compute their tokens at once; only the durations are
-simulated. Prefill and catching up are charged too, since ``Prefix`` counts what is fed
-here as everywhere.
+an order: that of starting. A method that must not depend on that order waits with
+``earliest``, which takes in a whole moment. Sums of the same seconds in another order
+differ by rounding, so times that only rounding tells apart are the same moment.
+
+Models compute their tokens at once; only the durations are simulated. Prefill and
+catching up are charged too, since ``Prefix`` counts what is fed here as everywhere.
+Where draft and target share devices, an operation is a chain of steps, and each waits
+until its device is free.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple
 
 from speclib.arguments import checked
-from speclib.data.latency import Durations, Latency
+from speclib.data.latency import Durations, Latency, Step, steps_of
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, perform
 
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled
+from .stages import Stages
 from .world import World
+
+SAME_MOMENT = 1e-9  # of the time since the start; rounding is less
 
 
 class Ending(NamedTuple):
-    """An entry of the clock's heap: ``future`` ends at ``time``, with what it gave."""
+    """An entry of the clock's heap: a step of ``future`` ends at ``time``."""
 
     time: float
     number: int  # in the order of starting
     future: AnyFuture
+
+
+@dataclass
+class Progress:
+    """How far an operation is: the ``steps`` that have not ended.
+
+    ``done``, ``error``: what it gives at its end. ``spent``: seconds of the steps that
+    have ended. ``since``: when the first of ``steps`` began; None while it waits for
+    its stage.
+    """
+
+    steps: deque[Step]
     done: Done
     error: Exception | None
+    spent: float = 0.0
+    since: float | None = None
+
+    def share_spent(self, now: float) -> float:
+        """How much of the operation is over, of the seconds that it computes."""
+        lasts = self.spent + sum(step.seconds for step in self.steps)
+        spent = self.spent
+        if self.since is not None:
+            spent += now - self.since
+        return spent / (lasts or 1.0)  # it may last no time at all
 
 
 class Virtual(World):
@@ -54,9 +87,8 @@ class Virtual(World):
         self.latency = latency
         for model in models.values():
             self.context = min(self.context, getattr(model, "context", self.context))
-        self._now = 0.0
-        self._heap: list[Ending] = []
         self._sequence = count()
+        self._zero()
 
     @property
     def now(self) -> float:
@@ -72,7 +104,9 @@ class Virtual(World):
 
     def _zero(self) -> None:
         self._now = 0.0
-        self._heap = []
+        self._heap: list[Ending] = []
+        self._progress: dict[AnyFuture, Progress] = {}
+        self._stages = Stages()
 
     def _start(self, future: AnyFuture) -> None:
         error = None
@@ -80,13 +114,44 @@ class Virtual(World):
             done = perform(future.op, self.models[future.device], self.request)
         except Exception as raised:  # the method's to handle, when it waits for it
             done, error = Done(None, 0, 0), raised
-        seconds = self.latency.seconds(future.device, future.op, done.kept, done.fed)
-        self._schedule(self._now + seconds, future, done, error)
+        steps = steps_of(self.latency, future.device, future.op, done.kept, done.fed)
+        self._carry_out(future, steps, done, error)
 
-    def _schedule(
-        self, time: float, future: AnyFuture, done: Done, error: Exception | None = None
+    def _carry_out(
+        self,
+        future: AnyFuture,
+        steps: Sequence[Step],
+        done: Done,
+        error: Exception | None = None,
     ) -> None:
-        heappush(self._heap, Ending(time, next(self._sequence), future, done, error))
+        """Has an operation take these steps, and then give ``done`` or ``error``."""
+        self._progress[future] = Progress(deque(steps), done, error)
+        self._queue_step(future)
+
+    def _queue_step(self, future: AnyFuture) -> None:
+        """The operation's first step begins once its stage is free."""
+        stage = self._progress[future].steps[0].stage
+        if stage is None or self._stages.enter(stage, future):
+            self._begin_step(future)
+
+    def _begin_step(self, future: AnyFuture) -> None:
+        progress = self._progress[future]
+        progress.since = self._now
+        self._schedule(self._now + progress.steps[0].seconds, future)
+
+    def _leave_step(self, future: AnyFuture) -> None:
+        """The operation's first step is over, or given up; its stage goes on."""
+        progress = self._progress[future]
+        progress.since = None
+        step = progress.steps.popleft()
+        if step.stage is not None:
+            following = self._stages.leave(step.stage, future)
+            if following is not None:
+                self._begin_step(following)
+
+    def _schedule(self, time: float, future: AnyFuture) -> None:
+        """The operation's first step ends at ``time``."""
+        heappush(self._heap, Ending(time, next(self._sequence), future))
 
     def _step(self) -> None:
         if not self._heap:
@@ -95,29 +160,41 @@ class Virtual(World):
                 "submitted: nothing is running"
             )
         ending = heappop(self._heap)
-        if self._running[ending.future.device] is not ending.future:
+        future = ending.future
+        if self._running[future.device] is not future:
             return  # it was aborted, and its device went on
+
         self._now = ending.time
-        done = ending.done
-        self._finish(
-            ending.future, done.raw, ending.time, done.kept, done.fed, ending.error
-        )
+        progress = self._progress[future]
+        progress.spent += progress.steps[0].seconds
+        self._leave_step(future)
+        if progress.steps and progress.error is None:
+            self._queue_step(future)
+            return
+
+        del self._progress[future]
+        done = progress.done
+        self._finish(future, done.raw, ending.time, done.kept, done.fed, progress.error)
+
+    def _end_moment(self) -> None:
+        moment_ends = self._now * (1 + SAME_MOMENT)
+        while self._heap and self._heap[0].time <= moment_ends:
+            self._step()
 
     def _abort(self, future: AnyFuture) -> None:
         """The device is free now; of a pass that was aborted nothing stays cached."""
-        ending = self._ending_of(future)
+        progress = self._progress[future]
         done = Done(None, 0, 0)
-        if ending.error is None:
-            lasts = (ending.time - future.start) or 1.0  # it may last no time at all
-            share = (self._now - future.start) / lasts
-            done = future.op.until(ending.done, share)
+        if progress.error is None:
+            share = progress.share_spent(self._now)
+            done = future.op.until(progress.done, share)
         self.models[future.device].cut(done.kept + done.fed)
+        self._give_up(future, done)
+
+    def _give_up(self, future: AnyFuture, done: Done) -> None:
+        """Ends an operation that was aborted, with what there is of it."""
+        self._leave_step(future)
+        del self._progress[future]
         self._finish(
             future, done.raw, self._now, done.kept, done.fed, Cancelled("cancelled")
         )
-
-    def _ending_of(self, future: AnyFuture) -> Ending:
-        for ending in self._heap:
-            if ending.future is future:
-                return ending
-        raise AssertionError(f"{future.op.name} is not running")

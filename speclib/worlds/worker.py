@@ -33,10 +33,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from speclib.data.latency import Step, steps_of
 from speclib.errors import SpeclibError
 from speclib.models import factory
 from speclib.models.rank import Rank
 from speclib.operations.operation import Done, Operation, Request, perform
+
+from .stages import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
@@ -142,12 +145,14 @@ def device(
     shared: Any,
     dtype: str,
     latency: Latency | None = None,
+    locks: StageLocks | None = None,
     rank: Rank | None = None,
 ) -> Any:
     """Builds the model of device ``name``; returns what performs (operation, request).
 
     ``index``: which of the devices of its ``role``. ``shared``: where it leaves its
-    rows. ``latency``: emulate these durations. ``rank``: of several processes the first
+    rows. ``latency``: emulate these durations. ``locks``: of the stages that draft and
+    target share there. ``rank``: of several processes the first
     performs the operations and tells the others what to do; those answer to it alone.
     """
     places = factory.place(pair).of(role, index)
@@ -157,7 +162,7 @@ def device(
     )
     if rank and rank.number:
         return model
-    return partial(answer_operation, model, shared, name, latency)
+    return partial(answer_operation, model, shared, name, latency, locks)
 
 
 class Stopping:
@@ -183,6 +188,7 @@ def answer_operation(
     shared: Any,
     name: str,
     latency: Latency | None,
+    locks: StageLocks | None,
     message: tuple[Operation, Request],
     pipe: Connection,
 ) -> Reply:
@@ -195,17 +201,47 @@ def answer_operation(
     done = perform(operation, model, request)
     is_overrun = False
     if latency is not None and not stopping.has_come:
-        lasts = latency.seconds(name, operation, done.kept, done.fed)
-        left = start + lasts - time.perf_counter()
-        is_overrun = left < 0 < lasts  # 0, as of no prefill, cannot be outlasted
-        if stopping(left):
-            passed = time.perf_counter() - start
-            done = operation.until(done, passed / lasts if lasts else 1.0)
+        steps = steps_of(latency, name, operation, done.kept, done.fed)
+        lasts = sum(step.seconds for step in steps)
+        is_overrun = start + lasts < time.perf_counter() and lasts > 0
+        spent = _spend(steps, start, stopping, locks)
+        if stopping.has_come:
+            done = operation.until(done, spent / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
 
     small, rows = _parts_to_send(done, shared, was_stopped=stopping.has_come)
     end = time.perf_counter()
     return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
+
+
+def _spend(
+    steps: Sequence[Step], start: float, stopping: Stopping, locks: StageLocks | None
+) -> float:
+    """Waits as long as the ``steps`` last, the first one from ``start`` on.
+
+    A step on a stage that another process computes on begins when that is over. Returns
+    the seconds that were spent on steps until the end, or until STOP came.
+    """
+    spent = 0.0
+    begins = start
+    for step in steps:
+        if locks is not None and step.stage is not None:
+            asked = time.perf_counter()
+            if not locks.enter(step.stage, stopping):
+                return spent
+            had_to_wait = time.perf_counter() - asked > LOOK_EVERY
+            if had_to_wait:
+                begins = time.perf_counter()
+
+        ends = begins + step.seconds
+        was_stopped = stopping(ends - time.perf_counter())
+        if locks is not None and step.stage is not None:
+            locks.leave(step.stage)
+        if was_stopped:
+            return spent + time.perf_counter() - begins
+        spent += step.seconds
+        begins = ends
+    return spent
 
 
 def _parts_to_send(

@@ -30,6 +30,7 @@ from speclib.errors import SpeclibError
 from speclib.models.rank import Rank
 
 from .devices import DeviceLost
+from .forkserver_preload import PARENT
 from .worker import serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -201,6 +202,7 @@ def serving(heavy: bool = False) -> None:
 
     resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.environ[PARENT] = str(os.getpid())
     try:
         forkserver.ensure_running()
     except OSError as error:
@@ -213,6 +215,7 @@ def serving(heavy: bool = False) -> None:
             f"{LONGEST_TEMPORARY_FOLDER}, as in TMPDIR=/tmp"
         ) from error
     finally:
+        os.environ.pop(PARENT, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
 
 

@@ -10,6 +10,7 @@ and it knows neither time nor hardware. A world runs it:
     submit    queues an operation on a device and gives a Future
     all       waits for every one of some futures and returns their results in order
     first     waits until any of some futures is done and returns that future
+    earliest  waits the same, and returns all that have ended by then
     cancel    says that results are not wanted any more. A device that is busy with one
               is freed by the world's cancel policy: "immediate" at once, "after-op"
               when its operation ends
@@ -288,6 +289,19 @@ class World:
                     return future
             self._step()
 
+    def earliest(self, *futures: AnyFuture) -> list[AnyFuture]:
+        """Waits until any of ``futures`` is done; returns all that have ended by then.
+
+        On the virtual clock that is everything that ends at the same moment, in the
+        order of ``futures``. So what a method decides there does not hang on which of
+        them happens to be handled first. On a real clock nothing ends at the same
+        moment as anything else. Does not raise the error of a future that failed.
+        """
+        self.first(*futures)
+        self._end_moment()
+        self._answered = self.now
+        return [future for future in futures if future.done]
+
     def cancel(self, *futures: AnyFuture) -> None:
         """Says that the results of ``futures`` are not wanted any more."""
         unfinished = []
@@ -391,6 +405,9 @@ class World:
     def _step(self) -> None:
         """Waits until something ends, and calls ``_finish`` for it."""
         raise NotImplementedError
+
+    def _end_moment(self) -> None:
+        """Takes in whatever else ends at this moment, on a clock where moments meet."""
 
     def _abort(self, future: AnyFuture) -> None:
         """Frees a device that is busy with an operation nobody wants."""

@@ -25,7 +25,7 @@ def make_home(
     path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()
 ) -> Path:
     """A home in ``path`` that fills these tables, each with the given kind of cells."""
-    for folder in ("papers/pearl", "latency", "pairs"):
+    for folder in ("papers/pearl", "latency", "hardware", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
 
     tables = {"virtual": virtual, "emulated": emulated, "measured": measured}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from speclib.operations.draft_dynamic_tree import DraftDynamicTree
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
 from speclib.operations.propose import Propose
@@ -35,9 +36,11 @@ class WatchedWorld(Virtual):
 
         super()._start(future)
 
-        raw, kept, fed = self._ending_of(future).done
+        raw, kept, fed = self._progress[future].done
         if isinstance(op, DraftTree):
             self.check_drafted_tree(future, before, raw.small, kept, fed)
+        elif isinstance(op, DraftDynamicTree):
+            self.check_dynamic_tree(future, before, raw.small, kept, fed)
         elif isinstance(op, Propose):
             self.check_sequences(future, before, (raw.small,), kept, fed)
         elif isinstance(op, DraftSequences):
@@ -91,4 +94,19 @@ class WatchedWorld(Virtual):
 
         calibrates = (op.lp or 1) > 1 and op.calibrate
         assert (len(line) == 0) == (op.n == 1 or calibrates)
+        assert kept == min(common_prefix(before, op.text), len(op.text) - 1)
+
+    def check_dynamic_tree(self, future, before, drafted, kept, fed):
+        """In each level but the last up to ``width`` nodes were fed, also such as were
+        then left out. Of a head's own nodes nothing stays in its cache.
+        """
+        op, (tokens, parents) = future.op, drafted
+        assert op.features is not None
+        assert len(tokens) == len(parents) <= op.budget
+
+        inner_levels = op.n - 1
+        fed_drafts = kept + fed - len(op.text)
+        assert inner_levels <= fed_drafts <= inner_levels * op.width
+
+        assert self.models[future.device].prefix.fed == list(op.text)
         assert kept == min(common_prefix(before, op.text), len(op.text) - 1)

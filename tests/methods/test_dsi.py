@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import count
 from math import ceil
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import Curve, Latency
+from speclib.data.latency import Curve, Latency, Step
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.methods.dsi import dsi
@@ -85,11 +86,12 @@ SCHEDULES = dict(
     cancel=st.sampled_from(POLICIES),
     drafters=st.integers(1, 3),
     end=st.sampled_from([frozenset(), frozenset({2})]),
+    block=st.sampled_from([None, 1, 4]),
 )
 
 
 def writes_plain_decodings_tokens(
-    servers, lookahead, seed, alpha, limit, temperature, cancel, drafters, end
+    servers, lookahead, seed, alpha, limit, temperature, cancel, drafters, end, block
 ) -> None:
     how = {"sampler": Sampler(temperature), "coins": Coins(seed), "eos": end}
     plain, _ = run(
@@ -105,6 +107,7 @@ def writes_plain_decodings_tokens(
         limit,
         cancel=cancel,
         lookahead=lookahead,
+        block=block,
         **how,
     )
     assert ours == plain
@@ -207,9 +210,9 @@ def test_every_order_of_completion_leaves_the_targets_distribution(
 class Telling(Virtual):
     """A clock on which drafting token 1 takes longer than drafting another."""
 
-    def _schedule(self, time, future, done, error=None) -> None:
+    def _carry_out(self, future, steps, done, error=None) -> None:
         is_slow = future.op.name == "propose" and 1 in done.raw.small
-        super()._schedule(time + 9 * is_slow, future, done, error)
+        super()._carry_out(future, [*steps, Step(9 * is_slow)], done, error)
 
 
 def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_match():
@@ -320,6 +323,91 @@ def test_one_target_always_works_on_the_committed_text():
             if e.is_scoring and e.ts <= at + 1e-9 < e.end + 1e-9
         ]
         assert any(low <= length <= high for low, high in spans)
+
+
+# -- what ends at the same moment ------------------------------------------------------
+class Backwards(Virtual):
+    """A clock that handles what ends at the same moment in the opposite order."""
+
+    def __init__(self, *args, **how):
+        super().__init__(*args, **how)
+        self._sequence = count(0, -1)
+
+
+@pytest.mark.parametrize("cancel", POLICIES)
+@pytest.mark.parametrize("servers, lookahead", [(1, 1), (1, 5), (2, 5), (3, 2), (5, 1)])
+@pytest.mark.parametrize("c", [2, 3, 5, 10])
+def test_the_order_in_which_a_moment_is_handled_changes_no_time(
+    c, servers, lookahead, cancel
+):
+    for seed in range(3):
+        times = []
+        for clock_type in (Virtual, Backwards):
+            _, trace = run(
+                toys(0.7, servers, seed=seed),
+                Latency.ratio(c),
+                30,
+                cancel=cancel,
+                lookahead=lookahead,
+                clock_type=clock_type,
+            )
+            times.append(stats(trace).seconds)
+        assert times[0] == pytest.approx(times[1], rel=1e-9)
+
+
+def mean_seconds(c, alpha=0.8, servers=1, lookahead=5, requests=6, **how) -> float:
+    total = 0.0
+    for seed in range(requests):
+        models = toys(alpha, servers, seed=seed)
+        _, trace = run(models, Latency.ratio(c), 30, lookahead=lookahead, **how)
+        total += stats(trace).seconds
+    return total / requests
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_block_that_ends_with_a_pass_is_there_for_the_next_one(servers):
+    """At c = 5 a block of 5 lasts as long as a pass: as if it were done just before."""
+    just_late, together, just_in_time = [
+        mean_seconds(c, servers=servers) for c in (5 - 1e-5, 5, 5 + 1e-5)
+    ]
+    assert together == pytest.approx(just_in_time, rel=1e-4)
+    assert just_late > 1.1 * together
+
+
+# -- how much a drafter writes at a time -----------------------------------------------
+class CountingStalePasses(Virtual):
+    """Counts drafts that were finished after a token that the text contradicts."""
+
+    stale = 0
+
+    def _finish(self, future, raw, *args, **how) -> None:
+        if future.op.name == "propose" and not future.cancelled and raw is not None:
+            read = future.op.text + tuple(raw.small)[:-1]  # by its last pass
+            shared = min(len(read), len(self.text))
+            CountingStalePasses.stale += read[:shared] != self.text[:shared]
+        super()._finish(future, raw, *args, **how)
+
+
+@pytest.mark.parametrize("cancel", POLICIES)
+@pytest.mark.parametrize("block, goes_on", [(1, False), (None, True)])
+def test_a_drafter_that_is_contradicted_within_its_block_finishes_it(
+    monkeypatch, cancel, block, goes_on
+):
+    """Line 8 ends it at once, and so do blocks of one token."""
+    monkeypatch.setattr(CountingStalePasses, "stale", 0)
+    mean_seconds(1.7, block=block, cancel=cancel, clock_type=CountingStalePasses)
+    assert (CountingStalePasses.stale > 0) == goes_on
+
+
+@pytest.mark.parametrize("c", [1.5, 2, 3.3])
+def test_blocks_of_one_token_are_faster_where_passes_do_not_wait_for_blocks(c):
+    """On a clock on which messages cost nothing."""
+    assert mean_seconds(c) > 1.02 * mean_seconds(c, block=1)
+
+
+def test_a_block_of_no_token_is_refused():
+    with pytest.raises(SpeclibError, match="block is 0: give at least 1"):
+        run(toys(0.5, 1), Latency.ratio(2), 4, lookahead=1, block=0)
 
 
 def test_an_unknown_test_is_refused_by_name():

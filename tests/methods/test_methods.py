@@ -22,6 +22,7 @@ from speclib.data.latency import Curve, Latency
 from speclib.errors import BadCall, SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Scripted, Toy
+from speclib.operations.draft_phrase import DraftPhrase
 from speclib.operations.propose import Propose
 from speclib.paths import DATA
 from speclib.trace.metrics import stats, total
@@ -387,15 +388,25 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
 ):
     """The q of each token is the draft's row for its own prefix, bit for bit."""
     draft, target, seen = Random(4, 1), Random(4, 2), []
-    original = Propose.result
+    propose, draft_phrase = Propose.result, DraftPhrase.result
 
-    def watch(op, raw, *rest):
-        finished = original(op, raw, *rest)
-        for place, drafted in enumerate(finished.value):
-            seen.append((op.text + finished.tokens[:place], drafted))
+    def see(text, drafted):
+        for place, one in enumerate(drafted):
+            tokens = tuple(before.token for before in drafted[:place])
+            seen.append((text + tokens, one))
+
+    def watch_line(op, raw, *rest):
+        finished = propose(op, raw, *rest)
+        see(op.text, finished.value)
         return finished
 
-    monkeypatch.setattr(Propose, "result", watch)
+    def watch_phrase(op, raw, *rest):
+        finished = draft_phrase(op, raw, *rest)
+        see(op.bare_text, finished.value.drafted)
+        return finished
+
+    monkeypatch.setattr(Propose, "result", watch_line)
+    monkeypatch.setattr(DraftPhrase, "result", watch_phrase)
     sampler = Sampler(0.7, 3, 0.9)
     for settings in case.at(3):
         decode(
@@ -413,6 +424,7 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
         "rest",
         "tree",
         "easyspec",
+        "eagle",
     )
     assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
     assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)

@@ -311,7 +311,10 @@ def test_a_network_is_its_own_again_after_a_fuzzy_pass():
             "spread is 'tensors', but 'a'",
         ),
         ({"model": "a.gguf", "spread": "tensors"}, "spread beside 'a.gguf'"),
-        ({"model": "a", "spread": "rings"}, "'blocks', 'layers' or 'tensors'"),
+        (
+            {"model": "a", "spread": "rings"},
+            "'blocks', 'layers', 'tensors', 'stages' or 'replicas'",
+        ),
     ],
 )
 def test_a_spread_that_cannot_be_is_refused(model, message):

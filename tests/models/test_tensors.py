@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -20,9 +21,12 @@ from helpers.checkpoints import (  # noqa: E402
     TEXT,
     VOCAB,
     network,
+    numbered_words,
     pair_over_ranks,
+    save_tokenizer,
 )
 from helpers.processes import all_ended, worker_processes  # noqa: E402
+from helpers.ranks_in_threads import RankInThread, Table  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
@@ -143,7 +147,135 @@ def test_a_rank_holds_its_share_of_weights_heads_keys_and_values_and_no_more(tmp
     assert shapes[f"{layer}.self_attn.o_proj.weight"] == (32, 16)
     assert shapes[f"{layer}.mlp.up_proj.bias"] == (24,)
     assert shapes[f"{layer}.mlp.down_proj.weight"] == (32, 24)
-    assert shapes["lm_head.weight"] == (VOCAB, 32)  # 61 rows cannot be shared alike
+    assert shapes["lm_head.weight"] == (31, 32)  # 61 rows, and one of padding
+
+
+# -- widths that do not divide ---------------------------------------------------------
+UNEVEN = {  # 5 groups of query heads, 47 channels, 61 rows: all prime
+    "Llama": {
+        "hidden_size": 40,
+        "num_attention_heads": 10,
+        "num_key_value_heads": 5,
+        "intermediate_size": 47,
+        **BIASES["Llama"],
+    },
+    "Qwen3": {
+        "num_attention_heads": 5,
+        "num_key_value_heads": 5,
+        "intermediate_size": 47,
+    },
+}
+
+
+def in_threads(make_network, size, answer) -> list:
+    """What ``answer`` gives on every one of ``size`` ranks, each a thread of its own.
+
+    make_network: makes the whole network, once for each rank.
+    """
+    table = Table(size)
+    models = []
+    for number in range(size):
+        model = Tensors(make_network(), VOCAB, number, size)
+        model.ranks = RankInThread(table, number)
+        models.append(model)
+
+    with ThreadPoolExecutor(size) as threads:
+        return list(threads.map(answer, models))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("family", UNEVEN)
+def test_widths_that_do_not_divide_are_padded_and_change_nothing(family, size):
+    def whole_network():
+        return network(family, dtype=torch.float64, **UNEVEN[family])
+
+    expected = passes(HFModel(whole_network(), VOCAB))
+    for rows in in_threads(whole_network, size, passes):
+        for ours, theirs in zip(rows, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-13)
+            np.testing.assert_array_equal(ours.argmax(-1), theirs.argmax(-1))
+
+
+def greedy_texts(model) -> list[tuple[int, ...]]:
+    """Plain decoding's texts after prompts of one token."""
+    texts = []
+    for first_token in range(0, VOCAB, 10):
+        text: tuple[int, ...] = (first_token,)
+        for _ in range(12):
+            text += (int(model.rows(text, 0, PLAIN)[0].argmax()),)
+        texts.append(text)
+    return texts
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_padded_ranks_write_the_tokens_of_the_whole_network(size):
+    def whole_network():
+        return network(dtype=torch.float64, **UNEVEN["Llama"])
+
+    expected = greedy_texts(HFModel(whole_network(), VOCAB))
+    assert in_threads(whole_network, size, greedy_texts) == [expected] * size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_ranks_hold_every_weight_once_and_all_else_is_zeros(size):
+    whole = network(**UNEVEN["Llama"])
+    expected_sum = {}
+    for name, weight in whole.named_parameters():
+        expected_sum[name] = weight.abs().sum().item()
+
+    rank_sums = {}
+    shapes = []
+    for number in range(size):
+        own = Tensors(network(**UNEVEN["Llama"]), VOCAB, number, size).network
+        shapes.append({name: weight.shape for name, weight in own.named_parameters()})
+        for name, weight in own.named_parameters():
+            rank_sums.setdefault(name, []).append(weight.abs().sum().item())
+
+    layer = "model.layers.3"
+    for shape in shapes:
+        heads = -(-5 // size)  # of keys and values, rounded up
+        assert shape[f"{layer}.self_attn.k_proj.weight"] == (8 * heads, 40)
+        assert shape[f"{layer}.self_attn.q_proj.weight"] == (16 * heads, 40)
+        assert shape[f"{layer}.self_attn.o_proj.weight"] == (40, 16 * heads)
+        assert shape[f"{layer}.mlp.up_proj.weight"] == (-(-47 // size), 40)
+        assert shape["lm_head.weight"] == (-(-61 // size), 40)
+        assert shape["model.norm.weight"] == (40,)
+    for name, sums in rank_sums.items():
+        is_copied = "norm" in name or "embed" in name
+        held = sums[0] if is_copied else sum(sums)
+        assert held == pytest.approx(expected_sum[name], rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, slow(3)])
+def test_a_pair_file_with_a_target_on_ranks_that_do_not_divide_it_decodes_as_one(
+    tmp_path, monkeypatch, size
+):
+    save_tokenizer(tmp_path, numbered_words())
+    network(**UNEVEN["Llama"]).save_pretrained(tmp_path)
+    monkeypatch.setattr("speclib.data.pairs.DATA", tmp_path)
+    (tmp_path / "pairs").mkdir()
+    tokens = []
+    for places in (["cpu"], ["cpu"] * size):
+        name = f"ranks-{len(places)}"
+        (tmp_path / "pairs" / f"{name}.toml").write_text(
+            f"target = {{model = '{tmp_path}', spread = 'tensors'}}\n"
+            f"draft = {{model = '{tmp_path}'}}\n"
+            f"place = {{target = {places}, draft = ['cpu'], threads = 1}}\n"
+        )
+        result = speclib.decode(
+            "w5 w9 w2",
+            pair=speclib.load_pair(name),
+            method="pearl",
+            gamma=3,
+            max_new_tokens=24,
+            ignore_eos=True,
+            dtype="float64",
+            world="processes",
+        )
+        tokens.append(result.tokens)
+    assert tokens[0] == tokens[1]
+    assert len(tokens[1]) == 24
 
 
 # -- transformers' own -----------------------------------------------------------------
@@ -183,31 +315,29 @@ def test_transformers_own_tensor_parallelism_says_the_same(tmp_path, family):
 
 
 # -- errors ----------------------------------------------------------------------------
-THREE_HEADS = {
-    "num_attention_heads": 3,
-    "num_key_value_heads": 3,
-    "hidden_size": 24,
-}
+FOUR_HEADS = {"num_key_value_heads": 4}
 
 
 @pytest.mark.parametrize(
     ("changes", "size", "message"),
     [
-        (THREE_HEADS, 2, "3 attention heads, which 2 ranks"),
-        ({"num_key_value_heads": 1}, 2, "1 key and value heads, which 2 ranks"),
+        ({"num_key_value_heads": 1}, 2, "1 key and value heads, too few for 2 ranks"),
+        ({}, 3, "2 key and value heads, too few for 3 ranks.* at most 2 places"),
         (
-            {"intermediate_size": 50},
+            FOUR_HEADS | {"intermediate_size": 3},
             4,
-            "key and value heads|50 channels in its MLPs, which 4 ranks",
+            "3 channels in its MLPs, too few for 4 ranks",
         ),
         (
-            {"num_key_value_heads": 4, "intermediate_size": 50},
+            FOUR_HEADS | {"vocab_size": 3},
             4,
-            "50 channels in its MLPs, which 4 ranks",
+            "3 rows in its vocabulary, too few for 4 ranks",
         ),
     ],
 )
-def test_what_ranks_cannot_share_alike_is_refused_by_name(changes, size, message):
+def test_what_does_not_give_every_rank_a_share_is_refused_by_name(
+    changes, size, message
+):
     with pytest.raises(SpeclibError, match=message):
         Tensors(network(**changes), VOCAB, 0, size)
 

@@ -12,8 +12,8 @@ transformers = pytest.importorskip("transformers")
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.data.training_tasks import corpus  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
-from speclib.models import hf, vocabulary, zoo  # noqa: E402
-from speclib.training import cards, measure, recipes, tokenizer  # noqa: E402
+from speclib.models import eagle_head, hf, vocabulary, zoo  # noqa: E402
+from speclib.training import cards, make_head, measure, recipes, tokenizer  # noqa: E402
 from speclib.training.folders import MODELS  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
@@ -139,7 +139,9 @@ def test_checksums_that_cannot_be_read_are_an_error(own_zoo, content, message):
 def test_the_zoo_stays_small():
     assert set(NAMES) == set(ARCHITECTURES)
     sizes = [path.stat().st_size for path in MODELS.glob("*/*.safetensors")]
-    assert sum(sizes) < 40_000_000
+    assert sum(sizes) < 42_000_000
+    files = [path.stat().st_size for path in MODELS.rglob("*") if path.is_file()]
+    assert sum(files) < 45_000_000
 
 
 # -- architectures ---------------------------------------------------------------------
@@ -231,6 +233,24 @@ def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
     assert counts.total > 1000
     mean = sum(stated[task] for task in TASKS) / len(TASKS)
     assert counts.same / counts.total == pytest.approx(mean, abs=0.06)
+
+
+@pytest.mark.slow
+def test_the_head_agrees_with_the_target_as_its_card_says(targets, outputs):
+    """0.06 is more than three deviations. It reads the target's own features."""
+    target = targets["target"]
+    head = eagle_head.read(target, MODELS / "target")
+    model = make_head.FirstDrafts(target, head)
+    same = total = 0
+    for prompts, written in outputs["target"].values():
+        beginnings = [ids[:96] for ids in written]
+        counts = measure.agreement(model, prompts, beginnings)
+        same += counts.same
+        total += counts.total
+    stated = json.loads((MODELS / "target" / "eagle.json").read_text())["acceptance"]
+    mean = sum(stated[task] for task in TASKS) / len(TASKS)
+    assert total > 1000
+    assert same / total == pytest.approx(mean, abs=0.06)
 
 
 @pytest.mark.slow

@@ -149,7 +149,7 @@ def test_statistics_equal_a_recount_of_the_events(
         )
 
 
-SCORING = ("score", "score_tree")
+SCORING = ("score", "score_tree", "score_tree_features")
 
 
 def count_drafted(events: list[dict]) -> int:
@@ -162,15 +162,20 @@ def count_drafted(events: list[dict]) -> int:
 
 
 def count_draft_passes(events: list[dict]) -> int:
-    """One pass per token of a line, per token fed of sequences, per level of a tree."""
+    """One pass per token of a line, per phrase, per token fed of sequences, per level
+    of a tree, also if all its nodes were left out."""
     passes = 0
     for event in events:
         if event["op"] == "propose":
             passes += len(event["tokens"])
+        elif event["op"] == "draft_phrase":
+            passes += 1
         elif event["op"] == "draft_sequences":
             passes += event["payload"]["fed"] + 1
         elif event["op"] == "draft_tree":
             passes += count_levels(event["payload"]["parents"])
+        elif event["op"] == "draft_dynamic_tree":
+            passes += event["payload"]["levels"]
     return passes
 
 

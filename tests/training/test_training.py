@@ -21,12 +21,14 @@ from speclib.data.training_tasks import (  # noqa: E402
     reasoning,
 )
 from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models import eagle_head  # noqa: E402
 from speclib.training import (  # noqa: E402
     __main__,
     cards,
     distil,
     fit,
     make_drafts,
+    make_head,
     measure,
     prompt_files,
     recipes,
@@ -375,6 +377,86 @@ def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
         "draft-qwen",
         "SHA256SUMS",
     }
+
+
+# -- the EAGLE head --------------------------------------------------------------------
+def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
+    writer, monkeypatch
+):
+    """As its card says; computed here in float64, position by position, without noise.
+
+    The token at a place goes in with the target's feature of the token before it.
+    """
+    monkeypatch.setattr(make_head, "NOISE", 0.0)
+    target = fit.build(TINY, 0).eval().requires_grad_(False)
+    head = eagle_head.fresh(target, 1).eval()
+    ids, weights = next(batches(documents(writer, 3), 1, 12))
+    with torch.no_grad():
+        loss = make_head.regression(target)(head, ids, weights).item()
+        own = target(ids[:, :-1], output_hidden_states=True).hidden_states[-1][0]
+        before = torch.cat((torch.zeros(1, TINY.width), own[:-1]))
+        embedded = target.get_input_embeddings()(ids[0, :-1])
+        joined = torch.cat((embedded, before), -1) @ head.fc.weight.T
+        states = head.network(inputs_embeds=joined[None], output_hidden_states=True)
+        predicted = states.hidden_states[-1][0]
+
+    total = 0.0
+    for wanted, found, weight in zip(own, predicted, weights[0, 1:], strict=True):
+        apart = (wanted.double() - found.double()).abs()
+        distance = torch.where(apart < 1, apart**2 / 2, apart - 0.5).mean()
+        p, q = (target.lm_head(state).double().softmax(-1) for state in (wanted, found))
+        total += (distance - 0.1 * (p * q.log()).sum()).item() * weight.item()
+    assert loss == pytest.approx(total / weights[0, 1:].sum().item(), rel=1e-4)
+
+
+def test_a_head_learns_and_the_same_seed_repeats_it(writer):
+    target = fit.build(TINY, 0).eval().requires_grad_(False)
+    plan = fit.Plan(steps=20, batch=2, length=48, warmup=5, compile=False, rate=5e-3)
+    loss = make_head.regression(target)
+
+    def run():
+        """The head, and its loss on a batch that it has not seen."""
+        head = eagle_head.fresh(target, 1)
+        stream = batches(documents(writer, 3), plan.batch, plan.length)
+        held_out = next(stream)
+        before = loss(head, *held_out).item()
+        fit.fit(head, stream, plan, loss=loss, say=silent)
+        return head, before, loss(head, *held_out).item()
+
+    head, before, after = run()
+    again, _, _ = run()
+    assert after < before
+    for name, weight in head.state_dict().items():
+        assert torch.equal(again.state_dict()[name], weight), name
+    assert torch.equal(head.network.lm_head.weight, target.lm_head.weight)
+
+
+@pytest.mark.slow
+def test_a_head_is_made_with_its_card_and_checksum(tmp_path, monkeypatch):
+    for module in (make_head, make_drafts, cards):
+        monkeypatch.setattr(module, "MODELS", tmp_path)
+    monkeypatch.setattr(corpus, "CATEGORIES", ("qa",))
+    trained = tokenizer.train(tokenizer.texts(corpus.tasks(0), 50))
+    trained.save_pretrained(tmp_path / "target")
+    fit.save(fit.build(TINY, 0), tmp_path / "target")
+    __main__.main("head --no-compile --batch 1 --head-steps 3".split())
+
+    target = make_drafts.stored("target", "cpu")
+    assert eagle_head.read(target, tmp_path / "target").fc.out_features == TINY.width
+    card = json.loads((tmp_path / "target" / "eagle.json").read_text())
+    assert card["runs"][make_drafts.FIRST]["tokens"] == 3 * 512
+    assert set(card["acceptance"]) == {"qa", "overall"}
+    checksums = (tmp_path / "SHA256SUMS").read_text()
+    assert f"target/{eagle_head.FILE}" in checksums
+
+
+def test_the_two_cards_of_the_head_say_the_same_and_name_a_command_that_works_now():
+    folder = MODELS / "target"
+    card = cards.HeadCard(**json.loads((folder / "eagle.json").read_text("utf-8")))
+    assert (folder / "eagle.md").read_text(encoding="utf-8") == card.markdown()
+    assert (folder / "eagle.json").read_text(encoding="utf-8") == card.json()
+    arguments = card.command.removeprefix(COMMAND).split()
+    assert parse_options(arguments, None).what == "head"
 
 
 # -- cards -----------------------------------------------------------------------------

@@ -213,6 +213,19 @@ def test_equal_deadlines_end_in_the_order_of_starting():
     assert [e.id for e in world.end().operations] == [0, 1, 2, 3]
 
 
+def test_the_earliest_are_all_that_end_at_one_moment_whatever_rounding_says():
+    assert 0.1 + 0.2 > 0.3  # in floating point; 0.1 and 0.2 follow each other here
+    world = still([0.1, 0.3, 0.3 + 1e-6, 0.2])
+    names = list(DEVICES)[:3]
+    early, together, later = [
+        world.submit(name, Score((number,))) for number, name in enumerate(names)
+    ]
+    queued = world.submit(names[0], Score((3,)))
+    assert world.earliest(early, together, later, queued) == [early]
+    assert world.earliest(later, queued, together) == [queued, together]
+    assert world.earliest(later) == [later]
+
+
 def test_a_queue_is_first_come_first_served():
     world = still([2.0, 0.5, 0.25])
     world.all(*(world.submit("target", Score((i,))) for i in range(3)))

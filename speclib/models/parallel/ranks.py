@@ -89,6 +89,10 @@ class Alone:
         """The sum of every rank's ``tensor``: this one's."""
         return tensor
 
+    def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
+        """The ``tensor`` of rank ``source``: this one's."""
+        return tensor
+
 
 ALONE = Alone()
 
@@ -130,6 +134,14 @@ class Ranks:
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Changes ``tensor`` to the sum of every rank's, and returns it."""
         _meet(distributed.all_reduce, tensor)
+        return tensor
+
+    def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
+        """Changes ``tensor`` to that of rank ``source``, and returns it.
+
+        On every rank it has that one's shape.
+        """
+        _meet(distributed.broadcast, tensor, source)
         return tensor
 
 

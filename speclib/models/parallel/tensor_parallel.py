@@ -16,17 +16,37 @@ A layer on two ranks::
           +-> [ heads 2, 3 ] -> attn -> [ o, half ] --+
                    rank 1                                and the MLP alike
 
-transformers itself does this to checkpoints while it reads them. Here any network is
-cut once it is built, so that dilated networks can be cut, too, and packed afterwards.
-Each rank first builds the whole network in the machine's memory; its place gets its
-share alone.
+Where a width does not divide among the ranks, it is padded with zeros. Five key and
+value heads on three ranks are 1 + 2 + 2 heads, and the first rank has one of zeros::
 
-Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP".
+    rank 0   [ kv 0 | zeros ]      as do the query heads that read it, whole groups,
+    rank 1   [ kv 1 | kv 2  ]      the MLP's channels and the vocabulary's rows
+    rank 2   [ kv 3 | kv 4  ]
+
+All ranks then do the same work, and the result stays exact. A head of zeros reads
+zeros, a channel of zeros is silent, and both meet inputs of zero weight. Logits of
+padding are cut off before they are joined.
+
+transformers itself does this to checkpoints while it reads them, where widths divide.
+Here any network is cut once it is built, so that dilated networks can be cut, too, and
+packed afterwards. Each rank first builds the whole network in the machine's memory; its
+place gets its share alone.
+
+Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP". Padding: PEARL,
+Appendix F, which proposes it and runs nothing.
+Differences from Appendix F: zeros are added by whole heads, not within a head, so that
+each query head stays with the keys and values that it reads. They are spread, at most
+one head, channel or row to a rank; at the end of the matrix, as printed, 4 heads on 3
+ranks would be 2 + 2 + 0. The width between layers is not cut, so norms meet no zeros
+and no scaling factor has to ignore any. Columns of padding are removed from the logits
+alone: an MLP's are added up as zeros.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,18 +86,27 @@ class Tensors(HFModel):
             if style not in CUT_DIMENSIONS:
                 continue
             if style == "colwise_gather_output":
-                if module.out_features % size:
-                    continue  # then it is whole on every rank
-                module.register_forward_hook(self._gather_output)
+                gather = partial(self._gather_output, rows=module.out_features)
+                module.register_forward_hook(gather)
             if style == "rowwise":
                 module.register_forward_hook(self._sum_output)
-            _cut(module, CUT_DIMENSIONS[style], number, size)
+            dimension = CUT_DIMENSIONS[style]
+            units = _units(network, name, module.weight.shape[dimension])
+            _cut(module, dimension, units, number, size)
 
     def _sum_output(self, module: nn.Module, args: Any, output: torch.Tensor) -> Any:
         return self.ranks.sum(output)
 
-    def _gather_output(self, module: nn.Module, args: Any, output: torch.Tensor) -> Any:
-        return torch.cat(self.ranks.gather(output), -1)
+    def _gather_output(
+        self, module: nn.Module, args: Any, output: torch.Tensor, rows: int
+    ) -> Any:
+        """Joins the ranks' logits [..., own rows and padding] to [..., rows]."""
+        parts = self.ranks.gather(output)
+        own_parts = []
+        for number, part in enumerate(parts):
+            own_rows = own_units(rows, number, len(parts))
+            own_parts.append(part[..., : len(own_rows)])
+        return torch.cat(own_parts, -1)
 
 
 def load(
@@ -108,22 +137,40 @@ def _style(network: PreTrainedModel, name: str) -> str | None:
     return plan.get(re.sub(r"\d+", "*", name))
 
 
+def own_units(units: int, number: int, size: int) -> range:
+    """The units that are the ``number``-th rank's own, of ``units`` among ``size``.
+
+    They follow each other. No rank has more than one unit more than another.
+    """
+    return range(number * units // size, (number + 1) * units // size)
+
+
+def _units(network: PreTrainedModel, name: str, width: int) -> int:
+    """In how many pieces the ``width`` of the module ``name`` may be cut.
+
+    An attention is cut between its key and value heads, each of which keeps the query
+    heads that read it. Anything else is cut anywhere.
+    """
+    if "attn" not in name:
+        return width
+    return network.config.get_text_config().num_key_value_heads
+
+
 def _check(network: PreTrainedModel, size: int) -> None:
     """Raises BadValue for a network that cannot be cut among ``size`` ranks."""
     _check_plan(network)
     family = type(network).__name__
     config = network.config.get_text_config()
     counts = {
-        "attention heads": config.num_attention_heads,
         "key and value heads": config.num_key_value_heads,
         "channels in its MLPs": config.intermediate_size,
+        "rows in its vocabulary": config.vocab_size,
     }
     for what, count in counts.items():
-        if count % size:
+        if count < size:
             raise BadValue(
-                f"this {family} has {count} {what}, which {size} ranks cannot share "
-                f"alike: give it a number of places that divides {count}, or "
-                "another shape"
+                f"this {family} has {count} {what}, too few for {size} ranks, each of "
+                f"which needs one: give it at most {count} places, or another shape"
             )
 
 
@@ -141,26 +188,34 @@ def _check_plan(network: PreTrainedModel) -> None:
 
 
 @torch.no_grad()
-def _cut(linear: nn.Linear, dimension: int, number: int, size: int) -> None:
+def _cut(linear: nn.Linear, dimension: int, units: int, number: int, size: int) -> None:
     """Leaves ``linear`` its ``number``-th share of ``size`` shares.
+
+    dimension: of its weight [out, in], the one to cut.
+    units: in how many pieces that may be cut.
 
     A bias that is added to a sum of the ranks' outputs is left to the first rank alone.
     """
-    linear.weight = _share(linear.weight, dimension, number, size)
+    linear.weight = _share(linear.weight, dimension, units, number, size)
     linear.out_features, linear.in_features = linear.weight.shape
     if linear.bias is None:
         return
     if dimension == 0:
-        linear.bias = _share(linear.bias, 0, number, size)
+        linear.bias = _share(linear.bias, 0, units, number, size)
     elif number != 0:
         linear.register_parameter("bias", None)
 
 
 def _share(
-    weight: torch.Tensor, dimension: int, number: int, size: int
+    weight: torch.Tensor, dimension: int, units: int, number: int, size: int
 ) -> nn.Parameter:
-    """The ``number``-th of ``size`` equal slices of ``weight``, as a parameter."""
-    width = weight.shape[dimension] // size
-    own = weight.narrow(dimension, number * width, width)
-    copy = own.clone(memory_format=torch.contiguous_format)
-    return nn.Parameter(copy, requires_grad=False)
+    """The ``number``-th of ``size`` slices of ``weight``, all padded to one width."""
+    unit_width = weight.shape[dimension] // units
+    own = own_units(units, number, size)
+    own_slice = weight.narrow(dimension, own.start * unit_width, len(own) * unit_width)
+
+    padding_shape = list(weight.shape)
+    padding_shape[dimension] = (ceil(units / size) - len(own)) * unit_width
+    padding = weight.new_zeros(padding_shape)
+    padded = torch.cat([own_slice, padding], dimension)
+    return nn.Parameter(padded.contiguous(), requires_grad=False)

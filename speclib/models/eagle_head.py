@@ -1,0 +1,283 @@
+"""An EAGLE head: one layer that writes on from the features of its target.
+
+A *feature* is what the target's LM head reads: the hidden state after its last norm. A
+head predicts the next feature from the last one and from the token that follows it.
+Read by the target's own LM head, that is a distribution of the token after::
+
+    token      t1          t2          t3            embedded by the target's embedding
+    feature    0           f1          f2            of the token before
+                fc          fc          fc           [2 * width] -> [width]
+               one decoder layer, and a norm         with a KV cache of its own
+                |           |           |
+    predicts   f1'         f2'         f3'           the LM head: what follows t3
+
+A text's features are the target's own. After the text, a node of a drafted tree goes in
+with the feature that the head itself has predicted for the node's parent.
+
+This module knows no tree search and no method.
+
+Source: Li et al. 2024, "EAGLE: Speculative Sampling Requires Rethinking Feature
+Uncertainty", section 3.1 and 3.2.
+Differences from the paper: the first token goes in with a feature of zeros, where the
+published code begins with the second. fc has no bias, which it has there. The layer is
+a whole one of the target's architecture with a norm behind it; there it lacks the norm
+before its attention, and the one behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+
+from speclib.core.features import Features
+from speclib.core.sampling import Rows, Sampler, Tokens
+from speclib.errors import BadValue
+
+from . import hf, zoo
+from .dilate import Architecture, dilate
+from .packed_linear import pack
+
+if TYPE_CHECKING:
+    from speclib.data.pairs import ModelSpec
+
+FILE = "eagle.safetensors"  # in the folder of the target that the head is of
+OF_THE_TARGET = ("model.embed_tokens.", "lm_head.")  # weights that are not stored
+
+
+class EagleNetwork(nn.Module):
+    """The head's layers: ``fc``, and a ``network`` of one layer around the target's
+    embedding and LM head."""
+
+    def __init__(self, network: PreTrainedModel):
+        super().__init__()
+        width = Architecture.of(network.config).width
+        self.network = network
+        self.fc = nn.Linear(2 * width, width, bias=False)
+
+    def join(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """What the layer reads [..., width].
+
+        tokens: [...]; features: [..., width], of the tokens before them.
+        """
+        embedded = self.network.get_input_embeddings()(tokens)
+        return self.fc(torch.cat((embedded, features.to(embedded.dtype)), -1))
+
+    def predict(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """The features [batch, length, width] that it predicts after ``tokens``.
+
+        tokens: [batch, length], the beginning of a text. features: [batch, length,
+        width], the target's own of these tokens.
+        """
+        features_before = nn.functional.pad(features[:, :-1], (0, 0, 1, 0))
+        joined = self.join(tokens, features_before)
+        output = self.network.base_model(inputs_embeds=joined, use_cache=False)
+        predicted: torch.Tensor = output.last_hidden_state
+        return predicted
+
+
+def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
+    """An untrained head of ``target``, in its dtype, whose embedding it has.
+
+    Its norm begins as the target's own. The target's weights in it are frozen.
+    """
+    torch.manual_seed(seed)
+    network = AutoModelForCausalLM.from_config(one_layer(target.config))
+    head = EagleNetwork(network).to(target.dtype)
+    embedding = target.get_input_embeddings().weight
+    with torch.no_grad():
+        network.get_input_embeddings().weight.copy_(embedding)
+        network.get_output_embeddings().weight.copy_(
+            target.get_output_embeddings().weight
+        )
+        network.model.norm.weight.copy_(target.model.norm.weight)
+    for name, weight in network.named_parameters():
+        if name.startswith(OF_THE_TARGET):
+            weight.requires_grad_(False)
+    return head.to(target.device)
+
+
+def one_layer(config: PretrainedConfig) -> PretrainedConfig:
+    """The configuration of ``config``'s architecture with a single layer."""
+    changes: dict[str, Any] = {"num_hidden_layers": 1}
+    kinds = getattr(config, "layer_types", None)
+    if kinds:
+        changes["layer_types"] = kinds[-1:]
+    return type(config).from_dict(config.to_dict() | changes)
+
+
+def save(head: EagleNetwork, folder: Path) -> None:
+    """Writes the head's own weights as bfloat16 into its target's ``folder``."""
+    weights = {}
+    for name, weight in head.state_dict().items():
+        if not name.removeprefix("network.").startswith(OF_THE_TARGET):
+            weights[name] = weight.to("cpu", torch.bfloat16).contiguous()
+    path = folder / FILE
+    save_file(weights, path)
+    path.chmod(0o644)
+
+
+def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
+    """The stored head of ``target``, which lies in ``folder``.
+
+    Raises BadValue where there is none, or one of other sizes.
+    """
+    path = folder / FILE
+    if not path.exists():
+        raise BadValue(
+            f"there is no EAGLE head, {path}: only a target that has one can draft "
+            "for itself. zoo/target's is trained by `python -m speclib.training head`"
+        )
+    head = fresh(target, 0)
+    weights = load_file(path)
+    try:
+        incompatible = head.load_state_dict(weights, strict=False)
+    except RuntimeError as error:
+        raise BadValue(f"{path} is no head of this target: {error}") from error
+    for name in incompatible.missing_keys:
+        if not name.removeprefix("network.").startswith(OF_THE_TARGET):
+            raise BadValue(f"{path} is no EAGLE head: it lacks {name}")
+    if incompatible.unexpected_keys:
+        raise BadValue(
+            f"{path} is no EAGLE head: it has {incompatible.unexpected_keys}"
+        )
+    return head.requires_grad_(False).eval()
+
+
+def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
+    """``head`` in a larger ``shape`` (see ``dilate``), for a target of that width.
+
+    It predicts the same features in the first channels, and zeros behind them.
+    """
+    network = dilate(head.network, shape)
+    large = EagleNetwork(network).to(network.dtype)
+    small_width = head.fc.out_features
+    large_width = large.fc.out_features
+    own = slice(small_width)
+    behind = slice(large_width, large_width + small_width)
+    with torch.no_grad():
+        large.fc.weight.zero_()
+        large.fc.weight[own, own] = head.fc.weight[:, own]
+        large.fc.weight[own, behind] = head.fc.weight[:, small_width:]
+    return large.requires_grad_(False).eval()
+
+
+# -- drafting --------------------------------------------------------------------------
+class Head(hf.HFModel):
+    """An EAGLE head as a draft, with a KV cache of its own.
+
+    Within ``reading`` it goes on with its target's features. Anywhere else each token
+    goes in with a feature of zeros: then it is a poor draft, but one.
+
+    exact: how many of the cached tokens, from the first on, went in with the target's
+        own features.
+    """
+
+    def __init__(self, head: EagleNetwork, vocab: int):
+        self.head = head
+        self._incoming: torch.Tensor | None = None  # features that the pass reads
+        self._predicted = torch.empty(0)  # after the text, then after each node fed
+        super().__init__(head.network, vocab)
+
+    def reset(self) -> None:
+        """Empties the cache."""
+        super().reset()
+        self.exact = 0
+
+    def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the cache."""
+        super().cut(length)
+        self.exact = min(self.exact, length)
+
+    @contextmanager
+    def reading(self, text: Tokens, features: Features) -> Iterator[None]:
+        """In here is one drafting operation after ``text``, from ``features``.
+
+        At its end all that is cached of drafted tokens is forgotten: they went in with
+        features that the head predicted. Raises SpeclibError for features that are
+        missing, or of another width.
+        """
+        self.cut(self.exact)
+        kept = self.prefix.keep(text)
+        given = features.before(kept, len(text))
+        width = self.head.fc.out_features
+        if given.shape[1] != width:
+            raise BadValue(
+                f"the target's features have {given.shape[1]} channels, but the head "
+                f"reads {width}: give both the same width in the pair's shapes"
+            )
+        self._incoming = self._tensor(given)
+        try:
+            yield
+        finally:
+            self._incoming = None
+            self.cut(len(text))
+
+    def _tensor(self, features: np.ndarray) -> torch.Tensor:
+        return torch.tensor(
+            features, dtype=self.network.dtype, device=self.network.device
+        )
+
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> Rows:
+        """As of HFModel; a node goes in with what was predicted for its parent."""
+        if self._incoming is None:
+            return super().level(text, parents, new, sampler)
+        places = [parent + 1 for parent in parents[len(parents) - new :]]
+        self._incoming = self._predicted[places]
+        before = self._predicted
+        rows = super().level(text, parents, new, sampler)
+        self._predicted = torch.cat((before, self._predicted))
+        return rows
+
+    def _forward(
+        self, tokens: Sequence[int], wanted: int, view: hf.TreeView | None
+    ) -> torch.Tensor:
+        """As of HFModel. Keeps the features predicted after the last ``wanted``."""
+        cached = self.cache.get_seq_length()
+        ids = torch.tensor([tokens], device=self.network.device)
+        incoming = self._incoming
+        if incoming is None:
+            incoming = self._tensor(np.zeros((len(tokens), self.head.fc.out_features)))
+
+        options = {} if view is None else view._asdict()
+        output = self.network(
+            inputs_embeds=self.head.join(ids, incoming[None]),
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=wanted,
+            **options,
+        )
+        self._predicted = self.hidden[0, -wanted:]
+        if self._incoming is not None:
+            self.exact = cached + len(tokens)
+        return output.logits[0, :, : self.vocab]
+
+
+def load(
+    spec: ModelSpec,
+    dtype: str,
+    devices: tuple[str, ...],
+    vocab: int,
+    packed: bool = True,
+) -> Head:
+    """Builds the head of the model of ``spec``, dilated to its shape if it has one.
+
+    dtype, devices, vocab, packed: as of ``hf.load``. It is on the first place alone.
+    """
+    place = devices[0] if devices and devices[0].startswith("cuda") else "cpu"
+    undilated = spec.model_copy(update={"shape": None})
+    target = hf.network(undilated, dtype, (), packed=False)
+    head = read(target, Path(zoo.locate(spec.model)))
+    if spec.shape is not None:
+        head = dilated(head, spec.shape)
+    head.to(place)
+    return Head(pack(head) if packed else head, vocab)

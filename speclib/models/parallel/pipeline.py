@@ -1,0 +1,111 @@
+"""Pipeline parallelism: the layers of a network stand on ranks, one after the other.
+
+A network of six layers on two ranks::
+
+    rank 0    embed  0 1 2                          norm  head
+                          \\                        /
+    rank 1                 3 4 5 -----------------
+
+One rank computes at a time, and the others wait for what it hands on. The first rank
+also has what stands before and after the layers, since it is the one that draws tokens.
+
+Source: Huang et al. 2019, "GPipe", with a single micro-batch; PEARL, Appendix G, calls
+it PP.
+Differences from the usual layout: norm and head are on the first rank, not on the last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from speclib.errors import BadValue
+from speclib.models.hf import HFModel, decoder_layers, network
+
+from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from speclib.data.pairs import ModelSpec
+    from speclib.models.rank import Rank
+
+
+class Pipeline(HFModel):
+    """An HFModel of whose ``network`` one rank of ``size`` has the layers of a stage.
+
+    Raises BadValue for a network with fewer layers than ranks.
+    """
+
+    def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
+        self.ranks: Ranks | Alone = ALONE  # until they meet
+        self._leave_stage(network, number, size)
+        super().__init__(network, vocab)
+
+    def _leave_stage(self, network: PreTrainedModel, number: int, size: int) -> None:
+        """Takes all layers but those of stage ``number`` out of the network."""
+        layers = decoder_layers(network)
+        if len(layers) < size:
+            raise BadValue(
+                f"this {type(network).__name__} has {len(layers)} layers, too few for "
+                f"the stages of {size} places: give it fewer places"
+            )
+        for place in range(len(layers)):
+            stage = place * size // len(layers)
+            if stage != number:
+                layers[place] = Elsewhere(place)
+            next_stage = (place + 1) * size // len(layers)
+            if next_stage != stage:
+                layers[place].register_forward_hook(HandOn(self, stage))
+        if number != 0:
+            network.set_output_embeddings(nn.Identity())  # a follower draws no token
+
+
+class Elsewhere(nn.Module):
+    """Stands where a layer would that another rank has.
+
+    It caches a number per token, so that the cache has one length in all layers.
+    """
+
+    def __init__(self, place: int):
+        super().__init__()
+        self.place = place
+
+    def forward(
+        self, hidden: torch.Tensor, *args: Any, past_key_values: Any = None, **_: Any
+    ) -> torch.Tensor:
+        """Returns ``hidden`` [1, T, width] as it is."""
+        if past_key_values is not None:
+            nothing = hidden.new_zeros(1, 1, hidden.shape[1], 1)
+            past_key_values.update(nothing, nothing, self.place)
+        return hidden
+
+
+class HandOn:
+    """A hook of a stage's last layer: all ranks now have what that stage computed."""
+
+    def __init__(self, model: Pipeline, stage: int):
+        self.model = model
+        self.stage = stage
+
+    def __call__(self, module: nn.Module, args: Any, hidden: torch.Tensor) -> Any:
+        return self.model.ranks.send(hidden, self.stage)
+
+
+def load(
+    spec: ModelSpec,
+    dtype: str,
+    places: tuple[str, ...],
+    vocab: int,
+    packed: bool,
+    rank: Rank,
+) -> HFModel | Leading | Following:
+    """Builds ``spec`` as ``rank`` of those on ``places`` has it.
+
+    dtype, vocab, packed: as of ``hf.load``.
+    """
+    own_place = places[rank.number : rank.number + 1]
+    built = network(spec, dtype, own_place, packed)
+    return joined(Pipeline(built, vocab, rank.number, rank.size), rank)

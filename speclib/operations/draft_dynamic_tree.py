@@ -1,0 +1,208 @@
+"""Drafting a tree whose shape follows the draft's confidence, from features or without.
+
+Knows no method, and no model beyond ``rows``, ``chances`` and, where there are any,
+``level`` (one pass for a whole level) and ``reading`` (a head that reads features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from speclib.core.candidate_tree import CandidateTree
+from speclib.core.features import Features
+from speclib.core.sampling import Row, Rows, Tokens
+
+from .draft_tree import TEXT, DraftedTree, depth_first, level_rows
+from .operation import (
+    Finished,
+    MakeDrafts,
+    Operation,
+    Pass,
+    Raw,
+    Recording,
+    Request,
+    Stopped,
+)
+from .payload import OwnEvent
+
+
+@dataclass(frozen=True)
+class DraftedDynamicTree(DraftedTree):
+    """As ``DraftedTree``.
+
+    ``levels``: passes that were made, also those for nodes that were then left out.
+    """
+
+    levels: int = 0
+
+    def pass_count(self, tokens: Tokens) -> int:
+        return self.levels
+
+
+class Candidate(NamedTuple):
+    """A node that may be offered.
+
+    ``number``: its place among all candidates; -1 stands for the text. ``parent``: the
+    number of the node before it. ``chance``: the draft's probability of the whole way
+    to it.
+    """
+
+    number: int
+    token: int
+    parent: int
+    chance: float
+
+
+ROOT = Candidate(TEXT, TEXT, TEXT, 1.0)
+
+
+@dataclass(frozen=True)
+class DraftDynamicTree(Operation):
+    """Draft the ``budget`` likeliest nodes of a tree of ``n`` levels after ``text``.
+
+    Gives a CandidateTree whose nodes stand depth first. Two phases:
+
+    *Expansion.* Each pass gives every node of the last level its ``width`` likeliest
+    children. The ``width`` best of the new level, by the chance of the whole way to
+    them, are fed in the next pass; the others end there.
+
+    *Reranking.* Of all nodes, fed or not, the ``budget`` best are offered. No node is
+    better than its parent, so they are a tree::
+
+        text ──┬── a .8 ──┬── b .6 ── c .5       width = 2, budget = 4: a, b, c, e;
+               │          └── d .1               f ends unfed, and d and f are left out
+               └── e .2 ───── f .1
+
+    No candidate is drawn: they are the draft's likeliest, for certain, at any
+    temperature. So the shape may depend on all of them, and each passes with the
+    target's own probability for it.
+
+    ``features``: the target's, of the text's last tokens; a head reads them. For any
+    other model they mean nothing.
+
+    Source: Li et al. 2024, "EAGLE-2: Faster Inference of Language Models with Dynamic
+    Draft Trees", section 4.
+    """
+
+    n: int
+    width: int
+    budget: int
+    features: Features | None = field(default=None, compare=False, repr=False)
+
+    name: ClassVar[str] = "draft_dynamic_tree"
+    payload_type: ClassVar = DraftedDynamicTree
+
+    @classmethod
+    def example(cls, text: Tokens) -> DraftDynamicTree:
+        return cls(text, n=2, width=2, budget=3)
+
+    @property
+    def most_drafts(self) -> int:
+        return self.budget
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.n
+
+    def within(self, room: int) -> DraftDynamicTree:
+        levels = min(self.n, room, self.budget)
+        return DraftDynamicTree(
+            self.text, levels, self.width, self.budget, self.features
+        )
+
+    def run(self, model: Any, request: Request) -> Raw | None:
+        """((tokens, parents), the chance of each node [nodes])."""
+        try:
+            with self._passes_of(model):
+                return self._draft(model, request)
+        except Stopped:
+            return None
+
+    def _passes_of(self, model: Any) -> AbstractContextManager[None]:
+        """In here a head reads the features."""
+        if self.features is None or not hasattr(model, "reading"):
+            return nullcontext()
+        reading: AbstractContextManager[None] = model.reading(self.text, self.features)
+        return reading
+
+    def _draft(self, model: Any, request: Request) -> Raw:
+        candidates: list[Candidate] = []
+        fed: list[Candidate] = []  # those whose children were looked for, by level
+        frontier = [ROOT]  # those whose children are next
+        for _ in range(self.n):
+            rows = self._rows_after(fed, len(frontier), model, request)
+
+            level: list[Candidate] = []
+            for parent, row in zip(frontier, rows, strict=True):
+                number = len(candidates) + len(level)
+                level += self._children(parent, row, number)
+            candidates += level
+            frontier = best(level, self.width)
+            fed += frontier
+        return tree_of(best(candidates, self.budget))
+
+    def _rows_after(
+        self, fed: list[Candidate], new: int, model: Any, request: Request
+    ) -> Rows:
+        """The draft's rows [new, V] after the last ``new`` nodes that are fed."""
+        place_of = {node.number: place for place, node in enumerate(fed)}
+        parents = [place_of.get(node.parent, TEXT) for node in fed]
+        text = self.text + tuple(node.token for node in fed)
+        return level_rows(model, text, parents, new, request.sampler)
+
+    def _children(self, parent: Candidate, row: Row, number: int) -> list[Candidate]:
+        """The likeliest tokens after ``parent``, best first, from ``number`` on."""
+        ranked = np.argsort(-row, kind="stable")[: self.width]
+        possible = [int(token) for token in ranked if row[token] > 0]
+        children = []
+        for place, token in enumerate(possible, number):
+            chance = parent.chance * float(row[token])
+            children.append(Candidate(place, token, parent.number, chance))
+        return children
+
+    def passes(self, kept: int, fed: int) -> list[Pass]:
+        """The first pass, then one for each further level, taken as alike."""
+        first = len(self.text) - kept
+        later = fed - first
+        if later < 0:
+            return []  # it failed before it had read its text
+        levels = max(0, self.n - 1)
+        start = Pass(fed=first, kept=kept)
+        return [start, Pass(fed=later / max(1, levels), times=levels)]
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        tokens, parents = raw.small
+        tree = CandidateTree(make_drafts(tokens, None), parents)
+        fed_drafts = kept + fed - len(self.text) if tokens else 0
+        payload = DraftedDynamicTree(parents, fed_drafts, levels=self.n)
+        return Finished(tree, tokens, payload)
+
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+        payload = event.payload
+        assert isinstance(payload, DraftedDynamicTree)
+        return Raw((event.tokens, payload.parents), np.empty(len(event.tokens)))
+
+
+def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+    """The ``count`` likeliest, best first; of equals the one that was found first."""
+    ranked = sorted(candidates, key=lambda candidate: -candidate.chance)
+    return ranked[:count]
+
+
+def tree_of(chosen: Sequence[Candidate]) -> Raw:
+    """The ``chosen`` nodes, parents before their children, as a tree and its chances.
+
+    ((tokens, parents), [nodes]), depth first.
+    """
+    node_of = {candidate.number: node for node, candidate in enumerate(chosen)}
+    tokens = [candidate.token for candidate in chosen]
+    parents = [node_of.get(candidate.parent, TEXT) for candidate in chosen]
+    chances = np.array([candidate.chance for candidate in chosen])
+    return depth_first(tokens, parents, chances)

@@ -1,0 +1,166 @@
+"""Drafting several tokens in one pass, along phrases that were seen before.
+
+Knows no method, and no pool of phrases: it is given those to try.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from speclib.core.sampling import Drafted, Row, Tokens, certain
+from speclib.core.verification import TEXT
+
+from .operation import (
+    Finished,
+    MakeDrafts,
+    Operation,
+    Raw,
+    Recording,
+    Request,
+    Stopped,
+)
+from .payload import DraftPayload, OwnEvent
+from .score_tree import tree_rows
+
+
+class Phrase(NamedTuple):
+    """What one pass drafted.
+
+    ``likeliest``: what the draft found likeliest after each of the nodes looked at.
+    """
+
+    drafted: tuple[Drafted, ...]
+    likeliest: Tokens
+
+
+@dataclass(frozen=True)
+class DraftedPhrase(DraftPayload):
+    """The event's tokens were all drafted in one pass.
+
+    ``fed``: how many tokens the pass was fed beyond the text: the tree's nodes.
+    ``best``: see ``Phrase.likeliest``.
+    """
+
+    fed: int = 0
+    best: Tokens = ()
+
+    @property
+    def likeliest(self) -> Tokens:
+        return self.best
+
+    def pass_count(self, tokens: Tokens) -> int:
+        return 1 if tokens else 0
+
+    def drafts_fed(self, tokens: Tokens) -> int:
+        return self.fed
+
+    def is_line(self, tokens: Tokens) -> bool:
+        """What was fed beyond the text is a tree."""
+        return not self.fed
+
+
+@dataclass(frozen=True)
+class DraftPhrase(Operation):
+    """Draft up to ``n`` tokens after a text in one pass, along candidates.
+
+    ``text`` ends with the tokens of a tree's nodes, in the order of ``parents`` (see
+    ``core.candidate_tree``). The first ``candidates`` nodes are phrases to try. The
+    draft draws its next token after the bare text. If a candidate carries that token,
+    its row is what the draft draws the next one from, and so on:
+
+        text ── x ─┬── a ── b ── c      drawn: a, then b, then e: three tokens
+                   └── d
+
+    So the tokens are those that ``Propose`` drafts with the same coins, and each has
+    the very q it was drawn from; candidates only save passes.
+
+    ``looked``: of so many of the last nodes the likeliest token is wanted after each.
+    Those nodes are fed for that alone.
+    """
+
+    parents: tuple[int, ...]
+    n: int
+    candidates: int = 0
+    looked: int = 0
+
+    name: ClassVar[str] = "draft_phrase"
+    payload_type: ClassVar = DraftedPhrase
+
+    @classmethod
+    def example(cls, text: Tokens) -> DraftPhrase:
+        nodes, parents = (1, 2, 1, 3), (-1, 0, -1, 2)
+        return cls((*text, *nodes), parents, n=3, candidates=2, looked=1)
+
+    @property
+    def bare_text(self) -> Tokens:
+        """The text without the tree's nodes."""
+        return self.text[: len(self.text) - len(self.parents)]
+
+    @property
+    def last(self) -> int:
+        return len(self.parents)
+
+    @property
+    def most_drafts(self) -> int:
+        return self.n
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.n
+
+    def concerns(self, text: Tokens) -> bool:
+        return self.bare_text[: len(text)] == text
+
+    def run(self, model: Any, request: Request) -> Raw | None:
+        try:
+            rows = tree_rows(model, self.text, self.parents, request.sampler)
+        except Stopped:
+            return None
+
+        tokens: list[int] = []
+        q_rows: list[Row] = []
+        node: int | None = TEXT
+        while node is not None and len(tokens) < self.n:
+            q = rows[node + 1]
+            position = len(self.bare_text) + len(tokens)
+            token = request.coins.choose(q, position, "draft")
+            tokens.append(token)
+            q_rows.append(q)
+            node = self._candidate_after(node, token)
+
+        looked_at = rows[len(rows) - self.looked :]
+        likeliest = tuple(looked_at.argmax(-1).tolist())
+        drafted_rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
+        return Raw((tuple(tokens), likeliest), drafted_rows)
+
+    def _candidate_after(self, node: int, token: int) -> int | None:
+        """The candidate that carries ``token`` after ``node``, if there is one."""
+        first = len(self.bare_text)
+        for candidate in range(self.candidates):
+            follows = self.parents[candidate] == node
+            if follows and self.text[first + candidate] == token:
+                return candidate
+        return None
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        (tokens, likeliest), rows = raw
+        phrase = Phrase(make_drafts(tokens, rows), likeliest)
+        fed_beyond_text = kept + fed - len(self.bare_text)
+        return Finished(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
+
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+        rows = certain(event.tokens, recording.vocab)
+        return Raw((event.tokens, event.payload.likeliest), rows)
+
+    def is_recorded(self, event: OwnEvent) -> bool:
+        if event.cancelled:
+            return True  # nothing came of it
+        fed_beyond_text = event.payload.drafts_fed(event.tokens)
+        text_length = event.kept + event.fed - fed_beyond_text
+        is_same_text = text_length == len(self.bare_text)
+        return is_same_text and len(event.tokens) <= self.n

@@ -1,0 +1,318 @@
+"""Ouroboros: its passes and phrases against runs by hand, its output."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from speclib import replay
+from speclib.core.sampling import Coins, Sampler
+from speclib.core.verification import Verified, verify_tree
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS
+from speclib.methods.ouroboros import agreed
+from speclib.models.toy import Random, Toy
+from speclib.trace.metrics import stats
+from speclib.worlds.enumerator import distance, outcomes, truth
+
+TOKEN_BY_TOKEN = {"window": 0, "ngram": 3}
+SAMPLERS = [Sampler(), Sampler(1.0), Sampler(0.7, 3)]
+
+
+class Successor(Random):
+    """After token x comes x + 1, modulo the vocabulary; but for ``exceptions``.
+
+    Those say what follows a text that ends with certain tokens.
+    """
+
+    def __init__(self, exceptions=()):
+        super().__init__(vocab=10)
+        self.exceptions = dict(exceptions)
+
+    def _row(self, text, sampler):
+        following = (text[-1] + 1) % self.vocab
+        for end, exception in self.exceptions.items():
+            if text[-len(end) :] == end:
+                following = exception
+        return np.eye(self.vocab)[following]
+
+
+def of_round(trace, number: int, op: str) -> list:
+    return [e for e in trace.events if (e.round, e.op) == (number, op)]
+
+
+# -- without phrases -------------------------------------------------------------------
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+@pytest.mark.parametrize("gamma", [1, 3, 5])
+def test_without_phrases_it_is_speculative_decoding_pass_for_pass(
+    decode, sampler, gamma
+):
+    for seed in range(5):
+        models = {"draft": Random(4, seed), "target": Random(4, seed + 50)}
+        how = {"sampler": sampler, "coins": Coins(seed), "gamma": gamma}
+        expected = decode(METHODS["speculative"], models, 40, **how)[1]
+        found = decode(
+            METHODS["ouroboros"], models, 40, phrases=0, **TOKEN_BY_TOKEN, **how
+        )[1]
+
+        def shown(trace):
+            return [
+                (e.ts, e.dur, e.device, e.tokens, e.outcome, e.kept, e.fed)
+                for e in trace.events
+            ]
+
+        assert shown(found) == shown(expected)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_drafting_by_phrases_drafts_the_same_tokens_in_fewer_passes(decode, sampler):
+    """The pool decides how many tokens a pass drafts, never which."""
+    saved = 0
+    for seed in range(3):
+        models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
+        how = {"sampler": sampler, "coins": Coins(seed), "gamma": 5}
+        expected = decode(METHODS["speculative"], models, 40, **how)[1]
+        found = decode(
+            METHODS["ouroboros"], models, 40, phrases=0, window=3, ngram=3, **how
+        )[1]
+        drafted = {}
+        for trace in (expected, found):
+            by_round = [() for _ in trace.commits]
+            for event in trace.operations:
+                if event.is_drafting:
+                    by_round[event.round] += event.tokens
+            drafted[id(trace)] = by_round
+        assert drafted[id(found)] == drafted[id(expected)]
+        assert [e.tokens for e in found.commits] == [e.tokens for e in expected.commits]
+        saved += stats(expected).draft_runs - stats(found).draft_runs
+    assert saved > 0
+
+
+# -- by hand ---------------------------------------------------------------------------
+def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_draft(
+    decode,
+):
+    """Draft and target count round a circle of ten; gamma = 5, W = 2, N = 3.
+
+    The window's n-grams: pass 2, after 6, gives 6 8 9 and 5 6 7, and so on: a wrong one
+    of the text's last token, a right one of the token before. In round 1 five passes
+    draft 6 to 0. The bonus 1 moves the text on by one place more than the window, so
+    from then on the n-gram of the last token is right: in round 2 passes after 1 to 5
+    give 1 2 3 and so on. After the last draft, 6, the latest phrase is 7 8 of pass 3.
+    In round 3 the text ends with 9, of which pass 6 gave 9 0 1 while the window stood
+    there: two of it pass and a third token comes free. After 2, the 3 of 2 3 4 and a
+    token more: five in two passes. Then 5 6 follows the 4.
+    """
+    models = {"draft": Successor(), "target": Successor()}
+    output, trace = decode(
+        METHODS["ouroboros"],
+        models,
+        22,
+        prompt=(7, 5),
+        gamma=5,
+        phrases=1,
+        window=2,
+        ngram=3,
+    )
+    assert output == tuple(n % 10 for n in range(6, 28))
+    assert [len(e.tokens) for e in trace.commits] == [6, 8, 8]
+    sizes = [
+        [len(e.tokens) for e in of_round(trace, number, "draft_phrase")]
+        for number in range(3)
+    ]
+    assert sizes == [[1] * 5, [1] * 5, [3, 2]]
+    offered = [
+        [e.tokens for e in of_round(trace, number, "lookup")] for number in range(3)
+    ]
+    assert offered == [[], [(7, 8)], [(5, 6)]]
+
+
+def test_by_hand_what_the_target_says_after_failed_drafts_becomes_phrases(decode):
+    """The draft says 5 after 1. It drafts 1 5 6 7; 5 fails, and 2 comes in its place.
+
+    But after 5, 6 and 7 the target has said 6, 7 and 8: the phrases 5 6 7, 6 7 8 and
+    7 8. Next the draft writes 3 4 5 6, and 7 8 follows: seven tokens with the bonus.
+    """
+    models = {"draft": Successor({(1,): 5}), "target": Successor()}
+    trace = decode(METHODS["ouroboros"], models, 9, gamma=4, **TOKEN_BY_TOKEN)[1]
+    assert [e.tokens for e in trace.commits] == [(1, 2), (3, 4, 5, 6, 7, 8, 9)]
+    (lookup,) = of_round(trace, 1, "lookup")
+    assert (lookup.tokens, lookup.outcome) == ((7, 8), ("accepted",) * 2)
+    s = stats(trace)
+    assert (s.target_runs, s.draft_runs, s.accepted, s.rejected) == (2, 8, 7, 1)
+
+
+def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
+    decode,
+):
+    """The target says 8 after 1 5, and 6 after any other 5.
+
+    Round 1 drafts 1 5 6 and rejects 5: the phrases are 5 8 and 6 7. Round 2 drafts
+    3 4 5 and tries 8: the target says 6, and after 8 it says 9. So 5 8 becomes 5 6 9.
+    Round 4 is as round 1, but 7 stands after its last draft, and goes with the 5. So
+    round 5 tries 8 and 6 9 after the 5, of which 6 passes.
+    """
+    draft = Successor({(1,): 5})
+    target = Successor({(1, 5): 8})
+    trace = decode(
+        METHODS["ouroboros"],
+        {"draft": draft, "target": target},
+        18,
+        gamma=3,
+        phrases=2,
+        **TOKEN_BY_TOKEN,
+    )[1]
+    assert [len(e.tokens) for e in trace.commits] == [2, 4, 4, 2, 5, 1]
+    offered = {e.round: (e.tokens, e.outcome) for e in trace.events if e.op == "lookup"}
+    assert offered == {
+        1: ((8,), ("rejected",)),
+        3: ((7,), ("discarded",)),
+        4: ((8, 6, 9), ("discarded", "accepted", "rejected")),
+    }
+
+
+def test_a_phrase_follows_the_drafts_for_as_long_as_the_target_agrees_with_them():
+    """After 5 6 7 8 the target said 6 7 0 9: it agrees with 6 and 7, not with 8."""
+    found = list(agreed((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
+    assert found == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
+    assert list(agreed((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
+
+
+# -- where texts end -------------------------------------------------------------------
+def test_nothing_follows_a_drafted_end_token(decode):
+    """As above, where 7 8 would follow 3 4 5 6; but 6 ends the text."""
+    models = {"draft": Successor({(1,): 5}), "target": Successor()}
+    output, trace = decode(
+        METHODS["ouroboros"],
+        models,
+        20,
+        gamma=4,
+        eos=frozenset({6}),
+        **TOKEN_BY_TOKEN,
+    )
+    assert output == (1, 2, 3, 4, 5, 6)
+    assert not [e for e in trace.events if e.op == "lookup"]
+
+
+@pytest.mark.parametrize("window", [0, 1, 4])
+def test_a_text_may_fill_the_context_to_its_last_token(decode, window):
+    for prompt in range(1, 6):
+        models = {
+            "draft": Toy(0.8, 5, 0, (1, 2, 3, 4), context=16),
+            "target": Toy(None, 5, 0, (1, 2, 3, 4), context=16),
+        }
+        start = (0,) * prompt
+        limit = 16 - prompt
+        expected, _ = decode(METHODS["autoregressive"], models, limit, prompt=start)
+        found, _ = decode(
+            METHODS["ouroboros"],
+            models,
+            limit,
+            prompt=start,
+            gamma=3,
+            window=window,
+            ngram=3,
+        )
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    "name, value, least",
+    [("phrases", -1, 0), ("window", -1, 0), ("ngram", 2, 3), ("guesses", 0, 1)],
+)
+def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
+    models = {"draft": Random(3), "target": Random(3)}
+    with pytest.raises(SpeclibError, match=f"{name} is {value}: give at least {least}"):
+        decode(METHODS["ouroboros"], models, 4, gamma=2, **{name: value})
+
+
+# -- what comes out --------------------------------------------------------------------
+def test_on_a_text_that_repeats_itself_it_takes_fewer_passes_of_either_model(decode):
+    """Against speculative decoding at the same gamma."""
+    models = {
+        "draft": Toy(0.8, 50, 0, (1, 2, 3, 4, 5)),
+        "target": Toy(None, 50, 0, (1, 2, 3, 4, 5)),
+    }
+    output, trace = decode(METHODS["ouroboros"], models, 120, gamma=4)
+    s = stats(trace)
+    sd = stats(decode(METHODS["speculative"], models, 120, gamma=4)[1])
+    assert output == (1, 2, 3, 4, 5) * 24
+    assert s.target_runs < sd.target_runs and s.draft_runs < sd.draft_runs
+    assert s.tokens == s.accepted + s.target_runs
+
+
+def believing(world, tree, rows):
+    """``verify_tree``, but a phrase's first token passes without a test."""
+    verified = verify_tree(world, tree, rows)
+    drafted = sum(
+        draft.operation == tree.drafted[0].operation for draft in tree.drafted
+    )
+    all_passed = len(verified.accepted) >= drafted
+    if all_passed and len(tree.drafted) > drafted:
+        first_of_phrase = tree.drafted[drafted].token
+        return Verified(verified.accepted[:drafted], (first_of_phrase,))
+    return verified
+
+
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_the_enumerator_meets_phrases_and_finds_one_that_is_not_tested(
+    gamma, monkeypatch
+):
+    """So that its silence about the method means something."""
+    pair = {"draft": Random(2, 11, 6), "target": Random(2, 21, 6)}
+    expected = truth(pair["target"], 5)
+
+    def error() -> float:
+        found = outcomes(
+            METHODS["ouroboros"], pair, 5, gamma=gamma, phrases=2, **TOKEN_BY_TOKEN
+        )
+        return distance(found, expected)
+
+    assert error() < 1e-12
+    monkeypatch.setattr(
+        import_module("speclib.methods.ouroboros"), "verify_tree", believing
+    )
+    assert error() > 1e-3
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_a_sampled_run_in_which_phrases_pass_can_be_replayed(decode, window):
+    models = {"draft": Random(4), "target": Random(4, 5)}
+    trace = decode(
+        METHODS["ouroboros"],
+        models,
+        60,
+        sampler=Sampler(1.0),
+        gamma=2,
+        window=window,
+        ngram=3,
+    )[1]
+    assert any("accepted" in e.outcome for e in trace.events if e.op == "lookup")
+    assert replay(trace, "ouroboros").events == trace.events
+
+
+# -- the embedded pair -----------------------------------------------------------------
+@pytest.mark.slow
+def test_on_the_embedded_pair_it_takes_fewer_passes_than_speculative_decoding():
+    """On one prompt, greedily; the output is plain decoding's."""
+    pytest.importorskip("torch")
+    import speclib
+    from speclib.data import prompts
+    from speclib.models import zoo
+
+    if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
+        pytest.skip("the embedded models are not trained: make models")
+    pair = speclib.load_pair("embedded/llama-7b-70b")
+    prompt = prompts.load("gsm8k")[0].input
+    with speclib.open_world("virtual", pair) as world:
+        how = {"world": world, "max_new_tokens": 64}
+        plain = speclib.decode(prompt, method="autoregressive", **how)
+        sd = speclib.decode(prompt, method="speculative", gamma=5, **how)
+        found = speclib.decode(
+            prompt, method="ouroboros", gamma=5, window=7, ngram=5, **how
+        )
+    assert found.tokens == sd.tokens == plain.tokens
+    assert found.stats.draft_runs < sd.stats.draft_runs
+    assert found.stats.target_runs <= sd.stats.target_runs

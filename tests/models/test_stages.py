@@ -1,0 +1,127 @@
+"""Pipelines and replicas: several ranks say what the whole network says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers.checkpoints import (  # noqa: E402
+    PLAIN,
+    TEXT,
+    VOCAB,
+    network,
+    pair_over_ranks,
+)
+
+import speclib  # noqa: E402
+from speclib.core.sampling import Coins  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
+from speclib.models import factory  # noqa: E402
+from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
+from speclib.worlds.processes import Processes  # noqa: E402
+from speclib.worlds.worker_process import Worker  # noqa: E402
+
+NODES = (4, 6, 8, 3, 1)
+PARENTS = (-1, 0, -1, 2, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_pipeline_scores_what_the_whole_network_scores(tmp_path, size):
+    pair = pair_over_ranks(tmp_path, size, "stages", "target")
+    with Processes(pair, timeout=60) as world:
+        world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
+        rows = world.wait(world.target.score((*TEXT, 7), 3))
+        tree_rows = world.wait(world.target.score_tree(TEXT, NODES, PARENTS))
+        rows_after_rejection = world.wait(world.target.score((*TEXT[:3], 8, 8), 1))
+
+    whole = HFModel(network(), factory.vocab(pair))
+    np.testing.assert_allclose(rows, whole.rows((*TEXT, 7), 3, PLAIN), atol=1e-6)
+    expected_tree = whole.tree((*TEXT, *NODES), PARENTS, PLAIN)
+    np.testing.assert_allclose(tree_rows, expected_tree, atol=1e-6)
+    expected = whole.rows((*TEXT[:3], 8, 8), 1, PLAIN)
+    np.testing.assert_allclose(rows_after_rejection, expected, atol=1e-6)
+
+
+def start_rank(pair, role, rank):
+    """Starts a rank; the first one answers with what each rank holds of the layers."""
+    model = factory.build(pair, role, rank=rank)
+    return model if rank.number else lambda message, pipe: holdings(model)
+
+
+def holdings(model):
+    model.rows(TEXT, 0, PLAIN)
+    names = [type(layer).__name__ for layer in model.network.model.layers]
+    shapes = [tuple(layer.keys.shape) for layer in model.cache.layers]
+    return names, shapes
+
+
+@pytest.mark.slow
+def test_a_stage_has_its_own_layers_and_a_place_for_the_others(tmp_path):
+    pair = pair_over_ranks(tmp_path, 2, "stages", "target")
+    worker = Worker("ranks", pair, start_rank, "target", ranks=2)
+    try:
+        assert worker.receive(60) is None
+        worker.pipe.send("holdings")
+        names, shapes = worker.receive(60)
+    finally:
+        worker.stop()
+
+    half = (len(names) + 1) // 2
+    assert "Elsewhere" not in names[:half]
+    assert set(names[half:]) == {"Elsewhere"}
+    assert {shape[-2] for shape in shapes} == {len(TEXT)}  # tokens
+    assert {shape[-1] for shape in shapes[half:]} == {1}  # a number per token
+
+
+def test_more_stages_than_layers_are_refused():
+    layers = network().config.num_hidden_layers
+    with pytest.raises(
+        BadValue, match=f"{layers} layers, too few for the stages of {layers + 1}"
+    ):
+        Pipeline(network(), VOCAB, 0, layers + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_replicas_draft_what_one_draft_drafts(tmp_path, temperature):
+    """Blocks of every length, after rejections at every place of the last one."""
+    sampler = speclib.core.sampling.Sampler(temperature)
+    texts = [TEXT, (*TEXT, 3), (*TEXT, 3, 5, 2, 2), TEXT[:4], (*TEXT[:4], 9)]
+    drafted = {}
+    for size in (1, 2, 3):
+        pair = pair_over_ranks(tmp_path, size, "replicas")
+        with Processes(pair, timeout=60) as world:
+            world.begin(TEXT, sampler=sampler, coins=Coins(5), limit=9)
+            blocks = []
+            for text in texts:
+                for n in (5, 1, 2, 4):
+                    block = world.wait(world.draft.propose(text, n))
+                    blocks.append(block)
+            counts = [(event.kept, event.fed) for event in world.end().operations]
+        tokens = [[each.token for each in block] for block in blocks]
+        drafted[size] = tokens, counts, np.concatenate([b[-1].q for b in blocks])
+
+    for size in (2, 3):
+        assert drafted[size][0] == drafted[1][0]
+        assert drafted[size][1] == drafted[1][1]
+        np.testing.assert_allclose(drafted[size][2], drafted[1][2], atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cancel", ["after-op", "immediate"])
+def test_on_shared_places_no_method_loses_a_token(tmp_path, cancel):
+    pair = pair_over_ranks(tmp_path, 2, "stages", "target")
+    draft = pair.draft.model_copy(update={"spread": "replicas"})
+    place = pair.place.model_copy(update={"draft": ("cpu", "cpu")})
+    pair = pair.model_copy(update={"draft": draft, "place": place})
+    how = {"max_new_tokens": 24, "ignore_eos": True}
+    with Processes(pair, timeout=60, cancel=cancel) as world:
+        plain = speclib.decode("w1 w2", world=world, method="autoregressive", **how)
+        for method in ("pearl", "speculative", "duodecoding", "dsi", "tree"):
+            result = speclib.decode("w1 w2", world=world, method=method, **how)
+            assert result.tokens == plain.tokens, method

@@ -1,0 +1,145 @@
+"""The cost of plain decoding on several devices, against printed speeds."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from speclib.data.hardware import BYTES_PER_WEIGHT, load_hardware
+from speclib.data.latency import load_latency
+from speclib.errors import SpeclibError
+from speclib.papers.load import load_paper
+from speclib.paths import DATA
+from speclib.theory.plain_decoding import BOUNDS, PlainPass, plain_pass
+
+A100 = tomllib.loads((DATA / "hardware" / "a100.toml").read_text("utf-8"))
+WEIGHTS = {"Llama-2-7B": 6.74e9, "Llama-2-70B": 68.98e9}
+LAYERS = {"Llama-2-7B": 32, "Llama-2-70B": 80}
+
+
+def reading(weights: float) -> float:
+    return weights * BYTES_PER_WEIGHT / A100["bandwidth"]
+
+
+# -- arithmetic ------------------------------------------------------------------------
+def test_a_pass_by_hand():
+    # 10 s, of which 6 are divided; joining takes 1: 4 + 6/2 + 1, 4 + 6/3 + 1.
+    shared = PlainPass(alone=10, divided=6, joining=1)
+    assert [shared.seconds(n) for n in (1, 2, 3)] == [10, 8, 7]
+    assert shared.gain(3) == pytest.approx(10 / 7)
+
+
+def test_a_device_that_only_costs_time_is_left_idle():
+    costly = PlainPass(alone=10, divided=4, joining=2.5)
+    assert costly.seconds(2) > 10
+    assert costly.fewest_of_the_best(2) == 1
+    assert costly.gain(2) == 1
+    assert costly.fewest_of_the_best(8) == 8  # 6 + 4/8 + 2.5 is less than 10
+
+
+def test_compute_is_divided_whole_and_a_shared_bus_not_at_all():
+    gains = {}
+    for bound in BOUNDS:
+        gains[bound] = plain_pass(bound, 10, 6, layers=5, join=0).gain(4)
+    assert gains == pytest.approx(
+        {"bandwidth": 10 / 5.5, "compute": 4, "shared memory": 1}
+    )
+
+
+def test_reading_is_never_longer_than_the_pass():
+    assert plain_pass("bandwidth", 1.0, 3.0, layers=1, join=0).gain(2) == 2
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"bound": "luck"}, "bandwidth, compute, shared memory"),
+        ({"alone": 0.0}, "give a pass above 0"),
+        ({"join": -1.0}, "at least 0"),
+    ],
+)
+def test_what_is_not_possible_is_named(change, words):
+    right = {"bound": "compute", "alone": 1.0, "reading": 1.0, "layers": 1, "join": 0.0}
+    with pytest.raises(SpeclibError, match=words):
+        plain_pass(**(right | change))
+
+
+def test_no_devices_are_an_error():
+    with pytest.raises(SpeclibError, match="devices is 0"):
+        PlainPass(1, 1, 0).seconds(0)
+
+
+# -- printed speeds --------------------------------------------------------------------
+@pytest.mark.parametrize("model", ["Llama-2-7B", "Llama-2-70B"])
+def test_the_model_gives_printed_speeds_of_tensor_parallelism_within_3_percent(model):
+    """gpt-fast's table: the first printed number is given, the others are predicted.
+
+    Joining was derived from the three numbers of Llama-2-7B; those of Llama-2-70B were
+    used for nothing.
+    """
+    (first, first_speed), *others = A100["printed"][model]
+    read, joining = reading(WEIGHTS[model]), LAYERS[model] * A100["join"]
+    alone = 1 / first_speed
+    if first > 1:
+        alone += read * (1 - 1 / first) - joining
+    shared = plain_pass("bandwidth", alone, read, LAYERS[model], A100["join"])
+    for devices, speed in others:
+        assert 1 / shared.seconds(devices) == pytest.approx(speed, rel=0.03)
+
+
+@pytest.mark.parametrize("model, weights", [("L3-70B", 70.55e9), ("Q2-72B", 72.71e9)])
+def test_easyspec_printed_two_gpus_as_the_model_has_them_and_eight_no_faster(
+    model, weights
+):
+    """EasySpec's Table 1: two GPUs within 3 %, four and eight far below the model."""
+    table = load_paper("easyspec").table("table-1")
+    columns = {int("".join(filter(str.isdigit, c))): c for c in table.column_labels}
+    row = next(label for label in table.row_labels if model in label)
+    speeds = {n: table.printed(row, column) for n, column in columns.items()}
+    shared = plain_pass("bandwidth", 1 / speeds[1], reading(weights), 80, A100["join"])
+    assert 1 / shared.seconds(2) == pytest.approx(speeds[2], rel=0.03)
+    assert 1 / shared.seconds(8) > 1.5 * speeds[8]
+
+
+# -- files -----------------------------------------------------------------------------
+def test_pearls_devices_and_layers_are_those_of_its_appendix_and_table_10():
+    hardware = load_hardware("pearl/llama2-7-70")
+    assert (hardware.draft, hardware.target) == (1, 3)
+    assert hardware.devices(drafts=True) == 4
+    assert hardware.devices(drafts=False) == 3
+    assert load_hardware("pearl/codellama-7-34").devices(drafts=True) == 3
+
+    table_10 = load_paper("pearl").table("table-10")
+    layers = {row: table_10.printed(row, "Layers") for row in table_10.row_labels}
+    for name in ("codellama-7-34", "codellama-7-70", "deepseek-1.3-33", "llama31-8-70"):
+        target = tomllib.loads(
+            (DATA / "latency" / "pearl" / f"{name}.toml").read_text("utf-8")
+        )["target"]["model"]
+        assert load_hardware(f"pearl/{name}").layers == layers[target]
+
+
+def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
+    for path in DATA.glob("latency/*/*.toml"):
+        name = path.relative_to(DATA / "latency").with_suffix("").as_posix()
+        hardware = load_hardware(name)
+        if hardware is None or hardware.alone is not None:
+            assert name.startswith(("easyspec/", "dsi/c-"))
+            continue
+        alone = load_latency(name).target(1)
+        assert 0 < hardware.reading < alone  # no faster than its memory
+        assert 1 < hardware.plain_pass(alone).gain(4) < 4
+
+
+def test_a_further_target_server_has_devices_of_its_own():
+    hardware = load_hardware("dsi/vicuna-13b-alpaca")
+    assert hardware.devices(drafts=True, servers=7) == 8
+
+
+def test_a_draft_on_a_cpu_is_no_device_that_could_help():
+    assert load_hardware("duodecoding/llama2-7b").devices(drafts=True) == 1
+
+
+def test_a_latency_file_whose_hardware_nobody_says_has_none():
+    assert load_hardware("dsi/c-2") is None
+    assert load_hardware("nobody/knows") is None
