@@ -8,15 +8,20 @@ length. A paper that prints one speed gives a constant and prefill 0.
 The part ``fuzzy``, where there is one, is of the draft's passes that give one input to
 several layers: those in groups of ``lp_size`` of its ``layers``.
 
+The part ``shared``, where there is one, says that the draft stands on devices of the
+target, which is computed in so many ``stages``, one device after the other. ``move`` is
+[[tokens, seconds], ...] of moving the draft's KV cache from one device to another.
+
 Knows no clock and no model.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
-from typing import Annotated, Any, Protocol, runtime_checkable
+from math import ceil, inf
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 from speclib.arguments import Number, Seconds, checked, shown
 from speclib.errors import BadValue
@@ -100,18 +105,74 @@ class Fuzzy:
         return self.layers - len(group_layers(self.layers, lp))
 
 
+class Step(NamedTuple):
+    """A part of an operation that keeps one device busy for so many ``seconds``.
+
+    ``stage``: the device, by the target's stage that stands on it; while another
+    operation computes there, the step waits. None: on a device of its own, or no device
+    computes.
+    """
+
+    seconds: float
+    stage: int | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A draft on the devices of a target that is computed stage by stage.
+
+    A target pass takes an equal share of its time on each of the ``stages``. The draft
+    has a replica on the last device and one on the first. Of the passes that draft a
+    block, the first half, rounded up, is made on the last device, while the target
+    begins on the first; then the KV cache is moved, and the others are made on the
+    first device, while the target ends on the last. At the end the cache is moved back.
+
+    ``move``: seconds of moving the cache of so many tokens.
+
+    Source: PEARL, Appendix G.
+    Differences from the paper: it does not say how the last device comes by the cache
+    of the tokens that were fed on the first; here that is moved back.
+    """
+
+    stages: int
+    move: Curve
+
+    def target_steps(self, passes: Sequence[float]) -> list[Step]:
+        """Of target passes that take so many seconds each."""
+        steps = []
+        for seconds in passes:
+            for stage in range(self.stages):
+                steps.append(Step(seconds / self.stages, stage))
+        return steps
+
+    def draft_steps(self, passes: Sequence[float], tokens: int) -> list[Step]:
+        """Of draft passes that take so many seconds each, after which the cache holds
+        ``tokens``.
+        """
+        on_the_last = ceil(len(passes) / 2)
+        steps = [Step(seconds, self.stages - 1) for seconds in passes[:on_the_last]]
+        on_the_first = [Step(seconds, 0) for seconds in passes[on_the_last:]]
+        if not on_the_first:
+            return steps
+
+        moved = Step(self.move(tokens))
+        return [*steps, moved, *on_the_first, moved]
+
+
 @dataclass(frozen=True)
 class Latency:
     """How long the operations of a pair last.
 
     ``fuzzy``: of the draft's passes in which layers share an input; without it they
-    take as long as exact ones. ``name``: of the file.
+    take as long as exact ones. ``shared``: how draft and target share devices; None:
+    they have devices of their own. ``name``: of the file.
     """
 
     draft: Curve
     target: Curve
     name: str = ""
     fuzzy: Fuzzy | None = None
+    shared: Shared | None = None
 
     @classmethod
     @checked
@@ -125,6 +186,14 @@ class Latency:
             target=Curve(((1, target),)),
             name=f"c={c:g}",
         )
+
+    def sharing(self, stages: int) -> Latency:
+        """The same with the draft on devices of a target of so many ``stages``.
+
+        Moving the KV cache takes as long as before, or no time.
+        """
+        move = self.shared.move if self.shared else Curve(((1, 0.0),))
+        return replace(self, shared=Shared(stages, move))
 
     def lengthened(self, share: float) -> Latency:
         """Each pass longer by ``share`` of one for every token beyond the first."""
@@ -146,12 +215,33 @@ class Latency:
         return self.target(1) / self.draft(1)
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Seconds of an operation that kept and fed so many tokens."""
+        """Seconds of an operation that kept and fed so many tokens.
+
+        Where devices are shared, it may wait for others besides.
+        """
+        if self.shared:
+            return sum(step.seconds for step in self.steps(device, op, kept, fed))
         exact = self.draft if device.startswith("draft") else self.target
         total = 0.0
         for forward in op.passes(kept, fed):
             total += forward.times * self._pass_seconds(exact, forward)
         return total
+
+    def steps(self, device: str, op: Operation, kept: int, fed: int) -> list[Step]:
+        """The operation that ``seconds`` is of, step by step; at least one step."""
+        if self.shared is None:
+            return [Step(self.seconds(device, op, kept, fed))]
+
+        is_draft = device.startswith("draft")
+        exact = self.draft if is_draft else self.target
+        passes: list[float] = []
+        for forward in op.passes(kept, fed):
+            passes += [self._pass_seconds(exact, forward)] * forward.times
+        if not passes:
+            return [Step(0.0)]  # it failed before its first pass
+        if is_draft:
+            return self.shared.draft_steps(passes, kept + fed)
+        return self.shared.target_steps(passes)
 
     def _pass_seconds(self, exact: Curve, forward: Pass) -> float:
         """Of one pass of a model whose exact passes take as ``exact`` says."""
@@ -160,11 +250,21 @@ class Latency:
         return exact(forward.fed, forward.kept)
 
 
+def steps_of(
+    durations: Durations, device: str, op: Operation, kept: int, fed: int
+) -> list[Step]:
+    """The steps of an operation; it is one step where ``durations`` know no others."""
+    if isinstance(durations, Latency):
+        return durations.steps(device, op, kept, fed)
+    return [Step(durations.seconds(device, op, kept, fed))]
+
+
 # -- files -----------------------------------------------------------------------------
 FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
     "seconds above 0, and may have prefill; [fuzzy] needs forward, layers and an "
-    "lp_size that joins some"
+    "lp_size that joins some; [shared] needs stages, 2 or more, and move = [[tokens, "
+    "seconds], ...]"
 )
 
 
@@ -179,6 +279,7 @@ def load_latency(name: str) -> Latency:
             target=_read_curve(parts["target"]),
             name=name,
             fuzzy=_read_fuzzy(**parts["fuzzy"]) if "fuzzy" in parts else None,
+            shared=_read_shared(**parts["shared"]) if "shared" in parts else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadValue(f"{toml_path(folder, name)}: {FORMAT}: {error!r}") from error
@@ -189,6 +290,13 @@ def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
     if len(group_layers(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
     return Fuzzy(_read_curve(curve), layers, lp_size)
+
+
+def _read_shared(stages: int, move: list[list[float]]) -> Shared:
+    """The part [shared] of a latency file."""
+    if isinstance(stages, bool) or not isinstance(stages, int) or stages < 2:
+        raise ValueError(f"stages {stages!r}")
+    return Shared(stages, _read_curve({"forward": move}))
 
 
 def _read_curve(part: dict[str, Any]) -> Curve:

@@ -34,7 +34,12 @@ class ModelSpec(BaseModel):
     spread        what several places share: "blocks" of layers, one GPU after the
                   other; "tensors", all of them computing each layer (see
                   models.parallel.tensor_parallel); "layers", several layers at once
-                  (see models.parallel.layer_parallel)
+                  (see models.parallel.layer_parallel); "stages", blocks of layers in
+                  processes, one place after the other (see models.parallel.pipeline);
+                  "replicas", all of it on each, where it drafts in turns (see
+                  models.parallel.replicas)
+    head          of a draft: not the model itself, but its EAGLE head (see
+                  models.eagle_head), which lies in its folder; the shape is the head's
     alpha, vocab, seed, words, context
                   are a toy's, see Toy
     """
@@ -44,7 +49,8 @@ class ModelSpec(BaseModel):
     shape: tuple[Count, Count, Count, Count] | None = None
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
-    spread: Literal["blocks", "layers", "tensors"] = "blocks"
+    spread: Literal["blocks", "layers", "tensors", "stages", "replicas"] = "blocks"
+    head: bool = False
     alpha: Share | None = None
     vocab: Annotated[int, Whole(least=3)] = 16
     seed: Seed = 0
@@ -135,6 +141,26 @@ class Pair(BaseModel):
             raise ValueError(
                 f"the target's vocab is {self.target.vocab} and the draft's "
                 f"{self.draft.vocab}: give both toys the same"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_head(self) -> Self:
+        """A head drafts, in torch, for the very model whose features it has learnt."""
+        if self.target.head:
+            raise ValueError("the target has head = true: only a draft can be a head")
+        if not self.draft.head:
+            return self
+        if self.draft.model != self.target.model:
+            raise ValueError(
+                f"the draft is the head of {self.draft.model!r}, but the target is "
+                f"{self.target.model!r}: a head drafts for its own model alone"
+            )
+        in_torch = self.draft.runtime == self.target.runtime == "torch"
+        if not in_torch or self.draft.is_toy or self.draft.spread != "blocks":
+            raise ValueError(
+                "head = true beside a runtime, a spread or a toy: a head and its "
+                "target are torch's, and the head is in one place"
             )
         return self
 

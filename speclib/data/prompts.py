@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from speclib import paths
 from speclib.arguments import Whole
 from speclib.errors import BadValue, unknown_name
 from speclib.paths import DATA
@@ -123,6 +124,23 @@ def load(
             f"choose 1 to {len(prompts)}"
         )
     return tuple(prompts[:n])
+
+
+def folder_to_measure(task: str) -> Path | None:
+    """Where prompts are taken from when a method is measured; None: they are ours.
+
+    The environment variable SPECLIB_PROMPTS names a folder of official files (see
+    ``load``). Tasks that it lacks are ours. Raises BadValue where it is no folder.
+    """
+    if not paths.OFFICIAL_PROMPTS:
+        return None
+    folder = Path(paths.OFFICIAL_PROMPTS)
+    if not folder.is_dir():
+        raise BadValue(
+            f"SPECLIB_PROMPTS is {str(folder)!r}, which is no folder: name one that "
+            "has official files, or leave it out"
+        )
+    return folder if locate(task, folder).path.is_file() else None
 
 
 # -- files -----------------------------------------------------------------------------

@@ -71,6 +71,26 @@ class TableNumbers:
         return None
 
 
+class NumbersOverSameDevices:
+    """A table's speed-ups over the best plain decoding on the same devices, one kind.
+
+    A number that is no speed-up is none of them.
+    """
+
+    def __init__(self, result: TableResult, kind: str):
+        self.kind = kind
+        self._result = result
+        self._first = TableNumbers(result, kind)
+
+    def estimate(self, cell: Cell) -> Estimate | None:
+        if cell.item != self._result.table.item:
+            return None
+        return self._result.over_same_devices.get((cell.row, cell.column, self.kind))
+
+    def cost_ratio(self, row: str, column: str) -> float | None:
+        return self._first.cost_ratio(row, column)
+
+
 class RelativeNumbers:
     """Each number over another one of the same table, whose cell ``below`` names."""
 

@@ -11,11 +11,17 @@ settle it. It is n/a where there is nothing to judge.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 from speclib.errors import BadValue
 
-from .claim_numbers import Cell, NotedNumbers, Numbers, TableNumbers
+from .claim_numbers import (
+    Cell,
+    NotedNumbers,
+    Numbers,
+    NumbersOverSameDevices,
+    TableNumbers,
+)
 from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
 from .ledger import ClaimRow
 from .orders import judge_argmax, judge_order
@@ -40,18 +46,53 @@ def judge_in_result(claim: Claim, result: TableResult, kind: str) -> ClaimRow:
     """
     numbers = NotedNumbers(TableNumbers(result, kind))
     row = judge(claim, result.table, numbers)
+    return _with_what_is_missing(row, result, numbers.asked, result.left_out)
 
-    disturbed = _name_those_in(result.disturbed, numbers.asked, result, kind)
-    left_out = _name_those_in(result.left_out, numbers.asked, result, kind)
+
+def judge_over_same_devices(
+    claim: Claim, result: TableResult, kind: str
+) -> ClaimRow | None:
+    """The verdict on a claim if a speed-up is one over the same devices.
+
+    None where the claim asks for no speed-up that has such a number, or will have one,
+    or where some of what it asks for has none, as a printed number. Open where plain
+    decoding on all devices was not run yet, or not while the machine was quiet.
+    """
+    numbers = NotedNumbers(NumbersOverSameDevices(result, kind))
+    row = judge(claim, result.table, numbers)
+    has_number, lacks_number = False, False
+    for cell in numbers.asked:
+        place = cell.row, cell.column, kind
+        if cell.item != result.table.item:
+            return None
+        if place in result.over_same_devices or place in result.lacks_plain:
+            has_number = True
+        elif result.estimate(*place) is not None:
+            lacks_number = True
+    if lacks_number or not has_number:
+        return None
+    missing = result.left_out | result.lacks_plain
+    return _with_what_is_missing(row, result, numbers.asked, missing)
+
+
+def _with_what_is_missing(
+    row: ClaimRow,
+    result: TableResult,
+    asked: Sequence[Cell],
+    left_out: Container[tuple[str, str, str]],
+) -> ClaimRow:
+    """The verdict, unless it asked for cells that are disturbed or ``left_out``."""
+    disturbed_cells = _name_those_in(result.disturbed, asked, result, row.kind)
+    left_out_cells = _name_those_in(left_out, asked, result, row.kind)
     notes = []
-    if disturbed:
-        cells = join_reasons(disturbed)
+    if disturbed_cells:
+        cells = join_reasons(disturbed_cells)
         notes.append(f"not judged: other programs kept the machine busy during {cells}")
-    if left_out:
-        notes.append(f"not run yet: {join_reasons(left_out)}")
+    if left_out_cells:
+        notes.append(f"not run yet: {join_reasons(left_out_cells)}")
     if not notes:
         return row
-    holds = "n/a" if disturbed else "open"
+    holds = "n/a" if disturbed_cells else "open"
     return row._replace(holds=holds, note="; ".join(notes))
 
 

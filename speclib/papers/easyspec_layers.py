@@ -19,7 +19,7 @@ from speclib.theory.layer_groups import group_layers
 
 from .bootstrap import Resamples, draw_resamples, measured_once
 from .cell_errors import naming_cell
-from .estimates import Estimate, ledger_interval
+from .estimates import Estimate
 from .table_result import TableResult
 
 NEEDED_SETTINGS = {"pair", "state", "lp"}  # of a cell that has a similarity
@@ -82,8 +82,7 @@ def _add_similarity(
         unit=settings["unit"],
         kind="measured",
         setup=f"{settings['pair']}@{machine.name()}/float32/1",
-        value=value,
-        interval=ledger_interval(Estimate(value, samples)),
+        value=Estimate(value, samples),
         n=n,
         source="measured",
         note=_note(settings, states.mean(0)),

@@ -98,6 +98,14 @@ class Estimate:
             factor = float(np.exp(half_width))
         return Interval(self.value * exp(-half_width), self.value * factor)
 
+    def times(self, factor: float) -> Estimate:
+        """The number in a unit ``factor`` times as small."""
+        if self.resamples is None:
+            return Estimate(factor * self.value)
+        values = factor * self.resamples.values
+        resamples = Resamples(values, self.resamples.requests, self.resamples.signed)
+        return Estimate(factor * self.value, resamples)
+
     def requests_to_exclude(self, limit: float) -> int | None:
         """The fewest requests whose interval would not reach ``limit``.
 

@@ -46,7 +46,7 @@ def fill_all(
     """
     kinds = tuple(kinds)
     cells = cells_of(paper, profile, only, kinds)
-    specs = [cell.spec for own_cells in cells.values() for cell in own_cells]
+    specs = _specs_of(cells)
     try:
         cell_results, errors = run_all(specs, progress), {}
     except CellsFailed as failure:
@@ -58,6 +58,7 @@ def collect_all(
     paper: Paper,
     profile: Profile,
     errors: Mapping[Spec, Exception],
+    only: Iterable[str] | None = None,
     kinds: Iterable[str] = ENGINE_KINDS,
 ) -> dict[str, TableResult]:
     """The same of what earlier runs left in the cache; no cell is run.
@@ -66,8 +67,8 @@ def collect_all(
     among these are in their table's ``left_out``.
     """
     kinds = tuple(kinds)
-    cells = cells_of(paper, profile, None, kinds)
-    specs = [cell.spec for own_cells in cells.values() for cell in own_cells]
+    cells = cells_of(paper, profile, only, kinds)
+    specs = _specs_of(cells)
     failed = dict(errors)
     cell_results: dict[Spec, CellResult] = {}
     for spec in dict.fromkeys(specs):
@@ -95,6 +96,15 @@ def cells_of(
     for item in only or paper.tables:
         cells[item] = cells_to_run(paper.table(item), profile, kinds)
     return cells
+
+
+def _specs_of(cells: Mapping[str, list[TableCell]]) -> list[Spec]:
+    """All that is to be run for cells by item."""
+    specs: list[Spec] = []
+    for own_cells in cells.values():
+        for cell in own_cells:
+            specs += cell.specs
+    return specs
 
 
 def _results(

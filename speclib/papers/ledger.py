@@ -18,6 +18,13 @@ from speclib.errors import BadValue
 
 KEY = 8  # the first so many columns of the ledger tell rows apart
 
+# Metrics of a speed-up's further rows, beside its own: see ``same_devices``.
+OVER_SAME_DEVICES = "speedup_over_same_devices"
+DEVICE_SECONDS = "device_seconds_per_token"
+
+# What the id of a claim ends in where it is judged by ``OVER_SAME_DEVICES``.
+SAME_DEVICES_SUFFIX = "@same-devices"
+
 # What to do about a file that is damaged.
 RESTORE = "restore it, for instance with `git checkout`, or remove it and run again"
 
@@ -35,6 +42,9 @@ class LedgerRow(NamedTuple):
 
     ``low`` and ``high`` are the 95 % interval over ``n`` requests (see ``estimates``).
     They are empty for one request, and for a number that needs no requests.
+
+    A speed-up has further rows in the same place, of other metrics: with the prefill,
+    over the same devices, and the device-seconds per token.
     """
 
     paper: str
@@ -58,6 +68,9 @@ class ClaimRow(NamedTuple):
 
     ``holds`` is yes or no where the numbers' 95 % intervals settle it, else open. It is
     n/a where nothing can be judged. The ``note`` says why.
+
+    In the file a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the claim before it,
+    judged by speed-ups over the same devices.
     """
 
     paper: str

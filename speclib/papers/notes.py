@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from speclib import machine
+from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.experiment.spec import CellResult, Spec
 from speclib.models import factory
@@ -106,6 +107,8 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     parts = []
     if load_pair(str(spec.pair)).target.shape:
         parts.append("dilated")
+    if spec.task != "toy" and prompts.folder_to_measure(str(spec.task)):
+        parts.append("official prompts")
     parts.append(f"draft in {result.facts['draft']}")
     parts.append(_describe_cost_ratio(result))
     parts.append(describe_departures(result))

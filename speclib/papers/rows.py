@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from speclib.experiment import other_load
 from speclib.experiment.run_cells import example_trace
 from speclib.experiment.spec import CellResult, Spec
 
-from . import statistics
-from .claims import judge_in_result
-from .estimates import Estimate, average, ledger_interval
+from . import same_devices, statistics
+from .claims import judge_in_result, judge_over_same_devices
+from .derived_rows import add_means, add_quotients
+from .estimates import Estimate
 from .notes import note_of, setup_of
 from .pearl_figures import BEST_LENGTH, add_lengths, best_lengths
 from .schema import KINDS, Table, matches_any
 from .scripts import add_scripted_numbers
+from .second_numbers import add_failed_plain, add_second_number
 from .table_cells import TableCell
-from .table_result import TableResult
+from .table_result import TableResult, is_disturbed
 
 # An emulated cell in which more operations than this share outlast their latency is not
 # reported.
@@ -42,19 +43,22 @@ def add_rows_and_verdicts(
     for cell in cells:
         if cell.spec in cell_results:
             _add_cell(result, cell, cell_results[cell.spec])
+            add_second_number(result, cell, cell_results)
+            add_failed_plain(result, cell, errors)
         elif cell.spec in errors:
             _add_failed_cell(result, cell, errors[cell.spec])
         else:
             result.left_out.add((cell.row, cell.column, cell.kind))
     add_scripted_numbers(result, kinds, run=run)
-    _add_means(result)
+    add_means(result)
+    add_quotients(result)
     _add_verdicts(result)
 
 
 # -- the print -------------------------------------------------------------------------
 def _add_printed_rows(result: TableResult) -> None:
     table = result.table
-    source = table.printed_on or f"arXiv:{table.paper.arxiv}"
+    source = table.printed_on or table.paper.address
     for row, column, value in table.cells:
         settings = table.settings_of(row, column)
         notes = _errata_notes(table, row, column, beside=False)
@@ -170,13 +174,11 @@ def _add_unreported_cell(
 
 def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
     """The cell's statistic with its interval; a virtual one is compared with print."""
-    value = statistics.compute(cell.stat, cell_result, cell.scaled_tokens)
-    samples = statistics.resample(cell.stat, cell_result, cell.scaled_tokens)
+    estimate = same_devices.read_statistic(cell.stat, cell_result, cell.scaled_tokens)
     place = cell.row, cell.column, cell.kind
     result.cell_results[place] = cell_result
-    result.samples[place] = samples
-    shares = cell_result.facts.get("others", ())
-    if any(other_load.is_disturbed(share) for share in shares):
+    result.samples[place] = estimate.resamples
+    if is_disturbed(cell_result):
         result.disturbed.add(place)
 
     note = note_of(cell, cell_result)
@@ -185,7 +187,7 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
         source = f"data/latency/{cell.spec.latency}.toml"
         printed = result.table.printed(cell.row, cell.column)
         if printed:
-            note += f"; {100 * (value / printed - 1):+.1f} % against print"
+            note += f"; {100 * (estimate.value / printed - 1):+.1f} % against print"
 
     result.add(
         row=cell.row,
@@ -194,8 +196,7 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
         unit=cell.unit,
         kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
-        value=value,
-        interval=ledger_interval(Estimate(value, samples)),
+        value=estimate,
         n=len(cell_result.stats),
         source=source,
         note=note,
@@ -216,8 +217,7 @@ def _add_speedup_with_prefill(
         unit=cell.unit,
         kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
-        value=value,
-        interval=ledger_interval(Estimate(value, samples)),
+        value=Estimate(value, samples),
         n=len(cell_result.stats),
         source=source,
         note="prefill included",
@@ -240,83 +240,15 @@ def _add_failed_cell(result: TableResult, cell: TableCell, error: Exception) -> 
     )
 
 
-# -- means -----------------------------------------------------------------------------
-def _add_means(result: TableResult) -> None:
-    """Columns that are the mean of the others, for every kind but paper."""
-    table = result.table
-    columns = []
-    for column in table.column_labels:
-        if table.column.get(column, {}).get("mean_of"):
-            columns.append(column)
-
-    kinds = [kind for kind in _kinds_to_judge(result) if kind != "paper"]
-    for kind in kinds:
-        for row in table.row_labels:
-            _add_means_of_row(result, row, kind, columns)
-
-
-def _add_means_of_row(
-    result: TableResult, row: str, kind: str, mean_columns: Sequence[str]
-) -> None:
-    """Adds the means of a row; those of disturbed or left-out cells are so, too.
-
-    A mean without the cells that are left out would be that of other columns, so then
-    there is none.
-    """
-    table = result.table
-    others = []
-    is_left_out, is_disturbed = False, False
-    for column in table.column_labels:
-        is_left_out |= (row, column, kind) in result.left_out
-        is_disturbed |= (row, column, kind) in result.disturbed
-        estimate = result.estimate(row, column, kind)
-        if estimate is not None:
-            others.append(estimate)
-
-    for column in mean_columns:
-        place = (row, column, kind)
-        if is_left_out:
-            result.left_out.add(place)
-        if is_disturbed:
-            result.disturbed.add(place)
-        if others and not is_left_out:
-            _add_mean(result, row, column, kind, others)
-
-
-def _add_mean(
-    result: TableResult, row: str, column: str, kind: str, others: list[Estimate]
-) -> None:
-    mean = average(others)
-    result.samples[row, column, kind] = mean.resamples
-    settings = result.table.settings_of(row, column)
-    result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind=kind,
-        setup=_setup_of_row(result, row, kind),
-        value=mean.value,
-        interval=ledger_interval(mean),
-        n=mean.resamples.requests if mean.resamples else None,
-        note=f"mean of the other {len(others)} columns",
-    )
-
-
-def _setup_of_row(result: TableResult, row: str, kind: str) -> str:
-    """The setup that the numbers of a row share."""
-    for ledger_row in result.rows:
-        if (ledger_row.row, ledger_row.kind) == (row, kind):
-            return ledger_row.setup
-    return ""
-
-
 # -- verdicts --------------------------------------------------------------------------
 def _add_verdicts(result: TableResult) -> None:
     for kind in _kinds_to_judge(result):
         for claim in result.table.claims:
             if kind in claim.kinds:
                 result.claims.append(judge_in_result(claim, result, kind))
+                second = judge_over_same_devices(claim, result, kind)
+                if second is not None:
+                    result.claims_over_same_devices.append(second)
 
 
 def _kinds_to_judge(result: TableResult) -> list[str]:

@@ -23,8 +23,9 @@ KINDS = ("paper", *ENGINE_KINDS)  # a cell has one number per kind, never a blen
 # told.
 TABLE_SETTINGS = (
     "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
-    "printed_c prompts script c tokens dtype share over cancel per_token books rule "
-    "about_rule sample accounting doubt ignore_eos length temperature layers state"
+    "quotient_of printed_c prompts script c tokens dtype share over cancel per_token "
+    "books rule about_rule sample accounting doubt ignore_eos length temperature "
+    "layers state"
 )
 
 
@@ -285,6 +286,11 @@ class Paper(_Strict):
     facts: dict[str, Any] = Field(default_factory=dict)
     calibration: dict[str, Calibration] = {}
     tables: dict[str, Table] = {}
+
+    @property
+    def address(self) -> str:
+        """Where it can be read: on arXiv, or at its address."""
+        return f"arXiv:{self.arxiv}" if self.arxiv else self.url
 
     def table(self, item: str) -> Table:
         """The table of that name; raises UnknownName listing all, if there is none."""

@@ -16,6 +16,7 @@ from speclib.experiment.spec import Profile
 from .dsi_heatmaps import add_accounting, add_heatmaps
 from .easyspec_layers import add_layer_groups, add_layer_similarities
 from .pearl_figures import add_from_one_trace, add_steps
+from .pearl_transport import add_cache_transport
 from .schema import Table
 from .table_result import TableResult
 
@@ -32,6 +33,7 @@ SCRIPTS = {
     "heatmaps": Script("virtual", add_heatmaps),
     "layer_groups": Script("virtual", add_layer_groups),
     "layer_similarities": Script("measured", add_layer_similarities),
+    "cache_transport": Script("measured", add_cache_transport),
 }
 
 

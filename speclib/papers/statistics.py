@@ -18,6 +18,7 @@ from speclib.experiment.spec import CellResult
 from speclib.trace.metrics import Stats, astuple, total
 
 from .bootstrap import Resamples, draw_resamples, measured_once
+from .devices import reserved_devices
 from .duodecoding_sequences import SHARES, count_draftings
 
 
@@ -27,7 +28,8 @@ class Totals:
 
     ``counts`` are those of the cell's requests, ``plain`` those of plain decoding on
     the same requests. ``gamma`` is the draft length, ``c`` the cost ratio.
-    ``scaled_tokens`` is the number of tokens that runs of a model are scaled to.
+    ``scaled_tokens`` is the number of tokens that runs of a model are scaled to,
+    ``devices`` how many devices the run reserves.
     """
 
     counts: Stats
@@ -35,6 +37,7 @@ class Totals:
     gamma: int | None
     c: float
     scaled_tokens: int = 0
+    devices: int = 1
 
 
 Statistic = Callable[[Totals], float]
@@ -64,6 +67,21 @@ def speedup_e2e(run: Totals) -> float:
 def decode_speed(run: Totals) -> float:
     """Tokens per second after the first commit."""
     return run.counts.decode_speed
+
+
+@statistic
+def speed_with_prefill(run: Totals) -> float:
+    """Tokens per second with the prefill included."""
+    return run.counts.decode_speed_e2e
+
+
+@statistic
+def device_seconds_per_token(run: Totals) -> float:
+    """Seconds of all reserved devices per token, after the first commit.
+
+    A device is reserved from the first token to the last, whether it works or waits.
+    """
+    return run.devices * run.counts.tpot
 
 
 @statistic
@@ -209,6 +227,18 @@ def accepted_share(run: Totals) -> float:
 
 
 @statistic
+def accepted_of_levels(run: Totals) -> float:
+    """How deep the target follows, of the levels that were drafted.
+
+    It is ``accepted_share`` where every round drafts gamma levels. EAGLE's first round
+    drafts none: it reads the prompt.
+    """
+    if not run.counts.draft_runs:
+        return float("nan")
+    return run.counts.accepted / run.counts.draft_runs
+
+
+@statistic
 def run_length(run: Totals) -> float:
     """Mean accepted drafts from one rejection to the next."""
     return run.counts.run_length
@@ -311,6 +341,7 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
         result.gamma,
         result.c,
         scaled_tokens,
+        reserved_devices(result),
     )
     return _find(name)(totals)
 
@@ -354,10 +385,16 @@ def _resample_totals(
     counts = times @ np.array([astuple(request) for request in result.stats])
     plain = times @ np.array([astuple(request) for request in result.baseline])
 
+    devices = reserved_devices(result)
     values = []
     for own, baseline in zip(counts.tolist(), plain.tolist(), strict=True):
         totals = Totals(
-            Stats(*own), Stats(*baseline), result.gamma, result.c, scaled_tokens
+            Stats(*own),
+            Stats(*baseline),
+            result.gamma,
+            result.c,
+            scaled_tokens,
+            devices,
         )
         values.append(function(totals))
     return np.array(values)

@@ -11,7 +11,7 @@ from speclib.data.pairs import load_pair
 from speclib.experiment.spec import Profile, Spec
 from speclib.methods import find, parameters, takes_gamma
 
-from . import statistics
+from . import same_devices, statistics
 from .cell_errors import naming_cell
 from .pearl_figures import FROM_ONE_TRACE
 from .schema import ENGINE_KINDS, Table
@@ -32,7 +32,8 @@ class TableCell(NamedTuple):
     of passes are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell
     has set of its own run, the acceptance rate or the clock; it is empty if it has set
     nothing. ``earlier_search`` names the machine on which the cell's window was found,
-    if it was not searched for here.
+    if it was not searched for here. ``plain_specs`` are measured cells of plain
+    decoding on all cores of the pair, which a speed-up is compared with as well.
     """
 
     row: str
@@ -45,6 +46,12 @@ class TableCell(NamedTuple):
     scaled_tokens: int = 0
     calibrates: str = ""
     earlier_search: str = ""
+    plain_specs: tuple[Spec, ...] = ()
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """All that is run for the cell: its own run first."""
+        return (self.spec, *self.plain_specs)
 
 
 def cells_to_run(
@@ -114,17 +121,22 @@ def _table_cell(
         earlier_search = ""
         if spec.kind == "measured" and spec.gamma == "best" and not profile.searches:
             spec, earlier_search = _with_found_window(spec)
+        stat = statistics.apply_accounting(stat, accounting)
+        plain_specs: tuple[Spec, ...] = ()
+        if kind == "measured" and same_devices.is_speedup(stat):
+            plain_specs = same_devices.plain_specs(spec)
         return TableCell(
             row=row,
             column=column,
             kind=kind,
             spec=spec,
-            stat=statistics.apply_accounting(stat, accounting),
+            stat=stat,
             metric=settings["metric"],
             unit=settings["unit"],
             scaled_tokens=prompts * _longest(settings, profile),
             calibrates=calibrates,
             earlier_search=earlier_search,
+            plain_specs=plain_specs,
         )
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
+from speclib.experiment import other_load
 from speclib.experiment.spec import CellResult, Profile
 
 from .bootstrap import Resamples
-from .estimates import Estimate, Interval
+from .estimates import Estimate, ledger_interval
 from .ledger import ClaimRow, LedgerRow
 from .schema import KINDS, Table
 
@@ -42,6 +43,13 @@ class TableResult:
     with None, is exact. ``figure`` is what a view needs to render a figure that is no
     table. ``errors`` says by the name of a cell why it failed.
 
+    ``over_same_devices`` are second numbers, of speed-ups: over the best that the same
+    devices can do with plain decoding (see ``same_devices``). Plain decoding itself has
+    1 there: a claim compares with the best that it can do on the devices of the other
+    method. ``lacks_plain`` are the cells for which that has not been run yet, or not
+    while the machine was quiet. ``claims_over_same_devices`` are verdicts on these
+    numbers.
+
     Cells of which claims are not judged as usual, by (row, column, kind): ``left_out``
     are those for which there was no time, so a claim on them is open; ``disturbed`` are
     those during which other programs kept the machine busy, so a claim on them cannot
@@ -56,6 +64,11 @@ class TableResult:
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
     cell_results: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
     samples: dict[tuple[str, str, str], Resamples | None] = field(default_factory=dict)
+    over_same_devices: dict[tuple[str, str, str], Estimate] = field(
+        default_factory=dict
+    )
+    lacks_plain: set[tuple[str, str, str]] = field(default_factory=set)
+    claims_over_same_devices: list[ClaimRow] = field(default_factory=list)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
@@ -76,8 +89,7 @@ class TableResult:
         unit: str,
         kind: str,
         setup: str,
-        value: float | None,
-        interval: Interval | None = None,
+        value: float | Estimate | None,
         n: int | None = None,
         source: str = "",
         note: str = "",
@@ -85,10 +97,17 @@ class TableResult:
     ) -> None:
         """Adds a row to the ledger, and with ``show`` its number to the table's values.
 
-        The arguments are those of ``LedgerRow``, where ``interval`` is ``low`` and
-        ``high``. A number that is undefined, such as the length of a run without a
-        rejection, becomes an empty value. The note of a disturbed cell says so.
+        The arguments are those of ``LedgerRow``, where an Estimate as ``value`` brings
+        its interval, and the number of its requests unless ``n`` is given. A number
+        that is undefined, such as the length of a run without a rejection, becomes an
+        empty value. The note of a disturbed cell says so.
         """
+        interval = None
+        if isinstance(value, Estimate):
+            interval = ledger_interval(value)
+            if n is None and value.resamples is not None:
+                n = value.resamples.requests
+            value = value.value
         if value is not None and isnan(value):
             value = None
             note = f"undefined; {note}" if note else "undefined"
@@ -121,6 +140,13 @@ class TableResult:
         if value is None:
             return None
         return Estimate(value, self.samples.get((row, column, kind)))
+
+    def setup_of_row(self, row: str, kind: str) -> str:
+        """The setup that the numbers of a row share."""
+        for ledger_row in self.rows:
+            if (ledger_row.row, ledger_row.kind) == (row, kind):
+                return ledger_row.setup
+        return ""
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
         """The relative error against print; None where either number is missing."""
@@ -164,3 +190,9 @@ class TableResult:
         for values in self.values.values():
             labels += [row for row, _ in values]
         return list(dict.fromkeys(labels))
+
+
+def is_disturbed(cell_result: CellResult) -> bool:
+    """Whether other programs kept the machine busy during some request of a cell."""
+    shares = cell_result.facts.get("others", ())
+    return any(other_load.is_disturbed(share) for share in shares)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from speclib import machine, paths
 from speclib.arguments import checked
 from speclib.errors import unknown_name
-from speclib.experiment.run_cells import is_finished
+from speclib.experiment.run_cells import is_finished, run_all
 from speclib.experiment.spec import FULL, QUICK, CellResult
 from speclib.papers.earlier import earlier_numbers
 from speclib.papers.fill import cells_of, collect_all, fill_all
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 # Of which kind a table's runs are shown: the first of these that it has.
 OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
 PREFERRED_KINDS = ("measured", "virtual", "emulated")
+
+# A table's runs: by row, column and kind.
+CellResults = dict[tuple[str, str, str], CellResult]
 
 
 class Page:
@@ -89,14 +92,21 @@ class Book:
         self.profile = QUICK if quick else FULL
         self.kinds = kinds_to_run(measured)
         self.run = run
+        self._items: dict[str, TableResult] = {}
 
     @cached_property
     def filled(self) -> dict[str, TableResult]:
         """Every table with everything that is known of it, by item."""
+        missing = [item for item in self.paper.tables if item not in self._items]
+        known = self._items | (self._fill(missing) if missing else {})
+        return {item: known[item] for item in self.paper.tables}
+
+    def _fill(self, only: Iterable[str]) -> dict[str, TableResult]:
+        """The same of some tables."""
         if self.run:
-            return fill_all(self.paper, self.profile, kinds=self.kinds)
+            return fill_all(self.paper, self.profile, only, kinds=self.kinds)
         errors = failures.read(self.paper.key)
-        filled = collect_all(self.paper, self.profile, errors, self.kinds)
+        filled = collect_all(self.paper, self.profile, errors, only, self.kinds)
         own_rows = [row for row in self._ledger if not of_another_machine(row)]
         for result in filled.values():
             result.earlier = earlier_numbers(result.table, result.left_out, own_rows)
@@ -111,8 +121,9 @@ class Book:
         unfinished = set()
         for own_cells in self.cells().values():
             for cell in own_cells:
-                if not is_finished(cell.spec):
-                    unfinished.add(cell.spec)
+                for spec in cell.specs:
+                    if not is_finished(spec):
+                        unfinished.add(spec)
         count = len(unfinished)
         for work in scripts_of(self.paper, self.profile, self.kinds):
             work.count_done()
@@ -134,9 +145,16 @@ class Book:
 
     @checked
     def item(self, name: str) -> TableResult:
-        """The item's table with everything that is known of it."""
+        """The item's table with everything that is known of it.
+
+        Of the other tables nothing is run, unless ``filled`` was asked for.
+        """
         self.paper.table(name)  # an unknown item is named before any cell is run
-        return self.filled[name]
+        if "filled" in self.__dict__:
+            return self.filled[name]
+        if name not in self._items:
+            self._items |= self._fill([name])
+        return self._items[name]
 
     def show(self, name: str) -> Page:
         """What the item claims, its numbers by kind, verdicts with reasons, errata."""
@@ -159,7 +177,8 @@ class Book:
 
         Of a ``column`` it shows one request by each method on one time axis, measured
         if it was. With ``tokens`` the axis is cut off where the slowest method has
-        written so many. Where nothing of it has been run yet, it is a page that says
+        written so many. With ``run=False``, of a column that has not been run yet, it
+        shows the virtual runs, simulated now; where it has none, it is a page that says
         so.
         """
         from speclib.views.timeline.widget import timeline
@@ -168,11 +187,23 @@ class Book:
         if column is None and isinstance(result.figure, ReplayedSteps):
             return timeline(_replayed_run(result.figure))
 
+        cell_results = result.cell_results
         if not self.run and _is_left_out(result, column):
-            return _not_run_yet(f"{name}, column {column}")
-        runs = _runs_by_label(result, column)
+            cell_results = self._simulated(name, column)
+            if not cell_results:
+                return _not_run_yet(f"{name}, column {column}")
+        runs = _runs_by_label(name, cell_results, column)
         until = _when_all_have_written(tokens, runs.values()) if tokens else None
         return timeline(*runs.values(), labels=list(runs), until=until)
+
+    def _simulated(self, name: str, column: str | None) -> CellResults:
+        """The virtual cells of a column, few requests of each: a matter of seconds."""
+        cells = cells_of(self.paper, QUICK, [name], kinds=("virtual",))[name]
+        shown = [cell for cell in cells if cell.column == column]
+        results = run_all([cell.spec for cell in shown])
+        return {
+            (cell.row, cell.column, cell.kind): results[cell.spec] for cell in shown
+        }
 
     def summary(self) -> Page:
         """How many numbers of each kind there are, how many claims hold or are open."""
@@ -221,18 +252,20 @@ def _not_run_yet(what: str) -> Page:
     return Page(f"<p>{escape(text)}</p>", text)
 
 
-def _runs_by_label(result: TableResult, column: str | None) -> dict[str, ShownRun]:
+def _runs_by_label(
+    item: str, cell_results: CellResults, column: str | None
+) -> dict[str, ShownRun]:
     """The first request of each run in a column, by row and window.
 
     All are of one kind: measured, where any is; else virtual, else emulated.
     """
     cells = {}
-    for (row, column_of_cell, kind), cell_result in result.cell_results.items():
+    for (row, column_of_cell, kind), cell_result in cell_results.items():
         if column_of_cell == column:
             cells[row, kind] = cell_result
     if not cells:
-        problem = f"{result.table.item} has no runs in column {column!r}"
-        columns = dict.fromkeys(column for _, column, _ in result.cell_results)
+        problem = f"{item} has no runs in column {column!r}"
+        columns = dict.fromkeys(column for _, column, _ in cell_results)
         raise unknown_name(problem, column, columns)
 
     kinds = {kind for _, kind in cells}

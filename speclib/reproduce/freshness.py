@@ -33,6 +33,7 @@ def hash_of_inputs(key: str, quick: bool, measured: bool) -> str:
         quick,
         measured,
         machine.environment(),
+        paths.OFFICIAL_PROMPTS,
         [machine.version_of(tool) for tool in TOOLS],
         *(file.name for file in files),
         cache_keys.hash_of_files(*files),
@@ -75,7 +76,7 @@ def _input_files(key: str) -> list[Path]:
     files = []
     for pattern in CODE:
         files += sorted(cache_keys.PACKAGE.rglob(pattern))
-    for folder in (f"papers/{key}", "latency", "pairs", "prompts"):
+    for folder in (f"papers/{key}", "latency", "hardware", "pairs", "prompts"):
         for path in sorted((paths.DATA / folder).rglob("*")):
             if path.is_file():
                 files.append(path)

@@ -20,6 +20,7 @@ from speclib.errors import BadValue
 from speclib.experiment.spec import CellResult
 from speclib.papers import windows
 from speclib.papers.ledger import (
+    SAME_DEVICES_SUFFIX,
     ClaimRow,
     LedgerRow,
     merge,
@@ -81,6 +82,8 @@ def _update_claims(book: Book) -> None:
             rows.append(row)
     for result in book.filled.values():
         rows += result.claims
+        for row in result.claims_over_same_devices:
+            rows.append(row._replace(claim=row.claim + SAME_DEVICES_SUFFIX))
     write_claims(path, sorted(rows, key=lambda row: row.paper))
 
 

@@ -176,14 +176,22 @@ def works_of(cells: Mapping[str, Sequence[TableCell]], label: str) -> list[Work]
     works: dict[str, Work] = {}
     seen: set[Spec] = set()
     for item, own_cells in cells.items():
-        for cell in own_cells:
-            if cell.spec not in seen:
-                seen.add(cell.spec)
-                work = _work_of(cell.spec, works, label, item)
-                work.specs.append(cell.spec)
+        for spec in _all_specs(own_cells):
+            if spec not in seen:
+                seen.add(spec)
+                work = _work_of(spec, works, label, item)
+                work.specs.append(spec)
                 if work.has_requests:
-                    work.wanted = max(work.wanted, cell.spec.requests)
+                    work.wanted = max(work.wanted, spec.requests)
     return list(works.values())
+
+
+def _all_specs(cells: Sequence[TableCell]) -> list[Spec]:
+    """What cells run, and then what they are compared with."""
+    specs = [cell.spec for cell in cells]
+    for cell in cells:
+        specs += cell.plain_specs
+    return specs
 
 
 def _work_of(spec: Spec, works: dict[str, Work], label: str, item: str) -> Work:

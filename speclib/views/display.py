@@ -17,7 +17,7 @@ from .svg import card
 from .text import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
-NOTEBOOK_SCALE = 1.5  # the same in a notebook, which stores every PNG that it displays
+NOTEBOOK_SCALE = 1  # the same in a notebook, which stores every PNG that it displays
 
 
 def png(svg: str, scale: float = SCALE) -> bytes:

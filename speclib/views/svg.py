@@ -37,6 +37,8 @@ KIND_COLOURS = {
 }
 # Colours of text, by the model that wrote it; "cut" stands for text that was left out.
 WRITER_COLOURS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
+# The same without colour: the target's own words are underlined.
+WRITER_MARKS = {"target": {"text_decoration": "underline"}}
 
 # Outlines of boxes that are too pale to be told from the white card without one.
 OUTLINES = {

@@ -16,6 +16,7 @@ FILLED_ITEMS = (
     "table-7",
     "table-9",
     "table-11",
+    "table-18",
     "figure-2a",
     "figure-2b",
     "figure-3",

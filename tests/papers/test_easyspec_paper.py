@@ -177,12 +177,13 @@ def test_speed_is_asked_of_dilated_models_and_acceptance_of_undilated_ones(paper
         "draft_seconds",
         "verify_seconds",
         "accepted_share",
+        "accepted_of_levels",
         "decode_speed",
         "speed_variance",
     }
     for cell in cells:
         pair = load_pair(cell.spec.pair)
-        undilated = cell.stat == "accepted_share"
+        undilated = cell.stat in ("accepted_share", "accepted_of_levels")
         assert (pair.target.shape is None) == undilated, cell
         assert (pair.draft.shape is None) == undilated, cell
 
@@ -213,14 +214,37 @@ def test_the_variance_of_table_4_is_of_the_measured_speeds_and_of_no_other(paper
             continue
         numbers_of.setdefault(cell.spec, set()).add((cell.row, cell.stat))
         if cell.stat in ("decode_speed", "speed_variance"):
-            rows_with_speeds.add(cell.row)
-        if cell.stat == "accepted_share":
-            rows_with_shares.add(cell.row)
-    assert rows_with_speeds == rows_with_shares == TASKS
+            rows_with_speeds.add((cell.row, cell.spec.method))
+        else:
+            rows_with_shares.add((cell.row, cell.spec.method))
+    assert rows_with_speeds == rows_with_shares
+    assert rows_with_speeds == set(product(TASKS, ("eagle", "easyspec")))
 
     # A run of dilated models gives two statistics, one of undilated models one.
     counts = sorted(len(numbers) for numbers in numbers_of.values())
-    assert counts == [1] * 6 + [2] * 6
+    assert counts == [1] * 12 + [2] * 12
+
+
+def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec_beside_it(paper):
+    """Its share is of the levels drafted, for its first round drafts none."""
+    for cell in measured_cells(paper, "table-4"):
+        settings = dict(cell.spec.settings)
+        assert (cell.spec.gamma, settings["width"]) == (5, 8)
+        if cell.spec.method == "eagle":
+            assert settings["budget"] == 5 * 8
+            assert cell.stat != "accepted_share"
+            pair = load_pair(cell.spec.pair)
+            assert pair.draft.head and pair.draft.model == pair.target.model
+
+
+def test_the_share_of_levels_is_the_accepted_share_where_every_round_drafts():
+    """Three rounds of five levels; with a first one that drafts none, the same."""
+    all_draft = cell_of(Stats(rounds=3, draft_runs=15, accepted=9))
+    one_reads = cell_of(Stats(rounds=4, draft_runs=15, accepted=9))
+    for cell in (all_draft, one_reads):
+        assert compute("accepted_of_levels", cell) == pytest.approx(9 / 15)
+    assert compute("accepted_share", all_draft) == pytest.approx(9 / 15)
+    assert compute("accepted_share", one_reads) == pytest.approx(9 / 20)
 
 
 def test_figure_4_asks_for_every_size_width_and_calibration(paper):

@@ -38,7 +38,7 @@ def test_every_table_of_the_paper_is_there_in_order(pearl):
         if word == "table":
             numbers.append(int(number))
     assert numbers == list(range(1, 19))
-    assert list(pearl.tables)[-2:] == ["blog-figure-1", "extra-1"]
+    assert list(pearl.tables)[-4:] == ["blog-figure-1", "extra-1", "extra-2", "extra-3"]
     assert pearl.tables["table-5"].printed("3", "CodeLlama 7&34") == 46.06
 
 

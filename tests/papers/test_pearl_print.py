@@ -354,8 +354,8 @@ def check_names(item: str, row: str, column: str) -> None:
         assert name in CALIBRATION, place
 
     latency, printed_c = setting(*place, "latency"), setting(*place, "printed_c")
-    times = LATENCY[latency.removeprefix("pearl/")] if latency else None
     if printed_c:
+        times = LATENCY[latency.removeprefix("pearl/")]
         c = times["draft"]["printed"] / times["target"]["printed"]
         assert printed_c == round(c), place
 

@@ -83,3 +83,20 @@ def test_only_rows_measured_elsewhere_are_another_machines():
     elsewhere = "pearl/llama2-7-70@other-64c"
     assert of_another_machine(emulated._replace(setup=elsewhere))
     assert not of_another_machine(emulated._replace(setup=f"pearl/x@{here}"))
+
+
+def test_a_table_is_filled_alone_and_not_again_with_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    book = Book("pearl", quick=True, measured=False, run=False)
+    alone = book.item("table-5")
+    assert alone.left_out
+    assert list(book.filled) == list(book.paper.tables)
+    assert book.filled["table-5"] is alone
+
+
+def test_a_column_that_was_not_run_is_drawn_as_its_virtual_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    book = Book("pearl", run=False)
+    text = repr(book.timeline("table-1", "Llama2 7&70B"))
+    assert "[virtual]" in text and "PEARL" in text
+    assert "not run yet" in repr(book.timeline("table-16", "1024"))

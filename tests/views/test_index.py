@@ -158,6 +158,35 @@ def test_every_judged_claim_is_a_row_and_every_verdict_a_cell(results):
     assert len(re.findall(r'data-holds="[^"]', html)) == len(judged)
 
 
+def test_a_claim_about_speedups_has_a_second_verdict_over_the_same_devices(results):
+    entry = json.loads(json.dumps(summary(load_paper("pearl"), results, "quick")))
+    html = index_page([entry | MADE], {})
+    second_values = Counter()
+    for result in results.values():
+        second_values.update(row.value for row in result.claims_over_same_devices)
+    assert second_values.total() > 0
+
+    shown = re.findall(r'<div class="second">.*?</div>', html, re.S)
+    values = re.findall(r'<b class="value">([^<]*)</b>', "".join(shown))
+    assert Counter(values) == second_values
+    assert "A claim about a speed-up has a second verdict" in html
+
+
+def test_rows_are_filtered_by_both_verdicts():
+    second = {"kind": "virtual", "holds": "no", "value": "0.9", "number": 0.9}
+    judged = claim("a", paper_says=2, virtual="yes")
+    judged["verdicts"][0]["over_same_devices"] = second
+    html = index_page([{"key": "pearl", "title": "", "claims": [judged]}], {})
+    cell = re.search(r'<td data-kind="virtual".*?</td>', html, re.S)[0]
+    assert 'data-holds="yes no"' in cell
+    assert "over the same devices:" in cell
+    assert '<b class="value">0.9</b>' in cell
+
+
+def test_without_second_verdicts_nothing_is_said_of_them():
+    assert "over the same devices" not in index_page([ENTRY], {})
+
+
 def test_a_papers_section_lists_what_does_not_hold_and_what_is_open(results):
     entry = summary(load_paper("pearl"), results, "quick")
     said = {"no": "that do not hold", "open": "that are open"}

@@ -119,6 +119,13 @@ def test_the_index_counts_cells_and_verdicts_by_kind(results):
     assert counts["open"] + counts["own open"] == verdicts.count("open")
     assert counts["n/a"] == verdicts.count("n/a")
 
+    second_verdicts = []
+    for result in results.values():
+        second_verdicts += [row.holds for row in result.claims_over_same_devices]
+    counts = dict(entry["counts"]["virtual, over the same devices"])
+    assert counts.pop("cells") > 0
+    assert sum(counts.values()) == len(second_verdicts) > 0
+
     html = index_page([entry | MADE], {"cpu": "<x>"})
     assert "commit abc" in html
     assert "quick" in html

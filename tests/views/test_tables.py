@@ -8,7 +8,9 @@ from html import unescape
 
 import pytest
 
-from speclib.papers.ledger import ClaimRow, LedgerRow
+from speclib.experiment.spec import QUICK
+from speclib.papers.ledger import DEVICE_SECONDS, ClaimRow, LedgerRow
+from speclib.papers.load import load_paper
 from speclib.papers.table_result import TableResult
 from speclib.views.tables.cell_text import write_difference
 from speclib.views.tables.grid import Source, build_grid
@@ -100,6 +102,7 @@ def test_every_claim_and_erratum_is_shown_with_its_verdict(results):
             assert claim.id in html
             assert claim.text in text
         verdicts = [row.holds for row in result.claims]
+        verdicts += [row.holds for row in result.claims_over_same_devices]
         for mark, holds in (("✓ h", "yes"), ("✗ d", "no"), ("◇ open", "open")):
             assert text.count(mark) == html.count(mark) == verdicts.count(holds)
         assert html.count("<b>") == len(result.table.errata)
@@ -260,3 +263,70 @@ def test_open_verdicts_are_counted_apart_and_listed_with_what_would_settle_them(
     ) in html
     assert html.count('<span class="verdict open">◇ open</span>') == 2
     assert html.count("about 23 prompts would settle it") == 2
+
+
+# -- over the same devices -------------------------------------------------------------
+def test_a_speed_up_stands_beside_its_number_over_the_same_devices(results):
+    result = results["table-1"]
+    place = "PEARL (ours)", "Llama2 7&70B", "virtual"
+    first = result.values["virtual"][place[:2]]
+    second = result.over_same_devices[place].value
+    assert second < first / 2  # four GPUs decode plainly more than twice as fast
+
+    text, html = section_md(result), section_html(result)
+    line = next(
+        line
+        for line in text.splitlines()
+        if "PEARL (ours)" in line and f" {first:.2f} " in line
+    )
+    assert f"| {second:.2f} |" in line
+    assert "| over the same devices |" in text
+    assert f"<small>same {second:.2f}</small>" in html
+    assert "plain decoding on 4 devices is 2.234 times as fast" in html
+    meaning = "same: over the same devices, which is the speed-up over the best"
+    assert html.count(meaning) == text.count(meaning) == 1
+
+
+def test_claims_on_speed_ups_have_a_second_column_of_verdicts(results):
+    text, html = section_md(results["table-1"]), section_html(results["table-1"])
+    head = "virtual, over the same devices"
+    assert f"| {head} |" in text
+    assert f'<th class="kind" data-kind="virtual">{head}</th>' in html
+
+
+def test_a_table_without_speed_ups_has_no_second_column(results):
+    text = section_md(results["table-5"]) + section_html(results["table-5"])
+    assert "same devices" not in text
+
+
+def test_second_verdicts_are_not_counted_as_further_claims(results):
+    table_1 = {"table-1": results["table-1"]}
+    counted = count(table_1)["virtual"]
+    judged = sum(counted[name] for name in ("yes", "no", "open", "n/a"))
+    own = sum(counted[f"own {name}"] for name in ("yes", "no", "open"))
+    assert judged + own == len(
+        [r for r in table_1["table-1"].claims if r.kind == "virtual"]
+    )
+
+
+def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them():
+    table = load_paper("pearl").table("extra-3")
+    row, column = "PEARL: PEARL, 4 GPUs", "device-seconds per token"
+    result = TableResult(table, QUICK)
+    for place, metric, unit, value in (
+        ("speed-up", "speedup", "x", 3.5),
+        ("speed-up", DEVICE_SECONDS, "s", 0.777),
+        (column, DEVICE_SECONDS, "s", 0.125),
+    ):
+        result.add(
+            row=row,
+            column=place,
+            metric=metric,
+            unit=unit,
+            kind="virtual",
+            setup="pearl/llama2-7-70",
+            value=value,
+        )
+    text = section_md(result)
+    assert "0.1250" in text
+    assert "0.777" not in text

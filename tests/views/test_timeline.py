@@ -196,7 +196,7 @@ def test_a_bundle_has_the_widget_a_png_and_text():
     image = base64.b64decode(data["image/png"])
     assert image[:8] == b"\x89PNG\r\n\x1a\n"
     width, _ = struct.unpack(">II", image[16:24])
-    assert width == 1.5 * meta["image/png"]["width"] == 1650
+    assert width == meta["image/png"]["width"] == 1100
     assert len(image) < 300_000
     assert "PEARL (γ = 3)" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data

@@ -16,7 +16,7 @@ from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.worlds.world import World
 
-from .task_prompts import Prompt
+from .task_prompts import Prompt, Turn
 
 PASSES = 7  # repeats behind each median
 
@@ -27,6 +27,9 @@ class Setting(NamedTuple):
     method: str
     gamma: int | None
     settings: tuple = ()
+
+
+PLAIN = Setting("autoregressive", None)
 
 
 class Conditions(NamedTuple):
@@ -62,6 +65,22 @@ def decode_prompt(
         ignore_eos=conditions.ignore_eos,
         **settings,
     )
+
+
+def with_replies(
+    world: World, prompt: Prompt | Turn, conditions: Conditions, request: int
+) -> Prompt:
+    """The prompt of a dialogue's turn: the earlier turns are answered by plain
+    decoding, as any exact method would answer them.
+    """
+    if not isinstance(prompt, Turn):
+        return prompt
+    replies: list[str] = []
+    for _ in range(prompt.number):
+        asked = prompt.dialogue.after(*replies)
+        result = decode_prompt(world, asked, PLAIN, conditions, request)
+        replies.append(result.text)
+    return prompt.dialogue.after(*replies)
 
 
 def windows_near_c(c: float, shares: Iterable[float]) -> list[int]:

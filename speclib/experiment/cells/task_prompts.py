@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from speclib.data import prompts
+from speclib.errors import BadValue
 
 Prompt = str | list[dict[str, str]]  # a text, or a chat
 
 
+class Turn(NamedTuple):
+    """A later turn of a dialogue, which the target's own replies to the earlier ones
+    make a prompt.
+
+    ``number``: how many turns come before it; at least 1.
+    """
+
+    dialogue: prompts.Prompt
+    number: int
+
+
 def load_prompts(
     task: str, length: int | None, count: int, tokenizer: Any
-) -> list[Prompt]:
+) -> list[Prompt | Turn]:
     """The first ``count`` prompts of a task; "toy" is the toys' own.
 
-    With a ``length``, each is a text of at most so many tokens: the prompts of the task
-    one after another, beginning with the first one, the second one, and so on.
+    They are official ones where there are any (see ``prompts.folder_to_measure``).
+    Each turn of a dialogue is a prompt. With a ``length``, each is a text of at most so
+    many tokens: the prompts of the task one after another, beginning with the first
+    one, the second one, and so on.
     """
     if task == "toy":
-        return ["toy"] * count
+        toys: list[Prompt | Turn] = ["toy"] * count
+        return toys
     if length is None:
-        return [prompt.input for prompt in prompts.load(task, count)]
+        return _turns(task, count)
 
     texts = []
-    for prompt in prompts.load(task):
+    for prompt in prompts.load(task, folder=prompts.folder_to_measure(task)):
         texts.append(" ".join([prompt.text or "", *prompt.turns]))
 
-    cut_texts = []
+    cut_texts: list[Prompt | Turn] = []
     for first in range(count):
         joined = "\n\n".join([*texts[first:], *texts[:first]])
         token_ids = tokenizer.encode(joined)
         cut_texts.append(tokenizer.decode(token_ids[:length]))
     return cut_texts
+
+
+def _turns(task: str, count: int) -> list[Prompt | Turn]:
+    """The first ``count`` turns of a task's prompts, dialogue by dialogue."""
+    turns: list[Prompt | Turn] = []
+    for prompt in prompts.load(task, folder=prompts.folder_to_measure(task)):
+        turns.append(prompt.input)
+        for number in range(1, len(prompt.turns)):
+            turns.append(Turn(prompt, number))
+    if count > len(turns):
+        raise BadValue(
+            f"asked for {count} prompts of {task}, which has {len(turns)}: choose 1 to "
+            f"{len(turns)}"
+        )
+    return turns[:count]

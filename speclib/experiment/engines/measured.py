@@ -29,9 +29,9 @@ from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
 from speclib.experiment import other_load
 from speclib.experiment.cells import measured as measured_cells
-from speclib.experiment.cells.measured import Conditions, Setting
+from speclib.experiment.cells.measured import PLAIN, Conditions, Setting
 from speclib.experiment.cells.outputs import examine_outputs
-from speclib.experiment.cells.task_prompts import Prompt, load_prompts
+from speclib.experiment.cells.task_prompts import Prompt, Turn, load_prompts
 from speclib.experiment.limits import NO_LIMITS, Limits
 from speclib.experiment.spec import CellResult, Spec, WorkerPool
 from speclib.models import factory
@@ -41,7 +41,6 @@ from speclib.worlds.processes import Processes
 
 from .measured_cell import MeasuredCell, MeasuredHeader
 
-PLAIN = Setting("autoregressive", None)
 WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
@@ -204,6 +203,25 @@ def _with_advice(error: Exception) -> Exception:
     )
 
 
+class _Prompts:
+    """Prompts by number; those of later turns are made when they are asked for."""
+
+    def __init__(
+        self, world: Processes, conditions: Conditions, asked: list[Prompt | Turn]
+    ):
+        self._world = world
+        self._conditions = conditions
+        self._asked = asked
+        self._known: dict[int, Prompt] = {}
+
+    def __getitem__(self, number: int) -> Prompt:
+        if number not in self._known:
+            self._known[number] = measured_cells.with_replies(
+                self._world, self._asked[number], self._conditions, number
+            )
+        return self._known[number]
+
+
 class Measurement:
     """Cells of one pair, under way in its workers.
 
@@ -228,11 +246,15 @@ class Measurement:
         ``work``: the numbers of the prompts that each cell needs.
         """
         numbers = sorted({number for needed in work.values() for number in needed})
-        prompts = load_prompts(
-            conditions.task,
-            conditions.length,
-            max(numbers[-1] + 1, max(cell.spec.sweep for cell in work)),
-            factory.tokenizer(self.world.pair),
+        prompts = _Prompts(
+            self.world,
+            conditions,
+            load_prompts(
+                conditions.task,
+                conditions.length,
+                max(numbers[-1] + 1, max(cell.spec.sweep for cell in work)),
+                factory.tokenizer(self.world.pair),
+            ),
         )
         errors: dict[Spec, Exception] = {}
         for cell in work:
@@ -267,9 +289,7 @@ class Measurement:
                 )
                 self._warm.add(setting)
 
-    def _prepare(
-        self, cell: MeasuredCell, prompts: list[Prompt], bar: Progress
-    ) -> None:
+    def _prepare(self, cell: MeasuredCell, prompts: _Prompts, bar: Progress) -> None:
         """Settle the cell's window and start its header, unless an earlier run did."""
         if cell.header is not None:
             return
@@ -295,7 +315,7 @@ class Measurement:
         cell.save()
 
     def _try_windows(
-        self, cell: MeasuredCell, prompts: list[Prompt], bar: Progress
+        self, cell: MeasuredCell, prompts: _Prompts, bar: Progress
     ) -> dict[int, float]:
         """Window -> tokens per second on the first prompts, of windows about c."""
         speeds = {}
@@ -303,9 +323,9 @@ class Measurement:
             bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
             setting = Setting(cell.spec.method, gamma, cell.spec.settings)
             request_stats = []
-            for request, prompt in enumerate(prompts[: cell.spec.sweep]):
+            for request in range(cell.spec.sweep):
                 result = measured_cells.decode_prompt(
-                    self.world, prompt, setting, cell.conditions, request
+                    self.world, prompts[request], setting, cell.conditions, request
                 )
                 request_stats.append(result.stats)
             speeds[gamma] = total(request_stats).decode_speed

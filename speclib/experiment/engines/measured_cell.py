@@ -206,7 +206,8 @@ def key_of(spec: Spec) -> str:
 
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS"]
     if spec.task != "toy":
-        prompt_file, _ = prompts.locate(present(spec.task), None)
+        task = present(spec.task)
+        prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
         files.append(prompt_file)
 
     return cache_keys.digest(

@@ -32,7 +32,7 @@ def draft_similarities(
     task    the ``n`` texts are its prompts, joined and cut to ``length`` tokens
     lp      layers to a group, at most (see ``similarities``)
     """
-    prompt_file, _ = prompts.locate(task, None)
+    prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
     key = cache_keys.digest(
         "similar",
         pair,

@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from speclib.papers.claim_numbers import TableNumbers
+from speclib.papers.claim_numbers import (
+    Numbers,
+    NumbersOverSameDevices,
+    TableNumbers,
+)
 from speclib.papers.comparisons import JudgedNumber, numbers_of_claim
 from speclib.papers.estimates import ledger_interval
 from speclib.papers.ledger import ClaimRow
@@ -36,6 +40,8 @@ class KindVerdict(_Kept):
     about a single number, ``number`` is that number, ``low`` and ``high`` its interval.
     ``trace`` is the place of the run behind it on the page of timelines: that of the
     cell, or of the item where several cells are judged; empty where no run was timed.
+    ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same
+    over the best that the same devices can do with plain decoding.
     """
 
     kind: str
@@ -46,6 +52,7 @@ class KindVerdict(_Kept):
     low: float | None = None
     high: float | None = None
     trace: str = ""
+    over_same_devices: KindVerdict | None = None
 
 
 class ClaimEntry(_Kept):
@@ -146,13 +153,26 @@ def _describe_claim(
         is_headline=is_headline,
         claimed=claim.expected if is_number else None,
         within=claim.within,
-        verdicts=tuple(_describe_verdict(claim, result, row) for row in rows),
+        verdicts=tuple(_describe_verdicts(claim, result, row) for row in rows),
     )
 
 
-def _describe_verdict(claim: Claim, result: TableResult, row: ClaimRow) -> KindVerdict:
-    numbers = _judged_numbers(claim, result, row.kind)
-    number = numbers[0] if len(numbers) == 1 else None
+def _describe_verdicts(claim: Claim, result: TableResult, row: ClaimRow) -> KindVerdict:
+    """A verdict, and with it the second one on the same claim, where there is one."""
+    verdict = _describe_verdict(claim, row, TableNumbers(result, row.kind), result)
+    for other in result.claims_over_same_devices:
+        if (other.claim, other.kind) == (row.claim, row.kind):
+            numbers = NumbersOverSameDevices(result, row.kind)
+            second = _describe_verdict(claim, other, numbers, result)
+            return verdict.model_copy(update={"over_same_devices": second})
+    return verdict
+
+
+def _describe_verdict(
+    claim: Claim, row: ClaimRow, numbers: Numbers, result: TableResult
+) -> KindVerdict:
+    judged = _judged_numbers(claim, result.table, numbers)
+    number = judged[0] if len(judged) == 1 else None
     interval = ledger_interval(number.estimate) if number else None
     return KindVerdict(
         kind=row.kind,
@@ -166,11 +186,13 @@ def _describe_verdict(claim: Claim, result: TableResult, row: ClaimRow) -> KindV
     )
 
 
-def _judged_numbers(claim: Claim, result: TableResult, kind: str) -> list[JudgedNumber]:
+def _judged_numbers(
+    claim: Claim, table: Table, numbers: Numbers
+) -> Sequence[JudgedNumber]:
     """The numbers that a verdict is about; none of a claim about their order."""
-    if claim.kind not in ABOUT_NUMBERS or kind not in claim.kinds:
-        return []
-    return numbers_of_claim(claim, result.table, TableNumbers(result, kind))
+    if claim.kind not in ABOUT_NUMBERS or numbers.kind not in claim.kinds:
+        return ()
+    return numbers_of_claim(claim, table, numbers)
 
 
 def _trace_of(result: TableResult, kind: str, number: JudgedNumber | None) -> str:

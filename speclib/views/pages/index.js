@@ -62,7 +62,8 @@ function fits(row, view) {
   if (!view.words.toLowerCase().split(/\s+/).every((word) => text.includes(word))) return false;
   const verdicts = [...row.querySelectorAll("td[data-kind]")]
     .filter((cell) => cell.dataset.holds && isChosen(view.kind, cell.dataset.kind));
-  return verdicts.some((cell) => isChosen(view.verdict, cell.dataset.holds));
+  return verdicts.some((cell) =>                     // a second verdict counts, too
+    cell.dataset.holds.split(" ").some((holds) => isChosen(view.verdict, holds)));
 }
 
 function compare(one, other, column, sign) {

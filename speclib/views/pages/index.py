@@ -98,6 +98,7 @@ def index_page(
     """
     papers = [read_entry(entry) for entry in entries]
     linker = Linker(places or {})
+    claims = _claim_rows(papers, linker)
     return render(
         "index.html",
         title="speclib: reports",
@@ -105,7 +106,8 @@ def index_page(
         index_script=read_file("index.js"),
         papers=papers,
         picture=_picture(papers, linker),
-        claims=_claim_rows(papers, linker),
+        claims=claims,
+        has_second_verdicts=any(line.has_second_verdict for line in claims),
         kinds=KINDS,
         verdicts=VERDICTS,
         facts=facts,
@@ -174,6 +176,7 @@ class VerdictCell(NamedTuple):
     """What the table says of a claim for one kind of number.
 
     ``holds`` is empty where there is no verdict; then all other texts are, too.
+    ``second`` is what it says of the number over the same devices, if anything.
     """
 
     kind: str
@@ -183,6 +186,14 @@ class VerdictCell(NamedTuple):
     interval: str = ""
     note: str = ""
     trace: str = ""
+    second: VerdictCell | None = None
+
+    @property
+    def all_holds(self) -> str:
+        """One or both verdicts, by which rows are filtered."""
+        if self.second is None:
+            return self.holds
+        return f"{self.holds} {self.second.holds}"
 
 
 class ClaimLine(NamedTuple):
@@ -196,6 +207,11 @@ class ClaimLine(NamedTuple):
     cells: list[VerdictCell]
     order: str  # by which rows are sorted where they are sorted by item
     expected_number: str
+
+    @property
+    def has_second_verdict(self) -> bool:
+        """Whether any kind has one, on speed-ups over the same devices."""
+        return any(cell.second for cell in self.cells)
 
 
 def _claim_rows(papers: Sequence[PaperEntry], linker: Linker) -> list[ClaimLine]:
@@ -226,9 +242,17 @@ def _verdict_cell(
     verdict = claim.verdict(kind)
     if verdict is None:
         return VerdictCell(kind, "", None)
+    cell = _describe_cell(paper, verdict, linker)
+    if verdict.over_same_devices is None:
+        return cell
+    second = _describe_cell(paper, verdict.over_same_devices, linker)
+    return cell._replace(second=second)
+
+
+def _describe_cell(paper: str, verdict: KindVerdict, linker: Linker) -> VerdictCell:
     holds = verdict.holds if verdict.holds in VERDICTS else "n/a"
     return VerdictCell(
-        kind=kind,
+        kind=verdict.kind,
         holds=holds,
         verdict=VERDICTS[holds],
         value=verdict.value,

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from speclib.papers.ledger import LedgerRow
-from speclib.papers.schema import KINDS, Table, matches_any
+from speclib.papers.ledger import DEVICE_SECONDS, OVER_SAME_DEVICES, LedgerRow
+from speclib.papers.schema import ENGINE_KINDS, KINDS, Table, matches_any
 from speclib.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
 from speclib.views.anchors import cell_anchor
 from speclib.views.numbers import DASH
@@ -30,6 +30,12 @@ EARLIER_MARK = "§"
 EARLIER_IN_WORDS = (
     f"{EARLIER_MARK}: not run yet this time; the number is that of an earlier run, and "
     "no claim is judged by it"
+)
+SAME_DEVICES = "over the same devices"
+SAME_DEVICES_IN_WORDS = (
+    f"same: {SAME_DEVICES}, which is the speed-up over the best that all devices which "
+    "the method reserves can do with plain decoding; of plain decoding itself, how "
+    "much of that it does as it was run"
 )
 WIDE = 12  # more columns than this do not fit beside each other
 
@@ -56,7 +62,8 @@ class Entry:
     erratum, else empty. ``anchor`` is the number's place on the paper's page.
     ``is_disturbed`` says that other programs kept the machine busy while the number was
     measured, ``is_earlier`` that it was left out this time and comes from an earlier
-    run.
+    run. ``same_devices`` is the second number of a speed-up, over the best that the
+    same devices do with plain decoding, and ``about_devices`` how that was found.
     """
 
     text: str
@@ -68,6 +75,13 @@ class Entry:
     anchor: str = ""
     is_disturbed: bool = False
     is_earlier: bool = False
+    same_devices: str = ""
+    about_devices: str = ""
+
+    @property
+    def second(self) -> str:
+        """The number over the same devices, as it stands beside the first one."""
+        return f"same {self.same_devices}" if self.same_devices else ""
 
     @property
     def sign(self) -> str:
@@ -78,6 +92,17 @@ class Entry:
 
 
 MISSING = Entry(DASH)
+
+
+def why_empty(table: Table) -> str:
+    """What stands in place of a table without a single number."""
+    kinds = [kind for kind in ENGINE_KINDS if table.paper.fills(table.item, kind)]
+    if not kinds:
+        return "The text we transcribed from holds no number of it."
+    return (
+        f"No number yet: it has {', '.join(kinds)} numbers alone, and none of them has "
+        "been run here. `make reproduce` runs them."
+    )
 
 
 @dataclass(frozen=True)
@@ -124,6 +149,8 @@ class Grid:
             meanings.append(DISTURBED_IN_WORDS)
         if any(entry.is_earlier for entry in entries):
             meanings.append(EARLIER_IN_WORDS)
+        if any(entry.same_devices for entry in entries):
+            meanings.append(SAME_DEVICES_IN_WORDS)
         return meanings
 
     def entry(self, row: str, column: str, source: Source) -> Entry:
@@ -157,6 +184,11 @@ def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
             anchor = cell_anchor(table.item, row.row, row.column, source.label)
             anchored = replace(entry, anchor=anchor)
             cells.setdefault(place, {})[source] = anchored
+    for row in result.rows:
+        own_source = Source(row.kind)
+        entries = cells.get((row.row, row.column), {})
+        if row.metric == OVER_SAME_DEVICES and own_source in entries:
+            entries[own_source] = _with_second_number(table, entries[own_source], row)
     for (row_label, column_label, kind), row in result.earlier.items():
         place = (row_label, column_label)
         entry = replace(_describe(table, row, printed.get(place)), is_earlier=True)
@@ -186,12 +218,24 @@ def shown_unit(table: Table) -> str:
 def rows_of_cells(table: Table, rows: Iterable[LedgerRow]) -> list[LedgerRow]:
     """Those of the ledger's rows that are the main number of one of the table's cells.
 
-    Left out are numbers in brackets, and a speed-up by its second definition.
+    Left out are numbers in brackets, a speed-up by its second definition, and what goes
+    with a speed-up over the same devices.
     """
-    left_out = ["speedup_e2e"]
+    left_out = ["speedup_e2e", OVER_SAME_DEVICES]
     if table.beside:
         left_out.append(table.beside.metric)
-    return [r for r in rows if r.item == table.item and r.metric not in left_out]
+
+    shown = []
+    for row in rows:
+        is_own = row.item == table.item and row.metric not in left_out
+        if is_own and (row.metric != DEVICE_SECONDS or _asks_for(table, row)):
+            shown.append(row)
+    return shown
+
+
+def _asks_for(table: Table, row: LedgerRow) -> bool:
+    """Whether a row's metric is the one that its cell is there for."""
+    return bool(table.settings_of(row.row, row.column)["metric"] == row.metric)
 
 
 def _rows_with_sources(
@@ -266,6 +310,15 @@ def _describe_own(
         note=row.note,
         mark="c" if row.note.startswith("calibration") else "",
         is_disturbed=DISTURBED in row.note,
+    )
+
+
+def _with_second_number(table: Table, entry: Entry, row: LedgerRow) -> Entry:
+    """The entry of a speed-up with its number over the same devices, ``row``."""
+    if row.value is None:
+        return entry
+    return replace(
+        entry, same_devices=_write_value(table, row, row.value), about_devices=row.note
     )
 
 

@@ -17,7 +17,7 @@ from speclib.views.numbers import DASH
 from speclib.views.templates import load_templates
 
 from .failures import group_by_reason
-from .grid import Entry, Grid, build_grid
+from .grid import Entry, Grid, build_grid, why_empty
 from .section import gather_section
 from .tally import COUNT_HEADS, KIND_HEAD, count, is_own
 from .verdicts import SIGNS, select_verdicts
@@ -93,6 +93,7 @@ def _names_of_numbers(table: Table, grid: Grid) -> dict[str, object]:
     return {
         "table": table,
         "grid": grid,
+        "why_empty": why_empty(table),
         "legend": "; ".join(_legend(grid)),
         "is_anchored": True,
     }
@@ -128,6 +129,8 @@ def _tooltip(entry: Entry) -> str:
         parts.append(f"95 %: {entry.interval}")
     if entry.note:
         parts.append(entry.note)
+    if entry.about_devices:
+        parts.append(f"same: {entry.about_devices}")
     return "; ".join(parts)
 
 

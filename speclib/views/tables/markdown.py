@@ -16,7 +16,7 @@ from speclib.papers.table_result import TableResult
 from speclib.views.numbers import DASH
 from speclib.views.templates import load_templates
 
-from .grid import Entry, Grid, Source
+from .grid import SAME_DEVICES, Entry, Grid, Source, why_empty
 from .html import LONG
 from .section import Section, gather_section
 from .tally import COUNT_HEADS, KIND_HEAD, count
@@ -79,6 +79,7 @@ def _names_of_section(section: Section) -> dict[str, object]:
         "heading": _heading(section.table.item),
         "section": section,
         "grid": grid,
+        "why_empty": why_empty(section.table),
         "has_one_source": has_one_source,
         "numbers": numbers,
         "sign_meanings": grid.sign_meanings,
@@ -129,7 +130,7 @@ def _line_per_cell(grid: Grid) -> PipeTable:
 def _heads_of_source(source: Source) -> list[str]:
     if source.kind == "paper":
         return [source.label]
-    return [source.label, "against print", "95 %"]
+    return [source.label, "against print", "95 %", SAME_DEVICES]
 
 
 def _texts_of_cell(grid: Grid, row: str, column: str) -> list[str]:
@@ -142,12 +143,14 @@ def _texts_of_cell(grid: Grid, row: str, column: str) -> list[str]:
         else:
             interval_without_n = entry.interval.partition(" (")[0]
             texts += [_write_marked(entry), entry.difference, interval_without_n]
+            texts.append(entry.same_devices)
     return texts
 
 
 def _write_printed(entry: Entry) -> str:
-    """A printed number with its mark and the number in brackets."""
-    return f"{_write_marked(entry)} {entry.bracket}".rstrip()
+    """A number with its mark, the one in brackets, and a speed-up's second one."""
+    text = f"{_write_marked(entry)} {entry.bracket}".rstrip()
+    return f"{text}, {entry.second}" if entry.second else text
 
 
 def _write_marked(entry: Entry) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,6 +27,10 @@ SIGNS = {
 }
 
 
+# What the head of a second column says after its kind.
+OVER_SAME_DEVICES = ", over the same devices"
+
+
 class ClaimLine(NamedTuple):
     """A claim, what it expects, and its verdict on each kind of number, if any."""
 
@@ -37,7 +41,10 @@ class ClaimLine(NamedTuple):
 
 @dataclass(frozen=True)
 class ClaimTable:
-    """The claims of one table, with a column per kind of number."""
+    """The claims of one table, with a column per kind of number.
+
+    A kind may have a second column, of its speed-ups over the same devices.
+    """
 
     kinds: list[str]
     lines: list[ClaimLine]
@@ -45,18 +52,25 @@ class ClaimTable:
 
 def list_claims(result: TableResult) -> ClaimTable | None:
     """The claims of a table with their verdicts; None where none was judged."""
-    judged_kinds = {row.kind for row in result.claims}
-    if not judged_kinds:
+    columns = {kind: _by_claim(result.claims, kind) for kind in KINDS}
+    for kind in KINDS:
+        second = _by_claim(result.claims_over_same_devices, kind)
+        columns[kind + OVER_SAME_DEVICES] = second
+    judged = {head: verdicts for head, verdicts in columns.items() if verdicts}
+    if not judged:
         return None
 
-    kinds = [kind for kind in KINDS if kind in judged_kinds]
-    verdicts = {(row.claim, row.kind): row for row in result.claims}
     lines = []
     for claim in result.table.claims:
-        verdicts_of_claim = [verdicts.get((claim.id, kind)) for kind in kinds]
+        verdicts_of_claim = [column.get(claim.id) for column in judged.values()]
         expected = _first_expected(verdicts_of_claim)
         lines.append(ClaimLine(claim, expected, verdicts_of_claim))
-    return ClaimTable(kinds, lines)
+    return ClaimTable(list(judged), lines)
+
+
+def _by_claim(verdicts: Iterable[ClaimRow], kind: str) -> dict[str, ClaimRow]:
+    """The verdicts on one kind of number, by the id of the claim."""
+    return {verdict.claim: verdict for verdict in verdicts if verdict.kind == kind}
 
 
 def _first_expected(verdicts: list[ClaimRow | None]) -> str:

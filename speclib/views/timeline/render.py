@@ -20,6 +20,7 @@ from speclib.views.svg import (
     PAD,
     QUIET,
     WRITER_COLOURS,
+    WRITER_MARKS,
     card,
     coordinate,
     hatch_patterns,
@@ -292,7 +293,7 @@ def render_pointing_area(mark: Mark, panel: Panel, attributes: dict[str, str]) -
 
 
 def render_growing_text(panel: Panel, zoomable: bool) -> str:
-    """The text below the lanes, coloured by who wrote it, once per zoom level."""
+    """The text below the lanes, marked by who wrote it, once per zoom level."""
     rows = []
     y = panel.lanes_bottom + 20
     for zoom in levels_of(zoomable):
@@ -302,10 +303,11 @@ def render_growing_text(panel: Panel, zoomable: bool) -> str:
 
 
 def render_text_end(piece: TextEnd, y: float) -> str:
-    spans = [
-        tag("tspan", escape(part.text), fill=WRITER_COLOURS[part.kind])
-        for part in piece.parts
-    ]
+    spans = []
+    for part in piece.parts:
+        marks = WRITER_MARKS.get(part.kind, {})
+        colour = WRITER_COLOURS[part.kind]
+        spans.append(tag("tspan", escape(part.text), fill=colour, **marks))
     return tag("text", "".join(spans), x=piece.x, y=y, text_anchor="end")
 
 
@@ -355,7 +357,8 @@ def render_legend(figure: Figure, pattern_name: str) -> str:
         text_x = x + LEGEND_KEY_WIDTH + LEGEND_KEY_GAP
         if entry.kind in WRITER_COLOURS:
             colour = WRITER_COLOURS[entry.kind]
-            key = text_at("abc", x, y + 13, fill=colour)
+            marks = WRITER_MARKS.get(entry.kind, {})
+            key = text_at("abc", x, y + 13, fill=colour, **marks)
         else:
             colour = INK
             fill = fill_of(entry.kind, pattern_name)

@@ -24,6 +24,7 @@ METHOD_NAMES = {
     "dsi": "DSI",
     "assisted": "Assisted decoding",
     "prompt_lookup": "Prompt lookup",
+    "ouroboros": "Ouroboros",
 }
 # How a run's settings are written beside its name, in this order. A setting that has no
 # value is left out, or written as DEFAULT_LABELS says.

@@ -1,0 +1,54 @@
+"""Files of hardware: what is wrong in one is named with the file and the entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from speclib.data import hardware
+from speclib.errors import SpeclibError
+
+DEVICE = "bandwidth = 1e9\njoin = 1e-5\n"
+ENTRY = "draft = 1\ntarget = 2\nweights = 5e8\nlayers = 10\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(hardware, "DATA", tmp_path)
+    (tmp_path / "hardware").mkdir()
+    (tmp_path / "hardware" / "device.toml").write_text(DEVICE)
+    return tmp_path / "hardware"
+
+
+def write_paper(folder, entry: str, device: str = "device") -> None:
+    (folder / "paper.toml").write_text(f'device = "{device}"\n[pair]\n{entry}')
+
+
+def test_an_entry_says_devices_and_how_long_reading_takes(folder):
+    write_paper(folder, ENTRY)
+    known = hardware.load_hardware("paper/pair")
+    # Half a billion weights of two bytes at a billion bytes a second.
+    assert known.reading == pytest.approx(1.0)
+    assert (known.devices(drafts=True), known.devices(drafts=False)) == (3, 2)
+    assert known.plain_pass(1.5).seconds(2) == pytest.approx(0.5 + 0.5 + 10 * 1e-5)
+    assert hardware.load_hardware("paper/another") is None
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ENTRY.replace("layers = 10\n", ""),
+        ENTRY.replace("target = 2", "target = 0"),
+        ENTRY.replace("5e8", "-5e8"),
+        ENTRY + "colour = 1\n",
+    ],
+)
+def test_a_wrong_entry_is_named_with_its_file(folder, entry):
+    write_paper(folder, entry)
+    with pytest.raises(SpeclibError, match=r"paper\.toml, \[pair\]: give draft"):
+        hardware.load_hardware("paper/pair")
+
+
+def test_an_unknown_device_lists_the_known_files(folder):
+    write_paper(folder, ENTRY, device="abacus")
+    with pytest.raises(SpeclibError, match="abacus"):
+        hardware.load_hardware("paper/pair")

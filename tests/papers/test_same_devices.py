@@ -1,0 +1,246 @@
+"""Speed-ups over the same devices: devices counted, numbers by hand, claims judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers.specs import measured_spec, virtual_spec
+from helpers.tables import SMALL, instead_of_running, rows_of_kind
+
+from speclib.data.hardware import load_hardware
+from speclib.data.latency import load_latency
+from speclib.experiment.run_cells import CellsFailed
+from speclib.experiment.spec import CellResult, Spec
+from speclib.papers import statistics
+from speclib.papers.devices import reserved_devices
+from speclib.papers.fill import fill
+from speclib.papers.ledger import DEVICE_SECONDS, KEY, OVER_SAME_DEVICES
+from speclib.papers.same_devices import plain_specs, second_number
+from speclib.papers.schema import Table
+from speclib.papers.table_cells import cells_to_run
+from speclib.papers.table_result import TableResult
+from speclib.trace.metrics import Stats
+
+PAIR = "embedded/codellama-7b-34b"
+LATENCY = "pearl/codellama-7-34"
+
+
+def counts(seconds: float, draft_runs: int = 8) -> Stats:
+    """Nine tokens, of which the first comes after half a second."""
+    return Stats(
+        requests=1,
+        tokens=9,
+        first_tokens=1,
+        seconds=seconds,
+        ttft=0.5,
+        draft_runs=draft_runs,
+        target_runs=9,
+    )
+
+
+def made_up(spec: Spec) -> CellResult:
+    """Plain decoding takes 4 s after the first token, other methods 1.6.
+
+    On all cores plain decoding takes 3.2 s by threads, and 5 by tensors.
+    """
+    seconds = {"all-cores/threads": 3.7, "all-cores/tensors": 5.5}
+    plain = counts(seconds.get(str(spec.pair), 4.5), draft_runs=0)
+    own = plain if spec.method == "autoregressive" else counts(2.1)
+    if spec.method in ("lookahead", "prompt_lookup"):
+        own = replace(own, draft_runs=0)
+    facts = {
+        "differs": [None, None],
+        "gap": [None, None],
+        "load": 0.5,
+        "contention": {"draft": 1.2, "target": 1.1},
+        "draft": "torch",
+    }
+    return CellResult(
+        spec, [own] * 2, [plain] * 2, 3, 2.9, "xeon-2c-ab12cd", facts=facts
+    )
+
+
+def measured(method: str, **changes: object) -> Spec:
+    gamma = 3 if method in ("pearl", "speculative") else None
+    return measured_spec(method, gamma, pair=PAIR, task="humaneval", **changes)
+
+
+# -- devices ---------------------------------------------------------------------------
+def test_a_method_with_a_draft_model_reserves_its_device_too():
+    assert reserved_devices(made_up(measured("pearl"))) == 2
+    assert reserved_devices(made_up(measured("autoregressive"))) == 1
+    assert reserved_devices(made_up(measured("prompt_lookup"))) == 1
+
+
+def test_virtual_devices_are_those_of_the_paper():
+    pearl = made_up(virtual_spec("pearl"))
+    assert reserved_devices(pearl) == 3  # a 34B on two GPUs, the draft on one
+    plain = made_up(virtual_spec("autoregressive", None))
+    assert reserved_devices(plain) == 2
+
+
+def test_every_target_server_is_a_device():
+    spec = virtual_spec("dsi", None, latency="dsi/vicuna-13b-alpaca")
+    spec = spec.but(settings=(("lookahead", 1), ("servers", 7)))
+    assert reserved_devices(made_up(spec)) == 8
+
+
+def test_device_seconds_count_waiting_devices():
+    # 1.6 s after the first token, 8 tokens, two cores of which one mostly waits.
+    pearl = made_up(measured("pearl"))
+    assert statistics.compute(DEVICE_SECONDS, pearl) == pytest.approx(2 * 1.6 / 8)
+    plain = made_up(measured("autoregressive"))
+    assert statistics.compute(DEVICE_SECONDS, plain) == pytest.approx(4 / 8)
+
+
+# -- measured --------------------------------------------------------------------------
+def test_all_cores_of_a_pair_have_the_same_target_and_the_same_conditions():
+    spec = measured("pearl", temperature=0.5)
+    plain = plain_specs(spec)
+    assert {s.pair for s in plain} == {"all-cores/threads", "all-cores/tensors"}
+    for one in plain:
+        assert one.method == "autoregressive"
+        kept = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
+        assert one.model_dump(include=kept) == spec.model_dump(include=kept)
+
+
+def test_a_pair_whose_target_stands_on_no_other_pair_has_no_second_number():
+    assert plain_specs(measured_spec()) == ()
+
+
+def test_a_measured_speed_up_is_over_the_fastest_plain_decoding_on_its_cores():
+    pearl = measured("pearl")
+    plain = [made_up(spec) for spec in plain_specs(pearl)]
+    second = second_number("speedup", made_up(pearl), plain)
+    # 8 tokens in 1.6 s, over 8 in 3.2 s by threads; by tensors they take 5.
+    assert second.estimate.value == pytest.approx(2.0)
+    assert second.devices == 2 and "all-cores/threads" in second.note
+
+    slow = [made_up(s) for s in plain_specs(pearl) if s.pair == "all-cores/tensors"]
+    alone = second_number("speedup", made_up(pearl), slow)
+    assert alone.estimate.value == pytest.approx(4 / 1.6)  # the other core idles
+    assert second_number("speedup", made_up(pearl), []) is None
+
+
+def test_a_method_on_one_core_has_its_speed_up_twice():
+    lookup = made_up(measured("prompt_lookup"))
+    second = second_number("speedup", lookup, [])
+    assert second.estimate.value == statistics.compute("speedup", lookup)
+    assert second.devices == 1
+
+
+# -- virtual ---------------------------------------------------------------------------
+def test_a_virtual_speed_up_is_over_the_stated_cost_of_all_its_gpus():
+    pearl = made_up(virtual_spec("pearl"))
+    alone = load_latency(LATENCY).target(1)
+    hardware = load_hardware(LATENCY)
+    on_three = alone - hardware.reading * 2 / 3 + hardware.layers * hardware.join
+    second = second_number("speedup", pearl, [])
+    assert second.estimate.value == pytest.approx(2.5 / (alone / on_three))
+    # By compute: alone / 3, and the joining.
+    by_compute = 2.5 * (alone / 3 + hardware.layers * hardware.join) / alone
+    assert f"bound by compute it would be {by_compute:.3g}" in second.note
+
+
+def test_over_another_method_each_is_taken_over_its_own_devices():
+    spec = virtual_spec("dsi", None, latency="dsi/vicuna-13b-alpaca")
+    spec = spec.but(
+        settings=(("lookahead", 1), ("servers", 7)), over=("speculative", 5)
+    )
+    result = made_up(spec)
+    result.baseline = [counts(4.5)] * 2  # which drafts
+    plain = load_hardware(spec.latency).plain_pass(load_latency(spec.latency).target(1))
+    second = second_number("speedup", result, [])
+    expected = 2.5 / (plain.gain(8) / plain.gain(2))
+    assert second.estimate.value == pytest.approx(expected)
+
+
+def test_without_known_hardware_there_is_no_second_number():
+    spec = virtual_spec("pearl", latency="dsi/c-2")
+    assert second_number("speedup", made_up(spec), []) is None
+
+
+def test_only_speed_ups_have_one():
+    assert second_number("decode_speed", made_up(virtual_spec("pearl")), []) is None
+
+
+# -- rows and verdicts -----------------------------------------------------------------
+def filled(table: Table, monkeypatch: pytest.MonkeyPatch) -> TableResult:
+    run_all = instead_of_running(made_up)
+    monkeypatch.setattr("speclib.papers.fill.run_all", run_all)
+    return fill(table, SMALL, kinds=("measured",))
+
+
+def test_rows_of_a_speed_up_have_keys_of_their_own_and_change_no_shown_number(
+    pearl, monkeypatch
+):
+    result = filled(pearl.table("table-1"), monkeypatch)
+    rows = [
+        row
+        for row in rows_of_kind(result, "measured")
+        if (row.row, row.column) == ("PEARL (ours)", "CodeLlama 7&34B")
+    ]
+    values = {row.metric: row.value for row in rows}
+    assert values["speedup"] == pytest.approx(2.5)
+    assert values[OVER_SAME_DEVICES] == pytest.approx(2.0)
+    assert values[DEVICE_SECONDS] == pytest.approx(0.4)
+    assert len({row[:KEY] for row in result.rows}) == len(result.rows)
+    assert result.values["measured"]["PEARL (ours)", "CodeLlama 7&34B"] == 2.5
+
+
+def test_claims_are_judged_again_over_the_same_devices_and_print_is_not(
+    pearl, monkeypatch
+):
+    result = filled(pearl.table("table-1"), monkeypatch)
+    first = {row.claim: row for row in result.claims if row.kind == "measured"}
+    second = {row.claim: row for row in result.claims_over_same_devices}
+    assert {row.kind for row in second.values()} == {"measured"}
+    assert first["below-c"].value.startswith("2.5")
+    assert second["below-c"].value.startswith("2,")  # over plain decoding at its best
+    assert second["up-to-4.43-over-ar"].holds == "no"
+    assert "is-table-6-llama2" not in second  # of the print alone
+
+
+def test_a_claim_is_open_while_plain_decoding_on_all_cores_was_not_run(
+    pearl, monkeypatch
+):
+    def fail_on_all_cores(specs, progress=None):
+        results = {s: made_up(s) for s in specs if "all-cores" not in s.pair}
+        errors = {s: RuntimeError("no") for s in specs if "all-cores" in s.pair}
+        raise CellsFailed(results, errors)
+
+    monkeypatch.setattr("speclib.papers.fill.run_all", fail_on_all_cores)
+    result = fill(pearl.table("table-1"), SMALL, kinds=("measured",))
+    second = {row.claim: row for row in result.claims_over_same_devices}
+    assert second["below-c"].holds == "open"
+    assert "not run yet: PEARL (ours) / CodeLlama 7&34B" in second["below-c"].note
+    assert result.values["measured"]["PEARL (ours)", "CodeLlama 7&34B"] == 2.5
+    assert len(result.errors) == 2  # each said once
+
+
+def test_plain_decoding_beside_which_others_were_busy_does_not_count(
+    pearl, monkeypatch
+):
+    def disturbed_on_one(spec: Spec) -> CellResult:
+        result = made_up(spec)
+        if spec.pair == "all-cores/tensors":
+            result.facts["others"] = [0.9, 0.9]
+        return result
+
+    run_all = instead_of_running(disturbed_on_one)
+    monkeypatch.setattr("speclib.papers.fill.run_all", run_all)
+    result = fill(pearl.table("table-1"), SMALL, kinds=("measured",))
+    assert ("PEARL (ours)", "CodeLlama 7&34B", "measured") in result.lacks_plain
+    assert not [
+        row
+        for row in rows_of_kind(result, "measured")
+        if row.metric == OVER_SAME_DEVICES and row.row == "PEARL (ours)"
+    ]
+
+
+def test_cells_ask_for_plain_decoding_once_per_conditions(pearl):
+    cells = cells_to_run(pearl.table("table-1"), SMALL, ("measured",))
+    plain = {spec for cell in cells for spec in cell.plain_specs}
+    conditions = {(cell.spec.task, cell.spec.dtype) for cell in cells}
+    assert len(plain) == 2 * len(conditions)
