@@ -5,39 +5,72 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``progress`` and ``real_run`` are what a lesson has
-besides.
+``hint``, ``predict``, ``quiz``, ``progress``, ``real_run`` and ``plan_run`` are what a
+lesson has besides.
 """
 
 from .bugs import find_bug, outcome_tree
 from .coin import draw
 from .formulas import (
     check_acceptance,
+    check_best_gamma,
+    check_break_even,
+    check_dsi_seconds,
+    check_duo_round,
+    check_easy_round,
     check_expected_tokens,
+    check_fuzzy_pass,
+    check_interval,
     check_residual,
     check_round,
     check_samples,
+    check_sequences,
+    check_servers,
     check_speed,
+    check_two_counts,
+    check_verdict,
 )
-from .method_exercise import check_method, check_pearl
+from .methods_to_write import (
+    check_dsi,
+    check_duodecoding,
+    check_method,
+    check_pearl,
+)
+from .plan_run import plan_run
 from .questions import hint, predict, progress, quiz
 from .real_run import real_run
+from .tree_exercise import check_pick
 from .verify_exercise import check_verify
 
 __all__ = [
     "check_acceptance",
+    "check_best_gamma",
+    "check_break_even",
+    "check_dsi",
+    "check_dsi_seconds",
+    "check_duo_round",
+    "check_duodecoding",
+    "check_easy_round",
     "check_expected_tokens",
+    "check_fuzzy_pass",
+    "check_interval",
     "check_method",
     "check_pearl",
+    "check_pick",
     "check_residual",
     "check_round",
     "check_samples",
+    "check_sequences",
+    "check_servers",
     "check_speed",
+    "check_two_counts",
+    "check_verdict",
     "check_verify",
     "draw",
     "find_bug",
     "hint",
     "outcome_tree",
+    "plan_run",
     "predict",
     "progress",
     "quiz",

@@ -35,7 +35,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """What ``function`` returns. Raises Failed with a sentence about its error."""
     try:
         return function(*arguments)
-    except TookTooLong:
+    except (TookTooLong, Failed):
         raise
     except Exception as error:
         raise Failed(describe_error(error, function)) from error

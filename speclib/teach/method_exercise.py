@@ -1,24 +1,22 @@
-"""The exercise of a whole method: SD or PEARL, written by a student.
+"""The exercise of a whole method, such as SD or PEARL, written by a student.
 
-The student's ``method(world, gamma)`` runs under the exact enumerator, with models of
-three tokens and gamma 2, for texts of three tokens: once greedily and once sampling.
-Its distribution over texts is compared with the target's own. Then it runs on the
-virtual clock, beside plain decoding and the method that it is meant to be.
+The student's ``method(world, gamma)`` runs under the exact enumerator, with models of a
+few tokens and gamma 2, for texts of three tokens: once greedily and once sampling. Its
+distribution over texts is compared with the target's own. Then it runs on the virtual
+clock, beside plain decoding and the method that it is meant to be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
-from typing import Any, TypeAlias
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 
-from speclib.core.sampling import Coins, Drafted, Row, Sampler, Tokens, ids
-from speclib.core.verification import Verified, verify
+from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.data.latency import Latency
-from speclib.errors import unknown_name
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
 from speclib.worlds.enumerator import Distribution, outcomes, truth
@@ -31,17 +29,34 @@ from .mistakes import Mistake, likely_mistake
 from .record import keep_try
 
 Method: TypeAlias = Callable[[World, int], None]
-Step: TypeAlias = Callable[[World, Any, int], Any]
 
-VOCAB, GAMMA, TOKENS = 3, 2, 3
+GAMMA, TOKENS = 2, 3
 EQUAL = 1e-9
 
 # The what-if of the virtual clock, in which speeds are compared.
-CLOCK_C, CLOCK_ALPHA, CLOCK_GAMMA, CLOCK_TOKENS = 4.0, 0.8, 4, 400
+CLOCK_C, CLOCK_ALPHA = 4.0, 0.8
 # Two ways of tossing the same coins may differ by chance when sampling; a draft that is
 # tested with the wrong q loses more than this.
 CHANCE = 1.1
 SLOW = "slower than it could be"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where a method is tried.
+
+    vocab         tokens that the models of the enumerator know
+    servers       devices that have the target model
+    clock_gamma   the method's gamma on the virtual clock
+    clock_tokens  tokens that it writes there
+    words         how the card says gamma and servers
+    """
+
+    vocab: int = 3
+    servers: int = 1
+    clock_gamma: int = 4
+    clock_tokens: int = 400
+    words: str = "γ = 4"
 
 
 @dataclass(frozen=True)
@@ -63,10 +78,12 @@ class MethodExercise:
 
     name       of the registered method
     mistakes   methods that make a mistake we know
+    setup      where it is tried
     """
 
     name: str
     mistakes: tuple[Mistake, ...]
+    setup: Setup = Setup()
 
     def check(self, method: Method) -> Card:
         """The card for a student's method."""
@@ -77,11 +94,13 @@ class MethodExercise:
     def _judge(self, method: Method) -> Card:
         try:
             with time_limit():
-                behaviour = behaviour_of(method)
+                behaviour = behaviour_of(method, self.setup)
         except Failed as failed:
             return wrong(str(failed))
 
-        problem = greedy_difference(behaviour) or sampled_difference(behaviour)
+        target = models(self.setup)["target"]
+        problem = greedy_difference(behaviour, target)
+        problem = problem or sampled_difference(behaviour, target)
         if problem is None:
             return self._card_of_lossless(behaviour)
         return self._card_of_problem(problem, behaviour)
@@ -89,15 +108,15 @@ class MethodExercise:
     def _card_of_lossless(self, behaviour: Behaviour) -> Card:
         """The card of a lossless method: whether it is also as fast as it should be."""
         lossless = "Nothing is lost: every text has exactly the target's probability"
-        wanted = behaviour_of_known(METHODS[self.name])
+        wanted = behaviour_of_known(METHODS[self.name], self.setup)
         greedy, sampled = behaviour.seconds
         wanted_greedy, wanted_sampled = wanted.seconds
         speeds = (
             f"On the virtual clock (c = {CLOCK_C:g}, α = {CLOCK_ALPHA:g}, "
-            f"γ = {CLOCK_GAMMA}) it is {_times_plain(greedy)} as fast as plain "
-            f"decoding, and {_times_plain(sampled)} at temperature 1. This "
-            f"repository's own page reaches {_times_plain(wanted_greedy)} and "
-            f"{_times_plain(wanted_sampled)}."
+            f"{self.setup.words}) it is {self._times_plain(greedy)} as fast as plain "
+            f"decoding, and {self._times_plain(sampled)} at temperature 1. This "
+            f"repository's own page reaches {self._times_plain(wanted_greedy)} and "
+            f"{self._times_plain(wanted_sampled)}."
         )
         is_fast = greedy <= wanted_greedy * (1 + EQUAL)
         if is_fast and sampled <= wanted_sampled * CHANCE:
@@ -109,30 +128,36 @@ class MethodExercise:
         self, problem: str, behaviour: Behaviour, *details: str, cause: str = ""
     ) -> Card:
         """The card of a wrong method; ``cause``: for one that is like none of ours."""
-        mistake = likely_mistake(_facts(behaviour), self.mistakes, _facts_of_known)
+        mistake = likely_mistake(_facts(behaviour), self.mistakes, self._facts_of_known)
         if mistake is None:
             return wrong(problem, *details, cause=cause)
         return wrong(problem, *details, mistake.question, cause=mistake.name)
 
+    def _times_plain(self, seconds: float) -> str:
+        """How many times as fast as plain decoding, which takes 1 s per token."""
+        return f"{self.setup.clock_tokens / seconds:.2f} times"
+
+    def _facts_of_known(self, method: Method) -> list[object]:
+        return _facts(behaviour_of_known(method, self.setup))
+
 
 # -- running it ------------------------------------------------------------------------
-def behaviour_of(method: Method) -> Behaviour:
+def behaviour_of(method: Method, setup: Setup) -> Behaviour:
     """What a method does. Raises Failed with what went wrong."""
     return Behaviour(
-        greedy=distribution_of(method, temperature=0.0),
-        sampled=distribution_of(method, temperature=1.0),
-        seconds=(seconds_on_clock(method, 0.0), seconds_on_clock(method, 1.0)),
+        greedy=distribution_of(method, setup, temperature=0.0),
+        sampled=distribution_of(method, setup, temperature=1.0),
+        seconds=(
+            seconds_on_clock(method, setup, temperature=0.0),
+            seconds_on_clock(method, setup, temperature=1.0),
+        ),
     )
 
 
 @cache
-def behaviour_of_known(method: Method) -> Behaviour:
+def behaviour_of_known(method: Method, setup: Setup) -> Behaviour:
     """The same for a method of ours, of which it is asked more than once."""
-    return behaviour_of(method)
-
-
-def _facts_of_known(method: Method) -> list[object]:
-    return _facts(behaviour_of_known(method))
+    return behaviour_of(method, setup)
 
 
 def _facts(behaviour: Behaviour) -> list[object]:
@@ -140,11 +165,11 @@ def _facts(behaviour: Behaviour) -> list[object]:
     return [behaviour.greedy, behaviour.sampled, behaviour.seconds]
 
 
-def distribution_of(method: Method, temperature: float) -> Distribution:
+def distribution_of(method: Method, setup: Setup, temperature: float) -> Distribution:
     """The exact distribution over texts of a method."""
     return outcomes(
         guarded(method),
-        models(),
+        models(setup),
         TOKENS,
         sampler=Sampler(temperature),
         prompt=(BOS,),
@@ -152,12 +177,18 @@ def distribution_of(method: Method, temperature: float) -> Distribution:
     )
 
 
-def models() -> dict[str, Random]:
+def models(setup: Setup) -> dict[str, Random]:
     """Unrelated draft and target; beyond the text that is looked at, one sure token."""
-    return {
-        "draft": Random(VOCAB, 10, horizon=1 + TOKENS),
-        "target": Random(VOCAB, 20, horizon=1 + TOKENS),
-    }
+    models = {"draft": Random(setup.vocab, 10, horizon=1 + TOKENS)}
+    for name in names_of_targets(setup):
+        models[name] = Random(setup.vocab, 20, horizon=1 + TOKENS)
+    return models
+
+
+def names_of_targets(setup: Setup) -> list[str]:
+    """The devices that have the target model: target, target-2, ..."""
+    others = [f"target-{number}" for number in range(2, setup.servers + 1)]
+    return ["target", *others]
 
 
 def guarded(method: Method) -> Method:
@@ -174,25 +205,41 @@ def guarded(method: Method) -> Method:
     return run
 
 
-def seconds_on_clock(method: Method, temperature: float) -> float:
+class LosesItsWay(Toy):
+    """A draft that, writing its likeliest tokens, is never right after a wrong one.
+
+    What a plain toy writes depends on the place alone, so that it would often be right
+    there, too, and who keeps drafts after a rejection would gain by it.
+    """
+
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        rows = super().rows(text, last, sampler)
+        written = np.asarray(text[1:])  # after the prompt, which is one token
+        is_lost = not np.array_equal(written, self._script[: len(written)])
+        if not sampler.greedy or not is_lost:
+            return rows
+        end = len(text)
+        return self._one_hot[self._wrong[end - last - 1 : end]]
+
+
+def seconds_on_clock(method: Method, setup: Setup, temperature: float) -> float:
     """Seconds of a method in the what-if above; a target pass takes 1."""
-    models = {"draft": Toy(CLOCK_ALPHA), "target": Toy()}
+    models: dict[str, Toy] = {"draft": LosesItsWay(CLOCK_ALPHA)}
+    for name in names_of_targets(setup):
+        models[name] = Toy()
     world = Virtual(models, Latency.ratio(CLOCK_C))
-    world.begin((BOS,), sampler=Sampler(temperature), coins=Coins(), limit=CLOCK_TOKENS)
-    guarded(method)(world, CLOCK_GAMMA)
+    world.begin(
+        (BOS,), sampler=Sampler(temperature), coins=Coins(), limit=setup.clock_tokens
+    )
+    guarded(method)(world, setup.clock_gamma)
     world.end()
     return world.now
 
 
-def _times_plain(seconds: float) -> str:
-    """How many times as fast as plain decoding, which takes 1 s per token."""
-    return f"{CLOCK_TOKENS / seconds:.2f} times"
-
-
 # -- the comparison --------------------------------------------------------------------
-def greedy_difference(behaviour: Behaviour) -> str | None:
+def greedy_difference(behaviour: Behaviour, target: Random) -> str | None:
     """Where the greedy text first differs from the target's."""
-    (wanted,) = target_distribution(temperature=0.0)
+    (wanted,) = target_distribution(target, temperature=0.0)
     text = max(behaviour.greedy, key=behaviour.greedy.__getitem__)
     if text == wanted:
         return None
@@ -205,9 +252,9 @@ def greedy_difference(behaviour: Behaviour) -> str | None:
     )
 
 
-def sampled_difference(behaviour: Behaviour) -> str | None:
+def sampled_difference(behaviour: Behaviour, target: Random) -> str | None:
     """The first token that has another distribution than the target's."""
-    wanted = target_distribution(temperature=1.0)
+    wanted = target_distribution(target, temperature=1.0)
     for length in range(1, TOKENS + 1):
         found_beginnings = _beginnings(behaviour.sampled, length)
         wanted_beginnings = _beginnings(wanted, length)
@@ -226,9 +273,8 @@ def sampled_difference(behaviour: Behaviour) -> str | None:
     return None
 
 
-def target_distribution(temperature: float) -> Distribution:
+def target_distribution(target: Random, temperature: float) -> Distribution:
     """The target's own distribution over texts."""
-    target = models()["target"]
     return truth(target, TOKENS, sampler=Sampler(temperature), prompt=(BOS,))
 
 
@@ -248,184 +294,3 @@ def _which_token_is_wrong(length: int) -> str:
     if length == 2:
         return "token 1 is right, token 2 is not."
     return f"tokens 1 to {length - 1} are right, token {length} is not."
-
-
-# -- mistakes of SD --------------------------------------------------------------------
-def _greedy_q(drafted: Sequence[Drafted]) -> tuple[Drafted, ...]:
-    """Drafts that claim to have been certain."""
-    changed = []
-    for draft in drafted:
-        certain = np.zeros_like(draft.q)
-        certain[draft.token] = 1
-        changed.append(draft._replace(q=certain))
-    return tuple(changed)
-
-
-def _sd_with(test: Callable[..., Tokens]) -> Method:
-    """SD that commits what ``test(world, drafted, rows)`` gives."""
-
-    def run(world: World, gamma: int) -> None:
-        while world.going:
-            drafted = world.wait(world.draft.propose(world.text, gamma))
-            rows = world.wait(
-                world.target.score(world.text + ids(drafted), last=len(drafted))
-            )
-            world.commit(test(world, drafted, rows))
-
-    return run
-
-
-def _tested_twice_at_one_place(
-    world: World, drafted: Sequence[Drafted], rows: Sequence[Row]
-) -> Tokens:
-    """The first draft alone, and then the others without a commit in between."""
-    first = verify(world, drafted[:1], rows[:1])
-    if first.extra:
-        return first.tokens
-    return first.tokens + verify(world, drafted[1:], rows[1:]).tokens
-
-
-SD = MethodExercise(
-    "speculative",
-    (
-        Mistake(
-            "reused coin",
-            "Do two decisions share a coin? verify takes the coins of the place where "
-            "the text ends, so it can be called once before each commit.",
-            _sd_with(_tested_twice_at_one_place),
-        ),
-        Mistake(
-            "row off by one",
-            "Is each draft tested with the row after it? The first row says what the "
-            "target would have written in the place of the first draft.",
-            _sd_with(
-                lambda world, drafted, rows: verify(world, drafted, rows[1:]).tokens
-            ),
-        ),
-        Mistake(
-            "greedy q when sampling",
-            "The draft model was not certain of its tokens: the test needs the "
-            "probabilities that they were drawn with.",
-            _sd_with(
-                lambda world, drafted, rows: (
-                    verify(world, _greedy_q(drafted), rows).tokens
-                )
-            ),
-        ),
-        Mistake(
-            "untested first draft",
-            "Every draft is tested, the first one too.",
-            _sd_with(
-                lambda world, drafted, rows: (
-                    ids(drafted[:1]) + verify(world, drafted[1:], rows[1:]).tokens
-                )
-            ),
-        ),
-        Mistake(
-            "rejected drafts committed",
-            "Only what the test accepted may be committed, and the one token more that "
-            "it gives.",
-            _sd_with(lambda world, drafted, rows: ids(drafted)),
-        ),
-    ),
-)
-
-
-# -- mistakes of PEARL -----------------------------------------------------------------
-def _pearl_with(
-    test: Callable[..., Verified] = verify, keeps_window: bool = False
-) -> Method:
-    """PEARL that commits what ``test(world, drafted, rows)`` gives.
-
-    ``keeps_window``: after a rejection, too.
-    """
-
-    def run(world: World, gamma: int) -> None:
-        window: tuple[Drafted, ...] = ()
-        while world.going:
-            rows, drafted = world.all(
-                world.target.score(world.text + ids(window), last=len(window)),
-                world.draft.propose(world.text + ids(window), gamma),
-            )
-            verified = test(world, window + drafted, rows)
-            world.commit(verified.tokens)
-            window = (window + drafted)[len(verified.accepted) :]
-            if verified.extra and not keeps_window:
-                window = ()
-
-    return run
-
-
-def _untested_first(
-    world: World, drafted: Sequence[Drafted], rows: Sequence[Row]
-) -> Verified:
-    """The first token of the block that is drafted meanwhile counts as accepted."""
-    verified = verify(world, drafted, rows[:-1])
-    if verified.extra:
-        return verified
-    accepted = len(verified.accepted)
-    return Verified(ids(drafted[: accepted + 1]), ())
-
-
-PEARL = MethodExercise(
-    "pearl",
-    (
-        Mistake(
-            "untested first draft",
-            "Is the first token of a new block committed without a test? The last row "
-            "of the target's pass tests it.",
-            _pearl_with(_untested_first),
-        ),
-        Mistake(
-            "window kept after a rejection",
-            "What was drafted after a rejected token follows a text that is not "
-            "written: what becomes of the window then?",
-            _pearl_with(keeps_window=True),
-        ),
-        Mistake(
-            "row off by one",
-            "Is each draft tested with the row after it? The first row says what the "
-            "target would have written in the place of the first draft.",
-            _pearl_with(
-                lambda world, drafted, rows: verify(
-                    world, drafted, rows[1:] if len(rows) > 1 else rows
-                )
-            ),
-        ),
-        Mistake(
-            "greedy q when sampling",
-            "The draft model was not certain of its tokens: the test needs the "
-            "probabilities that they were drawn with.",
-            _pearl_with(
-                lambda world, drafted, rows: verify(world, _greedy_q(drafted), rows)
-            ),
-        ),
-    ),
-)
-EXERCISES = {exercise.name: exercise for exercise in (SD, PEARL)}
-
-
-def check_pearl(step: Step) -> Card:
-    """Checks ``step(world, window, gamma)``: a round of PEARL.
-
-    ``window``: the drafts that the target model has yet to test. The round commits what
-    is verified, and returns the next window.
-    """
-
-    @wraps(step)
-    def method(world: World, gamma: int) -> None:
-        window: Any = ()
-        while world.going:
-            window = step(world, window, gamma)
-
-    return PEARL.check(method)
-
-
-def check_method(method: Method, like: str = "speculative") -> Card:
-    """Checks ``method(world, gamma)``: it must be lossless, and as fast as ``like``.
-
-    ``like``: "speculative" or "pearl".
-    """
-    if like not in EXERCISES:
-        raise unknown_name(f"no exercise {like!r}", like, EXERCISES)
-    return EXERCISES[like].check(method)

@@ -26,10 +26,11 @@ import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
 
-from .calls import Failed, call, time_limit
-from .card import Card, right, wrong
+from .calls import Failed, call
+from .card import Card
 from .coin import Coin, all_outcomes, draw
-from .mistakes import Mistake, likely_mistake
+from .judge import judge_distributions
+from .mistakes import Mistake
 from .record import keep_try
 
 NewCoin: TypeAlias = Callable[[], Coin]
@@ -38,6 +39,10 @@ Distribution: TypeAlias = dict[Tokens, float]  # committed tokens -> probability
 Model: TypeAlias = dict[Tokens, Row]  # the tokens so far -> what follows
 
 EQUAL = 1e-9
+PRAISE = (
+    "Every token has the target's distribution, exactly, and no more drafts can be "
+    "kept than yours keeps."
+)
 ORDINALS = ("first", "second", "third", "fourth")
 
 
@@ -210,42 +215,24 @@ def check_verify(function: Verify) -> Card:
     target's gamma + 1 rows, the last of them after all drafts. ``coin()`` gives a new
     random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
     """
-    card = _judge(function)
+    card = judge_distributions(function, _distributions, _difference, MISTAKES, PRAISE)
     keep_try("verify", card.is_right)
     return card
 
 
-def _judge(function: Verify) -> Card:
-    """The card for a student's function."""
-    try:
-        with time_limit():
-            distributions = [case.distribution(function) for case in CASES]
-    except Failed as failed:
-        return wrong(str(failed))
+def _distributions(verify: Verify) -> list[Distribution]:
+    """What a function commits in each case."""
+    return [case.distribution(verify) for case in CASES]
 
+
+def _difference(distributions: Sequence[Distribution]) -> str | None:
+    """What is first wrong with what a function commits; None where nothing is."""
     for case, distribution in zip(CASES, distributions, strict=True):
-        difference = first_difference(case, distribution)
-        if difference is None:
-            difference = impossible_token(case, distribution)
-        if difference is None:
-            difference = missing_tokens(case, distribution)
-        if difference is not None:
-            mistake = likely_mistake(distributions, MISTAKES, _distributions)
-            if mistake is None:
-                return wrong(difference)
-            return wrong(difference, mistake.question, cause=mistake.name)
-    return right(
-        "Every token has the target's distribution, exactly, and no more drafts can "
-        "be kept than yours keeps."
-    )
-
-
-def _distributions(verify: Verify) -> list[Distribution] | None:
-    """What one of our own solutions commits in each case."""
-    try:
-        return [case.distribution(verify) for case in CASES]
-    except Failed:
-        return None
+        for find in (first_difference, impossible_token, missing_tokens):
+            difference = find(case, distribution)
+            if difference is not None:
+                return difference
+    return None
 
 
 def first_difference(case: Case, distribution: Distribution) -> str | None:

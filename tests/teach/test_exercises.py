@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 import numpy as np
@@ -9,10 +10,16 @@ import pytest
 
 from speclib import SpeclibError, teach
 from speclib.core.sampling import ids
+from speclib.core.verification import match
 from speclib.core.verification import verify as core_verify
 from speclib.methods import METHODS
 from speclib.methods.pearl import next_window, pearl_without_pre_verify
-from speclib.teach import formulas, method_exercise, verify_exercise
+from speclib.teach import (
+    formulas,
+    methods_to_write,
+    tree_exercise,
+    verify_exercise,
+)
 from speclib.teach.coin import draw
 
 # What the lessons promise to tell apart.
@@ -35,11 +42,31 @@ CHECKS = {
     "round": (teach.check_round, formulas.ROUND.mistakes),
     "speed": (teach.check_speed, formulas.SPEED.mistakes),
     "verify": (teach.check_verify, verify_exercise.MISTAKES),
-    "speculative": (teach.check_method, method_exercise.SD.mistakes),
+    "speculative": (teach.check_method, methods_to_write.SD.mistakes),
     "pearl": (
         lambda method: teach.check_method(method, like="pearl"),
-        method_exercise.PEARL.mistakes,
+        methods_to_write.PEARL.mistakes,
     ),
+    "servers": (teach.check_servers, formulas.SERVERS.mistakes),
+    "dsi seconds": (teach.check_dsi_seconds, formulas.DSI_SECONDS.mistakes),
+    "dsi": (
+        lambda method: teach.check_method(method, like="dsi"),
+        methods_to_write.DSI.mistakes,
+    ),
+    "duo round": (teach.check_duo_round, formulas.DUO_ROUND.mistakes),
+    "sequences": (teach.check_sequences, formulas.SEQUENCES.mistakes),
+    "duodecoding": (
+        lambda method: teach.check_method(method, like="duodecoding"),
+        methods_to_write.DUODECODING.mistakes,
+    ),
+    "fuzzy pass": (teach.check_fuzzy_pass, formulas.FUZZY_PASS.mistakes),
+    "easy round": (teach.check_easy_round, formulas.EASY_ROUND.mistakes),
+    "pick": (teach.check_pick, tree_exercise.MISTAKES),
+    "break even": (teach.check_break_even, formulas.BREAK_EVEN.mistakes),
+    "best gamma": (teach.check_best_gamma, formulas.BEST_GAMMA.mistakes),
+    "verdict": (teach.check_verdict, formulas.VERDICT.mistakes),
+    "interval": (teach.check_interval, formulas.INTERVAL.mistakes),
+    "two counts": (teach.check_two_counts, formulas.TWO_COUNTS.mistakes),
 }
 CASES = [
     pytest.param(check, mistake, id=f"{exercise}: {mistake.name}")
@@ -85,6 +112,103 @@ def round_of_pearl(gamma, draft, target):
     return drafting if drafting > target else target
 
 
+def servers(draft, target, lookahead):
+    """One more is added as long as passes take longer than they may."""
+    count = 1
+    while count * lookahead * draft < target:
+        count += 1
+    return count
+
+
+def dsi_seconds(tokens, alpha, draft, target):
+    """Token by token: all but the last take a draft pass or a target pass."""
+    return target + sum([alpha * draft + (1 - alpha) * target] * (tokens - 1))
+
+
+def duo_round(gamma, k, draft, target):
+    """Pass by pass."""
+    length = gamma // k
+    passes = 1
+    for _sequence in range(k):
+        passes += length - 1
+    return max(passes * draft, target)
+
+
+def sequences(first, second, gamma):
+    """Down from as many as are likely enough, to the first that divides the budget."""
+    ranked = sorted(first, reverse=True)
+    count = 1
+    while count < len(ranked) and ranked[count] > ranked[0] * second:
+        count += 1
+    while gamma % count:
+        count -= 1
+    return count
+
+
+def fuzzy_pass(groups, attention, mlp):
+    """Group by group."""
+    seconds = 0
+    for layers in groups:
+        seconds += attention + layers * mlp
+    return seconds
+
+
+def easy_round(gamma, exact, fuzzy, target):
+    return sum([exact] + [fuzzy] * (gamma - 1)) + target
+
+
+def break_even(c):
+    """Where (1 + alpha) tokens take as long as 1 + 1 / c passes, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if (1 + middle) / (1 + 1 / c) < 1:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def best_gamma(alpha, c):
+    """One more draft as long as it makes the round's speed higher."""
+    gamma, tokens = 1, 1 + alpha
+    while (tokens + alpha ** (gamma + 1)) * (gamma + c) > tokens * (gamma + 1 + c):
+        gamma += 1
+        tokens += alpha**gamma
+    return gamma
+
+
+def verdict(low, high, least, most):
+    """Both ends of the interval are looked at, each alone."""
+    inside = [least <= end <= most for end in (low, high)]
+    if all(inside):
+        return "yes"
+    both_below, both_above = max(low, high) < least, min(low, high) > most
+    return "no" if both_below or both_above else "open"
+
+
+def interval(values, t):
+    """By the library's own standard deviation of a sample."""
+    error = statistics.stdev(values) / len(values) ** 0.5
+    mean = statistics.fmean(values)
+    return mean - t * error, mean + t * error
+
+
+def two_counts(passes):
+    accepted, rejected = map(sum, zip(*passes, strict=True))
+    return accepted / len(passes), accepted / rejected
+
+
+def pick(candidates, q, p, coin):
+    """What is left of p is kept with its sum, and never divided by it."""
+    left = p
+    for i, token in enumerate(candidates):
+        if coin() * q[i][token] * left.sum() < left[token]:
+            return token
+        left = np.clip(left - q[i] * left.sum(), 0, None)
+    return draw(left / left.sum(), coin())
+
+
 def verify(drafted, q, p, coin):
     for i, token in enumerate(drafted):
         if p[i][token] <= coin() * q[i][token]:
@@ -106,6 +230,23 @@ def verify(drafted, q, p, coin):
         (teach.check_method, METHODS["speculative"]),
         (teach.check_method, METHODS["pearl"]),  # lossless, and faster than asked for
         (lambda method: teach.check_method(method, "pearl"), METHODS["pearl"]),
+        (lambda method: teach.check_method(method, "dsi"), METHODS["dsi"]),
+        (teach.check_servers, servers),
+        (teach.check_dsi_seconds, dsi_seconds),
+        (
+            lambda method: teach.check_method(method, "duodecoding"),
+            METHODS["duodecoding"],
+        ),
+        (teach.check_fuzzy_pass, fuzzy_pass),
+        (teach.check_easy_round, easy_round),
+        (teach.check_pick, pick),
+        (teach.check_break_even, break_even),
+        (teach.check_best_gamma, best_gamma),
+        (teach.check_verdict, verdict),
+        (teach.check_interval, interval),
+        (teach.check_two_counts, two_counts),
+        (teach.check_duo_round, duo_round),
+        (teach.check_sequences, sequences),
     ],
 )
 def test_a_right_solution_is_right(check, solution):
@@ -133,6 +274,64 @@ def test_a_round_of_pearl_is_judged_as_the_whole_method():
     assert teach.check_pearl(pearl_step).is_right
     card = teach.check_pearl(step_that_fails)
     assert "IndexError in your line `return window[3]`" in card.verdict
+
+
+def duodecoding_step(world, window, gamma):
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window)),
+        world.draft.draft_sequences(text, gamma),
+    )
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    if len(tested.accepted) < len(window):
+        return ()
+    continuations = {ids(sequence[:1]): sequence[1:] for sequence in drafted}
+    return continuations.get(tested.extra, ())
+
+
+@pytest.mark.parametrize("check", [teach.check_pearl, teach.check_duodecoding])
+def test_a_round_that_commits_nothing_is_told_so_at_once(check):
+    assert "commits nothing" in check(lambda world, window, gamma: ()).verdict
+
+
+def test_a_round_of_duodecoding_is_judged_as_the_whole_method():
+    card = teach.check_duodecoding(duodecoding_step)
+    assert card.is_right, card
+
+
+# -- what DSI commits ------------------------------------------------------------------
+def commit_all_at_once(world, known_rows, draft):
+    """Every known row along the draft is used in one test."""
+    while world.going and world.text in known_rows:
+        rows = []
+        for count in range(len(draft) + 1):
+            text = world.text + ids(draft[:count])
+            if text not in known_rows:
+                break
+            rows.append(known_rows[text])
+        tested = match(world, draft, rows)
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[len(tested.accepted) :]
+    return draft
+
+
+def test_what_dsi_commits_is_judged_as_the_whole_method():
+    card = teach.check_dsi(commit_all_at_once)
+    assert card.is_right, card
+    assert "lookahead 2, three servers" in repr(card)
+
+
+@pytest.mark.parametrize(
+    "commit, said",
+    [
+        (lambda world, known_rows, draft: None, "gives None: return the drafts"),
+        (lambda world, known_rows, draft: (3,), "gives (3,): return the drafts"),
+        (lambda world, known_rows, draft: draft[0].toke, "AttributeError in your line"),
+    ],
+)
+def test_what_is_no_draft_is_named(commit, said):
+    assert said in teach.check_dsi(commit).verdict
 
 
 # -- counterexamples are true ----------------------------------------------------------
@@ -165,6 +364,14 @@ def test_a_method_that_only_plain_decodes_is_lossless_and_called_slow():
 def test_pearl_without_a_half_is_lossless_and_called_slow():
     card = teach.check_method(pearl_without_pre_verify, like="pearl")
     assert card.cause == "slower than it could be"
+
+
+def test_the_counterexample_of_candidates_that_are_ignored_is_arithmetic():
+    """q = (0.5, 0.5), p = (0.8, 0.2), one candidate. Drawn apart from it, the token is
+    the candidate in half of all cases. Tested, it is kept with 0.5 + 0.5 * 0.4 = 0.7.
+    """
+    card = teach.check_pick(lambda candidates, q, p, coin: draw(p, coin()))
+    assert "a candidate with probability 0.5000; 0.7000 is possible" in card.verdict
 
 
 # -- whatever a function does, the answer is a card ------------------------------------
@@ -223,6 +430,13 @@ def test_what_is_no_list_of_tokens_is_named(committed, said):
     assert said in teach.check_verify(lambda *_: committed).verdict
 
 
+@pytest.mark.parametrize(
+    "given, said", [([0], "give one token"), (7, "7, which is no token"), (0.5, "0.5")]
+)
+def test_what_is_no_token_is_named(given, said):
+    assert said in teach.check_pick(lambda *_: given).verdict
+
+
 def test_a_method_that_stops_before_the_end_is_told_so():
     assert "ends before the text is complete" in teach.check_method(stops_early).verdict
 
@@ -238,7 +452,9 @@ def test_a_student_may_not_change_the_rows_of_the_next_call():
 
 
 def test_an_unknown_exercise_is_named_with_those_that_there_are():
-    with pytest.raises(SpeclibError, match="perl.*known: speculative, pearl"):
+    with pytest.raises(
+        SpeclibError, match="perl.*known: speculative, pearl, dsi, duodecoding"
+    ):
         teach.check_method(METHODS["pearl"], like="perl")
 
 

@@ -19,7 +19,28 @@ def test_nothing_runs_before_a_click_and_the_picture_says_so():
     assert "Not run yet" in "".join(ET.fromstring(shown.picture()).itertext())
 
 
+def test_a_plan_is_made_when_somebody_clicks():
+    shown = teach.plan_run("toy", prompts=1, max_new_tokens=16)
+    assert shown.plan is None
+    assert "Not run yet" in repr(shown)
+    shown.button.click()
+    shown.wait()
+    assert shown.error is None
+    assert shown.plan is not None
+    assert shown.spoken == shown.plan.summary()
+    assert shown.plan.choice.name in shown.children[-1].value
+
+
+def test_a_plan_of_unknown_names_is_refused_before_anything_runs():
+    with pytest.raises(SpeclibError, match="humaneval"):
+        teach.plan_run("toy", task="humanevil")
+    with pytest.raises(SpeclibError, match="embedded/"):
+        teach.plan_run("embedded/lama")
+
+
 def test_unknown_names_are_refused_before_anything_runs():
+    with pytest.raises(SpeclibError, match="'procesess'.*processes"):
+        teach.real_run(PROMPT, PAIR, world="procesess")
     with pytest.raises(SpeclibError, match="'perl'.*pearl"):
         teach.real_run(PROMPT, PAIR, methods=("perl",))
     with pytest.raises(SpeclibError, match="llama-7b-70b"):
@@ -50,6 +71,18 @@ def test_a_click_runs_every_method_beside_the_notebook():
         "pearl",
     }
     assert shown.button.description == "Run it again"
+
+
+@pytest.mark.slow
+def test_devices_may_be_emulated_and_the_target_on_several():
+    shown = teach.real_run(
+        PROMPT, PAIR, methods=("dsi",), max_new_tokens=4, world="emulated", servers=2
+    )
+    shown.button.click()
+    shown.wait()
+    assert shown.error is None
+    assert shown.runs[0].trace.meta["servers"] == 2
+    assert {event.clock for event in shown.runs[0].trace.operations} == {"emulated"}
 
 
 @pytest.mark.slow

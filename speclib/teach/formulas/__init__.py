@@ -1,0 +1,71 @@
+"""Exercises whose answer is a number or a row, by what they are about."""
+
+from .choosing import BEST_GAMMA, BREAK_EVEN, check_best_gamma, check_break_even
+from .dsi import DSI_SECONDS, SERVERS, check_dsi_seconds, check_servers
+from .duodecoding import DUO_ROUND, SEQUENCES, check_duo_round, check_sequences
+from .easyspec import EASY_ROUND, FUZZY_PASS, check_easy_round, check_fuzzy_pass
+from .one_draft import (
+    ACCEPTANCE,
+    RESIDUAL,
+    ROWS,
+    SAMPLES,
+    check_acceptance,
+    check_residual,
+    check_samples,
+    row,
+)
+from .rounds import (
+    EXPECTED_TOKENS,
+    ROUND,
+    SPEED,
+    check_expected_tokens,
+    check_round,
+    check_speed,
+)
+from .tables import (
+    INTERVAL,
+    TWO_COUNTS,
+    VERDICT,
+    check_interval,
+    check_two_counts,
+    check_verdict,
+)
+
+__all__ = [
+    "ACCEPTANCE",
+    "BEST_GAMMA",
+    "BREAK_EVEN",
+    "DSI_SECONDS",
+    "DUO_ROUND",
+    "EASY_ROUND",
+    "EXPECTED_TOKENS",
+    "FUZZY_PASS",
+    "INTERVAL",
+    "RESIDUAL",
+    "ROUND",
+    "ROWS",
+    "SAMPLES",
+    "SEQUENCES",
+    "SERVERS",
+    "SPEED",
+    "TWO_COUNTS",
+    "VERDICT",
+    "check_acceptance",
+    "check_best_gamma",
+    "check_break_even",
+    "check_dsi_seconds",
+    "check_duo_round",
+    "check_easy_round",
+    "check_expected_tokens",
+    "check_fuzzy_pass",
+    "check_interval",
+    "check_residual",
+    "check_round",
+    "check_samples",
+    "check_sequences",
+    "check_servers",
+    "check_speed",
+    "check_two_counts",
+    "check_verdict",
+    "row",
+]

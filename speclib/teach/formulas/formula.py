@@ -1,0 +1,111 @@
+"""An exercise whose answer is a number or a row.
+
+The student's function is called in every case, the smallest first. The first case in
+which it differs from the right answer is the counterexample on the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from speclib.teach.calls import Failed, call, time_limit
+from speclib.teach.card import Card, right, wrong
+from speclib.teach.mistakes import Mistake, is_same, likely_mistake
+from speclib.teach.record import keep_try
+
+Answer = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An exercise that asks for a function of numbers and rows.
+
+    name        under which tries are kept, and hints are found
+    arguments   their names, as the card writes them
+    cases       values of the arguments, the case that is easiest to follow first
+    solution    the right function
+    asked_for   what the function gives, in words
+    mistakes    wrong functions that we know
+    praise      what the card of a right function says
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    cases: Sequence[tuple[Any, ...]]
+    solution: Answer
+    asked_for: str
+    mistakes: tuple[Mistake, ...]
+    praise: str
+
+    def check(self, function: Answer) -> Card:
+        """The card for a student's function."""
+        card = self._judge(function)
+        keep_try(self.name, card.is_right)
+        return card
+
+    def _judge(self, function: Answer) -> Card:
+        try:
+            with time_limit():
+                answers = self._answers_of(function)
+        except Failed as failed:
+            return wrong(str(failed))
+
+        for case, answer in zip(self.cases, answers, strict=True):
+            expected = self.solution(*case)
+            if not is_same(answer, expected):
+                return self._card_of(case, answer, expected, answers)
+        return right(self.praise)
+
+    def _answers_of(self, function: Answer) -> list[Any]:
+        answers = []
+        for case in self.cases:
+            try:
+                answers.append(call(function, *case))
+            except Failed as failed:
+                raise Failed(f"For {self._describe(case)}: {failed}") from failed
+        return answers
+
+    def _answers_of_mistake(self, function: Answer) -> list[Any]:
+        """The same for one of our own: an error is an answer that nobody else gives."""
+        try:
+            with np.errstate(all="ignore"):
+                return self._answers_of(function)
+        except Failed:
+            return [object()]
+
+    def _card_of(
+        self, case: tuple[Any, ...], answer: Any, expected: Any, answers: list[Any]
+    ) -> Card:
+        """The card of a wrong function, whose smallest counterexample is ``case``."""
+        if answer is None:
+            verdict = f"For {self._describe(case)} your function gives nothing."
+            return wrong(verdict, "Does it end with a return?", cause="no return")
+
+        verdict = (
+            f"For {self._describe(case)} your function gives {_shown(answer)}; "
+            f"{self.asked_for} is {_shown(expected)}."
+        )
+        mistake = likely_mistake(answers, self.mistakes, self._answers_of_mistake)
+        if mistake is None:
+            return wrong(verdict)
+        return wrong(verdict, mistake.question, cause=mistake.name)
+
+    def _describe(self, case: tuple[Any, ...]) -> str:
+        parts = []
+        for name, value in zip(self.arguments, case, strict=True):
+            parts.append(f"{name} = {_shown(value)}")
+        return ", ".join(parts)
+
+
+def _shown(value: Any) -> str:
+    """A number with four digits, a row as "(0.2, 0.8)"."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return f"({', '.join(_shown(entry) for entry in value)})"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
