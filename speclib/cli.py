@@ -99,6 +99,31 @@ def _print_failures(errors: Mapping[str, str]) -> None:
 
 
 @app.command()
+def plan(
+    pair: Annotated[
+        str, typer.Argument(help="A pair under data/pairs.")
+    ] = "embedded/llama-7b-70b",
+    task: Annotated[str, typer.Option(help="Whose prompts.")] = "humaneval",
+    prompts: Annotated[int, typer.Option(help="How many of them.")] = 4,
+    tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
+    check: Annotated[int, typer.Option(help="Methods that are measured.")] = 3,
+    servers: Annotated[int, typer.Option(help="Targets, for DSI.")] = 1,
+) -> None:
+    """Find the fastest method for a pair on this machine, and its settings."""
+    from speclib.planning.plan import plan as find_fastest
+
+    found = find_fastest(
+        pair,
+        task=task,
+        prompts=prompts,
+        max_new_tokens=tokens,
+        check=check,
+        servers=servers,
+    )
+    print(found)
+
+
+@app.command()
 def merge(
     ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")],
 ) -> None:

@@ -12,3 +12,6 @@ ROOT = Path(os.environ.get("SPECLIB_HOME", PACKAGE.parent))
 DATA = ROOT / "data"
 REPORTS = ROOT / "reports"
 CACHE = ROOT / ".cache"
+
+# Official benchmark files, which are measured in place of our own prompts.
+OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")

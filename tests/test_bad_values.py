@@ -172,6 +172,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"method": "tree", "budget": math.nan}, "budget is nan"),
     (decode, {"method": "easyspec", "lp": 0.5}, "lp is 0.5"),
     (decode, {"method": "lookahead", "window": "5"}, "window is '5'"),
+    (decode, {"method": "ouroboros", "phrases": 1.5}, "phrases is 1.5"),
     (decode, {"method": "duodecoding", "k": 1.5}, "k is 1.5"),
     (decode, {"method": "rest", "longest": "16"}, "longest is '16'"),
     (decode, {"method": "pearl", "without": 3}, "without is 3"),
