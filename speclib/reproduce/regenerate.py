@@ -167,7 +167,8 @@ class Call:
             failures.keep(key, runner.errors)
         started = time.monotonic()
         self._write_reports(keys)
-        if not self.outcome.failed:
+        if not self.outcome.failed and not self.outcome.interrupted:
+            # After an interrupt there is little to write.
             _learn_seconds_of_writing(books, time.monotonic() - started, costs)
         if deadline is None and not self.outcome.interrupted:
             costs.publish()
