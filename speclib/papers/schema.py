@@ -7,9 +7,17 @@ clock.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PrivateAttr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PrivateAttr,
+    field_validator,
+)
 
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS, parameters
@@ -43,6 +51,11 @@ SettingValue = bool | str | int | float | tuple[str | int | float, ...]
 
 # A dict holds the settings of one kind of number, by the name of the kind.
 Settings = dict[str, SettingValue | dict[str, SettingValue]]
+
+MOST_WORDS = 30  # of the sentence that says what to look at in a table
+
+# A sentence that another one follows. The dot of "DSI vs. SI" ends none.
+ENDED_SENTENCE = re.compile(r'(?<!\bvs)[.!?]\s+["(]?[A-Z]')
 
 Place = tuple[str, str]  # row and column, as printed
 PrintedCell = tuple[str, str, FiniteFloat]  # row, column and value
@@ -126,7 +139,8 @@ class Beside(_Strict):
 class Table(_Strict):
     """One table, figure or theorem: what was printed, and what to run for it.
 
-    item, title, about   what it is called, shows and claims
+    item, title          what it is called
+    look, about          what to look at first: one sentence; what it shows and claims
     metric, unit         what its numbers are, where a row or column says nothing else
     decimals             of the print, counted in ``printed_unit`` if that differs
     rows, columns_are    what the labels of rows and of columns stand for
@@ -141,6 +155,7 @@ class Table(_Strict):
 
     item: str
     title: str
+    look: str
     about: str
     metric: str
     unit: str
@@ -166,6 +181,17 @@ class Table(_Strict):
     formula: str | None = None
     from_formula: bool = False
     _paper: Paper = PrivateAttr()
+
+    @field_validator("look")
+    @classmethod
+    def _check_look(cls, look: str) -> str:
+        """Raises ValueError unless it is one sentence that is not too long."""
+        words = len(look.split())
+        if words > MOST_WORDS:
+            raise ValueError(f"{look!r} has {words} words: give {MOST_WORDS} at most")
+        if not look.endswith((".", "?")) or ENDED_SENTENCE.search(look):
+            raise ValueError(f"{look!r}: give one sentence that ends with a mark")
+        return look
 
     @property
     def paper(self) -> Paper:

@@ -1,7 +1,7 @@
 """A paper opened for reading: its tables filled once, shown in the forms they have.
 
     pearl = Book("pearl", quick=True)
-    pearl.show("table-5")           # claim, numbers by kind, verdicts, errata
+    pearl.show("table-5")           # what to look at, numbers by kind, verdicts, errata
     pearl.chart("table-5")
     pearl.timeline("table-1", "Llama2 7&70B")
 
@@ -157,7 +157,7 @@ class Book:
         return self._items[name]
 
     def show(self, name: str) -> Page:
-        """What the item claims, its numbers by kind, verdicts with reasons, errata."""
+        """What to look at, its numbers by kind, verdicts with reasons, errata."""
         from speclib.views.tables.html import section_html
         from speclib.views.tables.markdown import section_md
 

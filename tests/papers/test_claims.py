@@ -31,6 +31,7 @@ from speclib.papers.table_result import TableResult
 TABLE = Table(
     item="table-0",
     title="",
+    look="Compare the columns.",
     about="",
     metric="speedup",
     unit="x",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -110,6 +111,44 @@ def test_a_damaged_file_gives_one_line_with_its_name(folder, file, first_line, s
     text = (folder / file).read_text()
     (folder / file).write_text(f"{first_line}\n{text}")
     assert says in load_damaged(folder)
+
+
+def test_a_table_that_does_not_say_what_to_look_at_is_named(folder):
+    path = folder / "table-5.toml"
+    write_look(path, "")
+    assert load_damaged(folder) == f"{path}: look: Field required"
+
+
+@pytest.mark.parametrize(
+    "look, says",
+    [
+        ("Compare the rows. Then compare the columns.", "give one sentence"),
+        ("Which row is faster? Compare both.", "give one sentence"),
+        ("Compare the rows", "give one sentence"),
+        ("Compare this row with the next " * 5 + "one.", "31 words: give 30 at most"),
+    ],
+)
+def test_what_to_look_at_must_be_one_short_sentence(folder, look, says):
+    path = folder / "table-5.toml"
+    write_look(path, f'look = "{look}"\n')
+    message = load_damaged(folder)
+    assert message.startswith(f"{path}: look: ")
+    assert look in message and says in message
+
+
+def test_a_label_with_a_dot_ends_no_sentence(folder):
+    look = "In the column Speedup DSI vs. SI compare the rows."
+    write_look(folder / "table-5.toml", f'look = "{look}"\n')
+    paper = load_paper.__wrapped__("pearl", folder)
+    assert paper.table("table-5").look == look
+
+
+def write_look(path: Path, line: str) -> None:
+    """Puts ``line`` in place of what a file says of what to look at."""
+    text = path.read_text()
+    found = re.search(r'(?ms)^look = """.*?"""\n', text)
+    assert found
+    path.write_text(text.replace(found[0], line))
 
 
 def test_a_file_in_another_encoding_is_named(folder):

@@ -223,7 +223,19 @@ def test_a_verdict_is_a_sign_and_words(holds, words):
     cell = re.search(r'<td data-kind="virtual".*?</td>', html, re.S)[0]
     sign, text = re.search(r'class="sign">(.)</span> ([\w ]+)</span>', cell).groups()
     assert text == words
-    assert sign in "✓✗?–"
+    assert sign in "✓✗◇–"
+
+
+def test_a_verdict_is_the_same_on_the_index_and_below_its_table(results):
+    entry = summary(load_paper("pearl"), results, "quick") | MADE
+    sign_on_index = r'class="sign">(.)</span> ([\w ]+)</span>'
+    on_index = set(re.findall(sign_on_index, index_page([entry], {})))
+    below_tables = set()
+    for result in results.values():
+        sign = r'class="verdict \w+">(.) ([\w ]+)</span>'
+        below_tables |= set(re.findall(sign, section_html(result)))
+    assert {words for _, words in below_tables} >= {"holds", "open"}
+    assert below_tables <= on_index
 
 
 def test_an_entry_of_older_form_has_its_section_and_says_what_is_missing():

@@ -12,6 +12,7 @@ from speclib.experiment.spec import QUICK
 from speclib.papers.ledger import DEVICE_SECONDS, ClaimRow, LedgerRow
 from speclib.papers.load import load_paper
 from speclib.papers.table_result import TableResult
+from speclib.views.prose import prose_html
 from speclib.views.tables.cell_text import write_difference
 from speclib.views.tables.grid import Source, build_grid
 from speclib.views.tables.html import section_html, summary_html, verdicts_html
@@ -35,6 +36,44 @@ ELSEWHERE = LedgerRow(
     source="measured 2026-01-01 9:00",
     note="dilated; c 3.1",
 )
+
+
+# -- text ------------------------------------------------------------------------------
+def test_a_section_says_first_what_to_look_at_and_its_doubts_after_the_numbers(results):
+    result = results["table-5"]
+    about = result.table.about
+    assert "Before trusting it:" in about
+    parts = [
+        result.table.look,
+        about.split()[0],  # the opening
+        "46.06",
+        result.table.claims[0].text,
+        "Before trusting it:",
+        "Errata of the print",
+    ]
+    text = section_md(result).partition("\n\n")[2]  # without the heading
+    html = unescape(section_html(result).partition("</style>")[2])
+    for page in (text, html):
+        places = [page.index(part) for part in parts]
+        assert places == sorted(places), page
+    assert text.startswith(f"**{result.table.look}**")
+
+
+def test_what_a_table_is_about_is_shown_as_paragraphs_and_lists():
+    for key in ("pearl", "dsi", "duodecoding", "easyspec"):
+        for table in load_paper(key).tables.values():
+            html = prose_html(table.about)
+            items = re.findall(r"(?m)^(?:- |\d\. )", table.about)
+            blocks = table.about.strip().split("\n\n")
+            lists = [block for block in blocks if re.match(r"- |\d\. ", block)]
+            assert html.count("<li>") == len(items)
+            assert html.count("<p>") == len(blocks) - len(lists)
+
+
+def test_a_tag_in_a_text_is_shown_and_not_obeyed():
+    assert prose_html("a <b>bold</b> claim") == (
+        "<p>a &lt;b&gt;bold&lt;/b&gt; claim</p>\n"
+    )
 
 
 # -- numbers ---------------------------------------------------------------------------

@@ -411,7 +411,7 @@ def _mark_of_kind(kind: str, x: float, y: float) -> str:
 
 
 def _mark_of_verdict(holds: str, x: float, y: float) -> str:
-    """A tick on a disc, a cross on a square, a question mark on a lozenge, a dash."""
+    """A tick on a disc, a cross on a square, a lozenge in a lozenge, a dash."""
     if holds == "yes":
         tick = f"M{point(x - 4.5, y)}L{point(x - 1, y + 4)}L{point(x + 5, y - 4)}"
         disc = circle(x, y, 10, fill=SIGNS["yes"].colour)
@@ -424,22 +424,20 @@ def _mark_of_verdict(holds: str, x: float, y: float) -> str:
         square = rectangle(x - 9, y - 9, 18, 18, fill=SIGNS["no"].colour)
         return square + _white_stroke(cross)
     if holds == "open":
-        corners = (
-            f"M{point(x, y - 12)}L{point(x + 12, y)}L{point(x, y + 12)}"
-            f"L{point(x - 12, y)}Z"
-        )
-        lozenge = tag("path", d=corners, fill=SIGNS["open"].colour)
-        question = text_at(
-            "?",
-            x,
-            y + 5,
-            font_size=SMALL,
-            font_weight="600",
-            fill="#fff",
-            text_anchor="middle",
-        )
-        return lozenge + question
+        lozenge = tag("path", d=_lozenge(x, y, 12), fill=SIGNS["open"].colour)
+        return lozenge + _white_stroke(_lozenge(x, y, 5))
     return horizontal_line(y, x - 6, x + 6, stroke=SIGNS["n/a"].colour, stroke_width=2)
+
+
+def _lozenge(x: float, y: float, reach: float) -> str:
+    """The path of a lozenge whose corners lie ``reach`` pixels from its middle."""
+    corners = (
+        point(x, y - reach),
+        point(x + reach, y),
+        point(x, y + reach),
+        point(x - reach, y),
+    )
+    return f"M{'L'.join(corners)}Z"
 
 
 def _white_stroke(path: str) -> str:

@@ -22,6 +22,7 @@ from speclib.views.tables.html import (
     verdicts_html,
 )
 from speclib.views.tables.tally import count
+from speclib.views.tables.verdicts import SIGNS, Sign
 
 from .entry import (
     ClaimEntry,
@@ -109,7 +110,7 @@ def index_page(
         claims=claims,
         has_second_verdicts=any(line.has_second_verdict for line in claims),
         kinds=KINDS,
-        verdicts=VERDICTS,
+        verdicts={holds: SIGNS[holds] for holds in VERDICT_ORDER},
         facts=facts,
         name_of=paper_name,
     )
@@ -155,21 +156,8 @@ def _picture(papers: Sequence[PaperEntry], linker: Linker) -> PagePicture | None
 
 
 # -- the table -------------------------------------------------------------------------
-class VerdictWords(NamedTuple):
-    """How the table writes a verdict; ``rank`` is its place when it is sorted."""
-
-    sign: str
-    words: str
-    css_class: str
-    rank: int
-
-
-VERDICTS = {
-    "no": VerdictWords("✗", "does not hold", "no", 0),
-    "open": VerdictWords("?", "open", "open", 1),
-    "yes": VerdictWords("✓", "holds", "yes", 2),
-    "n/a": VerdictWords("–", "not judged", "na", 3),
-}
+# Verdicts in the order in which they are sorted, and offered for filtering.
+VERDICT_ORDER = ("no", "open", "yes", "n/a")
 
 
 class VerdictCell(NamedTuple):
@@ -181,12 +169,19 @@ class VerdictCell(NamedTuple):
 
     kind: str
     holds: str
-    verdict: VerdictWords | None
+    verdict: Sign | None
     value: str = ""
     interval: str = ""
     note: str = ""
     trace: str = ""
     second: VerdictCell | None = None
+
+    @property
+    def rank(self) -> int:
+        """Its place when it is sorted; without a verdict it comes last."""
+        if not self.holds:
+            return len(VERDICT_ORDER)
+        return VERDICT_ORDER.index(self.holds)
 
     @property
     def all_holds(self) -> str:
@@ -250,11 +245,11 @@ def _verdict_cell(
 
 
 def _describe_cell(paper: str, verdict: KindVerdict, linker: Linker) -> VerdictCell:
-    holds = verdict.holds if verdict.holds in VERDICTS else "n/a"
+    holds = verdict.holds if verdict.holds in SIGNS else "n/a"
     return VerdictCell(
         kind=verdict.kind,
         holds=holds,
-        verdict=VERDICTS[holds],
+        verdict=SIGNS[holds],
         value=verdict.value,
         interval=_write_interval(verdict),
         note=verdict.note,

@@ -14,6 +14,7 @@ from speclib.papers.schema import Table
 from speclib.papers.table_result import TableResult
 from speclib.views.anchors import claim_anchor
 from speclib.views.numbers import DASH
+from speclib.views.prose import prose_html
 from speclib.views.templates import load_templates
 
 from .failures import group_by_reason
@@ -34,15 +35,17 @@ HOLDS_IN_WORDS = {
 
 
 def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
-    """All that is known of a table: about, numbers, verdicts, errata, sources.
+    """All of a table: what to look at, numbers, verdicts, errata, sources.
 
     ``others`` are ledger rows of other machines.
     """
     section = gather_section(result, others)
     names = {
-        "about": section.about,
+        "look": section.look,
+        "opening": prose_html(section.opening),
         "failures": section.failures,
         "claims": section.claims,
+        "background": prose_html(section.background),
         "errata": section.errata,
         "sources": section.sources,
     }

@@ -52,7 +52,7 @@ def paper_md(
 
 
 def section_md(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
-    """One table: what it claims, its numbers, verdicts, errata, sources."""
+    """One table: what to look at, its numbers, verdicts, errata, sources."""
     return _render("section.md", _names_of_section(gather_section(result, others)))
 
 

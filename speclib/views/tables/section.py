@@ -26,17 +26,21 @@ class ErratumText(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """What a page says of one table.
+    """What a page says of one table, in this order.
 
-    ``about`` is what the item claims, on one line. ``sources`` are lines by kind of
-    number. ``claims`` is None where no claim was judged.
+    ``look`` is a sentence on what to look at first. ``opening`` and ``background`` are
+    Markdown: the first paragraph on what the item shows and claims, and all others, ""
+    where there are none. ``sources`` are lines by kind of number. ``claims`` is None
+    where no claim was judged.
     """
 
     table: Table
-    about: str
+    look: str
+    opening: str
     grid: Grid
     failures: list[Failure]
     claims: ClaimTable | None
+    background: str
     errata: list[ErratumText]
     sources: dict[str, list[str]]
 
@@ -45,12 +49,15 @@ def gather_section(result: TableResult, others: Iterable[LedgerRow] = ()) -> Sec
     """All of a table's result; ``others`` are ledger rows of other machines."""
     others = list(others)
     table = result.table
+    opening, _, background = table.about.strip().partition("\n\n")
     return Section(
         table=table,
-        about=" ".join(table.about.split()),
+        look=table.look,
+        opening=opening,
         grid=build_grid(result, others),
         failures=group_by_reason(result.errors),
         claims=list_claims(result),
+        background=background,
         errata=[_describe_erratum(erratum) for erratum in table.errata],
         sources=list_sources(result, others),
     )

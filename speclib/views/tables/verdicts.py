@@ -23,9 +23,8 @@ SIGNS = {
     "yes": Sign("✓", "holds", "yes"),
     "no": Sign("✗", "does not hold", "no"),
     "open": Sign("◇", "open", "open"),
-    "n/a": Sign("–", "n/a", "na"),
+    "n/a": Sign("–", "not judged", "na"),
 }
-
 
 # What the head of a second column says after its kind.
 OVER_SAME_DEVICES = ", over the same devices"
