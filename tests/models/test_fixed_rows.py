@@ -56,7 +56,12 @@ def test_a_text_that_outgrows_its_room_keeps_what_it_has():
 
 
 def test_the_longest_text_is_scored_though_its_block_reaches_beyond():
-    net = network("GPT2", layers=2, n_positions=20, n_embd=32, n_head=4)
+    """GPT-2 has a table of positions, which ends with the longest text."""
+    config = transformers.GPT2Config(
+        vocab_size=VOCAB, n_positions=20, n_embd=32, n_layer=2, n_head=4
+    )
+    torch.manual_seed(1)
+    net = transformers.GPT2LMHeadModel(config).eval()
     model = FixedRows(net, VOCAB, 16)
     text = [token % VOCAB for token in range(20)]
     rows = model.rows(text, 0, PLAIN)
@@ -98,7 +103,7 @@ def test_a_pass_that_is_stopped_leaves_a_cache_that_can_go_on():
     net = network(dtype=torch.float64, layers=3)
     model = FixedRows(net, VOCAB, 4)
     model.rows((1, 2, 3, 4, 5), 0, PLAIN)
-    for layers_before in range(1, 8):  # the second of two blocks is stopped as well
+    for layers_before in range(6):  # of two blocks through three layers
         asked = iter([False] * layers_before + [True])
         model.stopped = lambda asked=asked: next(asked, False)
         with pytest.raises(Stopped):
