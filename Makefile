@@ -10,7 +10,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llamacpp reproduce test test-all test-browser lab lectures models merge bench lint clean
+.PHONY: help setup llamacpp reproduce test test-all test-browser lab lectures models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -60,6 +60,9 @@ merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger
 
 bench: $(READY)  ## measure rates and ratios against their aims, into reports/bench.csv
 	@$(PY) -m speclib.bench
+
+gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
+	$(PY) -m speclib.bench.gpu
 
 lint: $(READY)   ## format, habits, import directions, types
 	$(VENV)/bin/ruff format --check .

@@ -38,6 +38,9 @@ class ModelSpec(BaseModel):
                   processes, one place after the other (see models.parallel.pipeline);
                   "replicas", all of it on each, where it drafts in turns (see
                   models.parallel.replicas)
+    fixed_rows    how many tokens every pass feeds, however few are new: then the same
+                  text has the same bits in every method (see models.fixed_rows);
+                  None: as many as are new
     head          of a draft: not the model itself, but its EAGLE head (see
                   models.eagle_head), which lies in its folder; the shape is the head's
     alpha, vocab, seed, words, context
@@ -50,6 +53,7 @@ class ModelSpec(BaseModel):
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
     spread: Literal["blocks", "layers", "tensors", "stages", "replicas"] = "blocks"
+    fixed_rows: Count | None = None
     head: bool = False
     alpha: Share | None = None
     vocab: Annotated[int, Whole(least=3)] = 16
@@ -65,6 +69,20 @@ class ModelSpec(BaseModel):
             raise ValueError(
                 f"spread is {self.spread!r}, but {self.model!r} is not torch's to "
                 'compute: leave it out, or give a checkpoint and runtime "torch"'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_fixed_rows(self) -> Self:
+        """Passes of one shape are those of a whole model in torch."""
+        if self.fixed_rows is None:
+            return self
+        is_whole = self.spread == "blocks" and not self.head
+        if self.is_toy or self.is_gguf or self.runtime != "torch" or not is_whole:
+            raise ValueError(
+                f"fixed_rows beside {self.model!r}: only a whole checkpoint that torch "
+                "computes has passes of one shape; leave it out, or leave out runtime, "
+                "spread and head"
             )
         return self
 
@@ -167,6 +185,22 @@ class Pair(BaseModel):
     def model(self, role: Role) -> ModelSpec:
         """What describes the model of ``role``."""
         return self.draft if role == "draft" else self.target
+
+    @checked
+    def with_fixed_rows(self, count: Count) -> Pair:
+        """The same, with a target that is fed ``count`` tokens in every pass.
+
+        Then greedy outputs of all methods are equal in bfloat16, too. The draft is left
+        as it is: what it writes may differ in a last bit, and is tested anyway.
+        """
+        settings = self.target.model_dump(exclude_unset=True) | {"fixed_rows": count}
+        try:
+            target = ModelSpec.model_validate(settings)
+        except ValidationError as error:
+            raise BadValue(
+                f"pair {self.name}: {problems_in(error, ModelSpec)}"
+            ) from error
+        return self.model_copy(update={"target": target})
 
 
 @checked

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from speclib.operations.operation import HasReplicas, Model
 
     from .eagle_head import Head
+    from .fixed_rows import FixedRows
     from .hf import HFModel
     from .llamacpp.model import LlamaCpp
     from .parallel.layer_parallel import Layered, LeadingDrafter
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     ANSWER_AS_A_MODEL: tuple[type[Model], ...] = (
         Toy,
         HFModel,
+        FixedRows,
         Head,
         Layered,
         Tensors,
@@ -116,6 +118,11 @@ def build(
         from . import eagle_head
 
         return eagle_head.load(spec, dtype, places, vocab(pair), packed)
+
+    if spec.fixed_rows is not None:
+        from . import fixed_rows
+
+        return fixed_rows.load(spec, dtype, places, vocab(pair), packed)
 
     # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):

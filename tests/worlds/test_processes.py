@@ -325,3 +325,31 @@ def test_the_longest_temporary_folder_that_the_message_allows_works():
             env=os.environ | {"TMPDIR": str(folder)},
         )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_fork_server_never_touches_cuda():
+    """A process that is forked after CUDA was initialised cannot use it any more."""
+    script = """
+        from importlib import import_module
+
+        import torch
+
+        def refuse(*_):
+            raise SystemExit("CUDA was initialised")
+
+        torch.cuda._lazy_init = refuse
+
+        from speclib.worlds.worker_process import PRELOADED, PRELOADED_FOR_REAL_MODELS
+
+        for name in PRELOADED + PRELOADED_FOR_REAL_MODELS:
+            import_module(name)
+        try:
+            torch.cuda.current_stream()
+        except SystemExit:
+            print("untouched until now")
+    """
+    pytest.importorskip("torch")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+    )
+    assert done.stdout == "untouched until now\n", done.stderr

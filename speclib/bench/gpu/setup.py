@@ -1,0 +1,125 @@
+"""What the checks run on: devices, pairs and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speclib import machine
+from speclib.data.pairs import ModelSpec, Pair, load_pair
+from speclib.data.placement import Place
+from speclib.errors import BadValue, unknown_name
+from speclib.models import gpus
+
+PAIR = "embedded/llama-7b-70b"
+SEVEN_BILLION = (32, 4096, 32, 11008)  # layers, width, heads, ffn of Llama 2 7B
+ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
+SMALL = (6, 256, 8, 704)
+SMALLER = (3, 192, 6, 512)
+DEVICES = ("cuda", "cpu")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is checked, and on what.
+
+    draft, target   places of the two models
+    target_shape, draft_shape
+                    the architectures whose speed is measured
+    prompts, tokens how much every method writes
+    passes          timed passes behind one duration
+    minutes         no further check begins after so long
+    """
+
+    draft: str
+    target: str
+    target_shape: tuple[int, int, int, int] = SEVEN_BILLION
+    draft_shape: tuple[int, int, int, int] = ONE_BILLION
+    prompts: int = 4
+    tokens: int = 128
+    passes: int = 30
+    minutes: float = 10.0
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.target.startswith("cuda")
+
+    @property
+    def shares_a_device(self) -> bool:
+        """Whether draft and target take turns on one GPU: then nothing is parallel."""
+        return self.draft == self.target
+
+    @property
+    def place(self) -> Place:
+        return Place(draft=(self.draft,), target=(self.target,))
+
+    def exact_pair(self) -> Pair:
+        """The embedded models as they were trained: small, and good at their task."""
+        embedded = load_pair(PAIR)
+        undilated = {"shape": None}
+        return embedded.model_copy(
+            update={
+                "target": embedded.target.model_copy(update=undilated),
+                "draft": embedded.draft.model_copy(update=undilated),
+                "place": self.place,
+            }
+        )
+
+    def head_pair(self) -> Pair:
+        """The embedded target with its EAGLE head as the draft."""
+        pair = self.exact_pair()
+        head = ModelSpec(model=pair.target.model, head=True)
+        return pair.model_copy(update={"draft": head})
+
+    def speed_pair(self) -> Pair:
+        """The embedded models in the shapes whose speed is measured."""
+        embedded = load_pair(PAIR)
+        wide_target = {"shape": self.target_shape}
+        wide_draft = {"shape": self.draft_shape}
+        return embedded.model_copy(
+            update={
+                "target": embedded.target.model_copy(update=wide_target),
+                "draft": embedded.draft.model_copy(update=wide_draft),
+                "place": self.place,
+            }
+        )
+
+    def cpu_draft_pair(self) -> Pair:
+        """The same with a draft of llama.cpp's on the CPU, as DuoDecoding has it."""
+        pair = self.speed_pair()
+        draft = ModelSpec(
+            model=pair.draft.model,
+            shape=SMALLER,
+            runtime="llamacpp",
+            quantization="Q5_K_M",
+        )
+        place = self.place.model_copy(
+            update={"draft": ("cpu",), "threads": machine.cores()}
+        )
+        return pair.model_copy(update={"draft": draft, "place": place})
+
+
+def setup_for(device: str) -> Setup:
+    """The checks of a machine with GPUs, or of its CPU with small shapes.
+
+    With two GPUs or more, draft and target have one each. Raises BadValue where torch
+    finds no GPU, and for an unknown device.
+    """
+    if device not in DEVICES:
+        raise unknown_name(f"unknown device {device!r}", device, DEVICES)
+    if device == "cpu":
+        return Setup(
+            draft="core:0",
+            target="core:1",
+            target_shape=SMALL,
+            draft_shape=SMALLER,
+            prompts=1,
+            tokens=24,
+            passes=5,
+        )
+    found = gpus.count()
+    if not found:
+        raise BadValue(
+            "torch finds no GPU here: install a torch built for CUDA and look at "
+            "nvidia-smi; or check this machine's CPU, with --device cpu"
+        )
+    return Setup(draft="cuda:0", target="cuda:1" if found > 1 else "cuda:0")

@@ -1,0 +1,154 @@
+"""How fast passes and methods are here, beside what the memory's bandwidth allows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from statistics import median
+from typing import Any
+
+import torch
+
+from speclib.bench.races import race
+from speclib.bench.rows import BenchRow, median_row
+from speclib.bench.speedups import contestant
+from speclib.core.sampling import Sampler
+from speclib.data import prompts
+from speclib.data.pairs import Pair
+from speclib.models import factory
+from speclib.worlds.processes import Processes
+
+from .setup import Setup
+
+TASK = "humaneval"
+DTYPE = "bfloat16"
+TEXT_LENGTH = 128
+GIBIBYTE = 1 << 30
+LEAST_SHARE_OF_BANDWIDTH = 0.6
+RACERS = {"PEARL": "pearl", "SD": "speculative"}
+PLAIN = "plain decoding"
+
+
+# -- passes ----------------------------------------------------------------------------
+def passes(setup: Setup) -> Iterator[BenchRow]:
+    """Plain decoding's speed over what reading the weights once per token allows.
+
+    The target is built in this process, in its place and in bfloat16.
+    """
+    model = factory.build(setup.speed_pair(), "target", DTYPE)
+    device = model.network.device
+    bandwidth = measured_bandwidth(device)
+    yield BenchRow("memory bandwidth", bandwidth / GIBIBYTE, "GiB/s", note=str(device))
+
+    seconds = _seconds_of_passes(model, setup.passes)
+    weights = _bytes_read_per_pass(model.network)
+    allowed = bandwidth / weights
+    layers, width, *_ = setup.target_shape
+    name = f"{layers} layers of width {width}"
+    note = f"{DTYPE}, {weights / GIBIBYTE:.3g} GiB of weights a pass"
+    yield median_row(
+        f"plain decoding, {name}", [1 / each for each in seconds], "tokens/s", note
+    )
+    yield median_row(
+        f"plain decoding over what bandwidth allows, {name}",
+        [1 / (each * allowed) for each in seconds],
+        "share",
+        f"{allowed:.4g} tokens/s allowed",
+        aim=LEAST_SHARE_OF_BANDWIDTH if setup.on_gpu else None,
+    )
+    if setup.on_gpu:
+        share = _share_outside_kernels(model, setup.passes)
+        yield BenchRow(f"share of a pass outside kernels, {name}", share, "share")
+
+
+def measured_bandwidth(device: torch.device) -> float:
+    """Bytes a second that copying a gibibyte moves: it is read, and it is written."""
+    source = torch.zeros(GIBIBYTE, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    seconds = []
+    for _ in range(5):
+        _wait_for(device)
+        start = time.perf_counter()
+        target.copy_(source)
+        _wait_for(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * GIBIBYTE / median(seconds)
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _seconds_of_passes(model: Any, passes: int) -> list[float]:
+    """Of passes that feed one token each; rows reach the CPU within a pass."""
+    text = [1] * TEXT_LENGTH
+    greedy = Sampler()
+    seconds = []
+    for number in range(passes + 3):
+        text.append(1 + number % 2)
+        start = time.perf_counter()
+        model.rows(text, 0, greedy)
+        seconds.append(time.perf_counter() - start)
+    return seconds[3:]  # the first one prefills, and kernels are chosen in a few
+
+
+def _bytes_read_per_pass(network: torch.nn.Module) -> int:
+    """All weights but the embeddings, of which a pass reads a row a token."""
+    read = 0
+    for module in network.modules():
+        if isinstance(module, torch.nn.Embedding):
+            continue
+        for weight in module.parameters(recurse=False):
+            read += weight.numel() * weight.element_size()
+    return read
+
+
+def _share_outside_kernels(model: Any, passes: int) -> float:
+    """1 less the GPU's busy time over the passes' time, as torch's profiler sees it."""
+    from torch.profiler import ProfilerActivity, profile
+
+    _seconds_of_passes(model, 1)
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=activities) as profiled:
+        start = time.perf_counter()
+        _seconds_of_passes(model, passes)
+        whole = time.perf_counter() - start
+    microseconds = 0.0
+    for event in profiled.key_averages():
+        microseconds += event.self_device_time_total
+    return 1 - microseconds / 1e6 / whole
+
+
+# -- methods ---------------------------------------------------------------------------
+def races(setup: Setup) -> Iterator[BenchRow]:
+    """Tokens per second of methods over plain decoding's, in worker processes."""
+    note = "draft and target share a GPU: this says nothing of working in parallel"
+    note = note if setup.shares_a_device else ""
+    yield from _race(setup, setup.speed_pair(), RACERS, note)
+    if find_spec("llama_cpp") and find_spec("gguf"):
+        duodecoding = {"DuoDecoding": "duodecoding"}
+        yield from _race(setup, setup.cpu_draft_pair(), duodecoding, "draft on the CPU")
+
+
+def _race(
+    setup: Setup, pair: Pair, methods: dict[str, str], note: str
+) -> Iterator[BenchRow]:
+    texts = [prompt.input for prompt in prompts.load(TASK, setup.prompts)]
+    with Processes(pair, dtype=DTYPE) as world:
+        contestants = {PLAIN: contestant(world, "autoregressive")}
+        for name, method in methods.items():
+            contestants[name] = contestant(world, method)
+        race(contestants, texts[:1], tokens=8)
+        finished = race(contestants, texts, setup.tokens, repeats=2)
+        c = world.cost_ratio
+
+    for name in methods:
+        same = finished.same_outputs(name, PLAIN)
+        yield median_row(
+            f"{name} over {PLAIN}",
+            finished.ratios(name, PLAIN),
+            "ratio",
+            f"{DTYPE}, c {c}; output the same in {same}; {note}".rstrip("; "),
+        )

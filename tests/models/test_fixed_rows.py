@@ -1,0 +1,182 @@
+"""Passes of one shape: the rows of other passes, and always the same bits."""
+
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers.checkpoints import VOCAB, network  # noqa: E402
+
+import speclib  # noqa: E402
+from speclib import SpeclibError  # noqa: E402
+from speclib.core.sampling import Sampler  # noqa: E402
+from speclib.models import factory, hf  # noqa: E402
+from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
+from speclib.operations.operation import Stopped  # noqa: E402
+
+PLAIN = Sampler(temperature=1.0)
+PAIR = "embedded/llama-7b-70b"
+
+
+@torch.inference_mode()
+def fresh(net, text, last):
+    """transformers' own pass without any cache, softmax in float64."""
+    logits = net(input_ids=torch.tensor([text])).logits[0, -last - 1 :].double()
+    return torch.softmax(logits, -1).numpy()
+
+
+@pytest.mark.parametrize("count", [1, 4, 16])
+@pytest.mark.parametrize("family", ["Llama", "Qwen3"])
+def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass(family, count):
+    net = network(family, layers=3)
+    dice = random.Random(1)
+    model, text = FixedRows(net, VOCAB, count), [1]
+    for _ in range(60):
+        text = text[: dice.randint(1, len(text))]  # a rejection, however deep
+        text += [dice.randrange(VOCAB) for _ in range(dice.randint(0, 9))]
+        text = text[:128]
+        last = dice.randrange(min(len(text), 6))
+        rows = model.rows(tuple(text), last, PLAIN)
+        np.testing.assert_allclose(rows, fresh(net, text, last), atol=1e-5)
+        assert model.prefix.fed == text
+
+
+def test_a_text_that_outgrows_its_room_keeps_what_it_has():
+    net = network(layers=2, max_position_embeddings=4 * FIRST_ROOM)
+    model = FixedRows(net, VOCAB, 8)
+    dice = random.Random(2)
+    text = [dice.randrange(VOCAB) for _ in range(3 * FIRST_ROOM)]
+    for length in (FIRST_ROOM - 3, FIRST_ROOM + 2, 2 * FIRST_ROOM, len(text)):
+        rows = model.rows(text[:length], 1, PLAIN)
+        np.testing.assert_allclose(rows, fresh(net, text[:length], 1), atol=1e-5)
+    assert model.room == 4 * FIRST_ROOM
+
+
+def test_the_longest_text_is_scored_though_its_block_reaches_beyond():
+    """GPT-2 has a table of positions, which ends with the longest text."""
+    config = transformers.GPT2Config(
+        vocab_size=VOCAB, n_positions=20, n_embd=32, n_layer=2, n_head=4
+    )
+    torch.manual_seed(1)
+    net = transformers.GPT2LMHeadModel(config).eval()
+    model = FixedRows(net, VOCAB, 16)
+    text = [token % VOCAB for token in range(20)]
+    rows = model.rows(text, 0, PLAIN)
+    np.testing.assert_allclose(rows, fresh(net, text, 0), atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [2, 5, 16])
+def test_trees_have_the_rows_of_passes_of_any_shape(count):
+    """Also those that do not fit into a block, and after another tree."""
+    net = network(dtype=torch.float64, layers=3)
+    fixed, free = FixedRows(net, VOCAB, count), hf.HFModel(net, VOCAB)
+    dice = random.Random(3)
+    text: list[int] = [1, 2, 3]
+    for _ in range(12):
+        parents = [dice.randrange(-1, node) for node in range(7)]
+        nodes = [dice.randrange(VOCAB) for _ in parents]
+        found = fixed.tree((*text, *nodes), parents, PLAIN)
+        wanted = free.tree((*text, *nodes), parents, PLAIN)
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+        assert fixed.prefix.fed == free.prefix.fed
+        text += nodes[: dice.randrange(3)]
+
+
+def test_a_tree_is_drafted_level_by_level_as_in_passes_of_any_shape():
+    net = network(dtype=torch.float64, layers=3)
+    fixed, free = FixedRows(net, VOCAB, 4), hf.HFModel(net, VOCAB)
+    for model in (fixed, free):
+        model.rows((1, 2, 3), 0, PLAIN)
+    text, parents = (1, 2, 3, 10, 11, 12), [-1, -1, -1]
+    first = [model.level(text, parents, 3, PLAIN) for model in (fixed, free)]
+    np.testing.assert_allclose(*first, atol=1e-12)
+
+    text, parents = (*text, 20, 21), [*parents, 0, 2]
+    second = [model.level(text, parents, 2, PLAIN) for model in (fixed, free)]
+    np.testing.assert_allclose(*second, atol=1e-12)
+
+
+def test_a_pass_that_is_stopped_leaves_a_cache_that_can_go_on():
+    net = network(dtype=torch.float64, layers=3)
+    model = FixedRows(net, VOCAB, 4)
+    model.rows((1, 2, 3, 4, 5), 0, PLAIN)
+    for layers_before in range(6):  # of two blocks through three layers
+        asked = iter([False] * layers_before + [True])
+        model.stopped = lambda asked=asked: next(asked, False)
+        with pytest.raises(Stopped):
+            model.rows((1, 2, 3, 9, 8, 7, 6, 5, 4), 0, PLAIN)
+        model.stopped = bool
+        assert model.prefix.fed == [1, 2, 3]
+        text = (1, 2, 3, 4, 5, 6)
+        rows = model.rows(text, 1, PLAIN)
+        np.testing.assert_allclose(rows, fresh(net, text, 1), atol=1e-12)
+
+
+def test_features_are_those_of_the_tokens_that_were_fed():
+    net = network(dtype=torch.float64, layers=3)
+    fixed, free = FixedRows(net, VOCAB, 4), hf.HFModel(net, VOCAB)
+    for text in ((1, 2, 3, 4, 5, 6), (1, 2, 3, 9)):
+        for model in (fixed, free):
+            model.rows(text, 0, PLAIN)
+        found, wanted = fixed.features_fed(), free.features_fed()
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+# -- bits ------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
+    """The embedded target; in one go, token by token, and in random parts."""
+    pair = speclib.load_pair(PAIR).with_fixed_rows(16)
+    model = factory.build(pair, "target", dtype, dilated=False)
+    text = factory.tokenizer(pair).encode("def add(a, b):\n    return a + b\n" * 9)
+    text = text[:120]
+    logits_of: dict[int, np.ndarray] = {}
+    dice = random.Random(4)
+    for _ in range(6):
+        model.reset()
+        fed = 1
+        while fed < len(text):
+            new = dice.choice([1, 1, 2, 5, 9, 17, 40])
+            fed_now = min(len(text), fed + new)
+            model.rows(text[:fed_now], fed_now - fed - 1, PLAIN)
+            for place, logits in enumerate(model.logits, start=fed + 1):
+                known = logits_of.setdefault(place, logits)
+                assert np.array_equal(known, logits), place
+            fed = fed_now
+    assert len(logits_of) == len(text) - 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", speclib.METHODS)
+def test_in_bfloat16_a_method_writes_what_plain_decoding_writes(method):
+    pair = speclib.load_pair(PAIR)
+    if method == "eagle":
+        head = {"model": pair.target.model, "head": True}
+        own = {"model": pair.target.model}
+        pair = speclib.pair(own, head, latency=pair.latency)
+    pair = pair.with_fixed_rows(16)
+    texts = ["def fibonacci(n):", "Ann has 3 apples and buys 4 more. How many"]
+    options = {"world": "virtual", "dtype": "bfloat16", "max_new_tokens": 48}
+    for text in texts:
+        found = speclib.decode(text, pair=pair, method=method, **options)
+        plain = speclib.decode(text, pair=pair, method="autoregressive", **options)
+        assert found.tokens == plain.tokens
+
+
+# -- bad input -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "target", [{"model": "toy"}, {"model": "zoo/target", "spread": "tensors"}]
+)
+def test_only_a_whole_checkpoint_in_torch_has_passes_of_one_shape(target):
+    draft = {"model": "toy" if target["model"] == "toy" else "zoo/draft-fair"}
+    with pytest.raises(SpeclibError, match="fixed_rows beside .*leave it out"):
+        speclib.pair(target, draft).with_fixed_rows(8)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "8"])
+def test_a_count_of_rows_is_a_whole_number_from_one(count):
+    with pytest.raises(SpeclibError, match="count"):
+        speclib.load_pair(PAIR).with_fixed_rows(count)
