@@ -23,7 +23,7 @@ from .printed import (
     work_out,
     work_out_conflict,
 )
-from .quantity import Answer, Quantity, compare
+from .quantity import ROUNDING, Answer, Quantity, compare
 from .runs import Quantities, run
 from .schema import (
     Arithmetic,
@@ -96,10 +96,11 @@ class JudgedPublication:
     publication: Publication
     items: tuple[JudgedItem, ...]
 
-    def count(self) -> dict[Verdict, int]:
-        """How many items have each verdict."""
-        verdicts = [judged.verdict for judged in self.items]
-        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+def count_verdicts(items: Iterable[JudgedItem]) -> dict[Verdict, int]:
+    """How many of these items have each verdict."""
+    verdicts = [judged.verdict for judged in items]
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
 
 def judge_publication(
@@ -240,6 +241,8 @@ def _name(operand: Operand) -> str:
 
 def write(number: Quantity) -> str:
     """A quantity with its range, if it has one."""
+    if abs(number.value) < ROUNDING and number.is_exact:
+        return "0"
     if number.is_exact:
         return f"{number.value:.4g}"
     return f"{number.value:.4g} (95 %: {number.low:.4g} .. {number.high:.4g})"

@@ -19,6 +19,10 @@ Operand = str | FiniteFloat  # a quantity by its name, or a number
 # What an item is about; the page groups by it.
 Subject = Literal["printed numbers", "theory", "method", "published code", "comparison"]
 
+# How far an item reaches: to a conclusion of the publication, to a number that a reader
+# may use, or to a detail.
+Reach = Literal["conclusion", "number", "detail"]
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -125,7 +129,8 @@ class AuditItem(_Strict):
     """Something that a publication claims, prints or does, which can be judged alone.
 
     id         a name that stays
-    title      the question, in one line
+    title      the statement that is judged, in one line
+    reach      how far it reaches, by our judgement
     about      what it is about
     claimed    what is claimed or printed, in our words
     where      its table, figure, section or file
@@ -139,6 +144,7 @@ class AuditItem(_Strict):
 
     id: str
     title: str
+    reach: Reach
     about: Subject
     claimed: str
     where: str

@@ -117,7 +117,7 @@ def test_every_item_says_what_was_claimed_found_and_could_be_answered(name):
     for text in (item.claimed, item.where, item.found, item.changes, item.answer):
         assert text.strip().endswith((".", ")")) or text == item.where
         assert len(text.split()) >= 1
-    assert item.title.endswith("?")
+    assert item.title[-1] not in "?.!"  # a statement, which the verdict is on
     assert item.evidence or item.readings or item.errata
 
 
@@ -160,6 +160,7 @@ BY_HAND = {
     "pearl-baseline-overhead": [
         {"step": 6.27 / 33.57, "passes": 6 / 49.34 + 1 / 18.58},
         {"step": 9.32 / 27.60, "passes": 10 / 49.34 + 1 / 9.20},
+        {"step": 164 * 1024 / 60340 / 46.06, "passes": 3 / 49.34},
     ],
     "easyspec-humaneval-total": [
         {"sum": 1.61 + 1.57, "total": 3.24},

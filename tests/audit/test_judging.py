@@ -20,7 +20,8 @@ def arithmetic(**fields) -> Arithmetic:
 def item_with(*evidence: dict) -> AuditItem:
     words = dict.fromkeys(("claimed", "where", "found", "changes", "answer"), "Words.")
     return AuditItem.model_validate(
-        {"id": "an-item", "title": "So?", "about": "theory", **words}
+        {"id": "an-item", "title": "So", "reach": "detail", "about": "theory"}
+        | words
         | {"evidence": evidence}
     )
 
@@ -137,7 +138,8 @@ about = "About."
 ITEM = """
 [[items]]
 id = "one"
-title = "So?"
+title = "So"
+reach = "number"
 about = "theory"
 claimed = "C."
 where = "W"

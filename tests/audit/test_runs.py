@@ -41,7 +41,8 @@ def test_two_counts_of_both_methods_are_those_of_their_formulas():
     settings = {"latency": "pearl/codellama-7-34", "alpha": "codellama-7-34"}
     found = run("two counts", 40, {**settings, "tokens": 1024})
     per_pass = found["speculative decoding, per target pass"]
-    assert per_pass.low < 5.27 < per_pass.high
+    # The last round of a text is cut, which takes less than 2 % here.
+    assert per_pass.value == pytest.approx(5.27, rel=0.02)
 
     # Both methods test the same drafts, so runs end as often.
     pearl = found["PEARL, between rejections"]

@@ -19,7 +19,8 @@ from speclib.views.audit.pages import (
 
 def item(name: str, about: str = "theory", **fields) -> AuditItem:
     words = {
-        "title": f"Is {name} so?",
+        "title": f"The {name} is so",
+        "reach": "number" if name == "second" else "detail",
         "claimed": f"{name} & more.",
         "where": "Table 1",
         "found": "It is.",
@@ -75,21 +76,27 @@ def test_markdown_says_the_same(judged):
     for words in ("first & more.", "a equals b", "c = 3", "It <waits>.", "Thanks."):
         assert words in text
     assert text.count("#### ") == 3
-    assert "**Not supported** (`first`)" in text
-    assert "**Open**, as we read the code (`third`)" in text
+    assert "**Not supported** (`first`, detail)" in text
+    assert "**Open**, as we read the code (`third`, detail)" in text
     assert "  - a = 1\n  - b = 2\n" in text
 
 
-def test_the_summary_counts_verdicts(judged):
+def test_the_summary_counts_verdicts_by_publication_and_by_reach(judged):
     text = summary_md({"pearl": judged})
     assert text.splitlines() == [
         "| publication | items | supported | not supported | open |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| PEARL | 3 | 1 | 1 | 1 |",
         "| all | 3 | 1 | 1 | 1 |",
+        "",
+        "| reaches to a | items | supported | not supported | open |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| conclusion | 0 | 0 | 0 | 0 |",
+        "| number | 1 | 1 | 0 | 0 |",
+        "| detail | 2 | 0 | 1 | 1 |",
     ]
     html = summary_html({"pearl": judged})
-    assert html.count("<tr>") == 3
+    assert html.count("<tr>") == 3 + 4
     assert "<th scope=row>all</th><td>3</td><td>1</td><td>1</td><td>1</td>" in html
 
 

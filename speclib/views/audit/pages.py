@@ -10,8 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from speclib.audit.judge import VERDICTS, JudgedItem, JudgedPublication
-from speclib.audit.schema import Subject
+from speclib.audit.judge import (
+    VERDICTS,
+    JudgedItem,
+    JudgedPublication,
+    Verdict,
+    count_verdicts,
+)
+from speclib.audit.schema import Reach, Subject
 from speclib.views.tables.html import STYLE
 from speclib.views.tables.verdicts import Sign
 from speclib.views.templates import load_templates
@@ -69,15 +75,33 @@ def _groups(judged: JudgedPublication) -> list[Group]:
     return groups
 
 
+class Count(NamedTuple):
+    """A line of the summary: of what the items are, and how many have each verdict."""
+
+    name: str
+    verdicts: dict[Verdict, int]
+
+    @property
+    def items(self) -> int:
+        return sum(self.verdicts.values())
+
+
 def _counts(all_judged: Mapping[str, JudgedPublication]) -> dict[str, object]:
-    rows = {}
-    totals = dict.fromkeys(VERDICTS, 0)
+    """Two tables: verdicts by publication, and by how far an item reaches."""
+    by_publication = []
+    every_item: list[JudgedItem] = []
     for judged in all_judged.values():
-        counts = judged.count()
-        rows[judged.publication.name] = counts
-        for verdict in VERDICTS:
-            totals[verdict] += counts[verdict]
-    return {"rows": rows, "totals": totals, "verdicts": VERDICTS}
+        name = judged.publication.name
+        by_publication.append(Count(name, count_verdicts(judged.items)))
+        every_item += judged.items
+    by_publication.append(Count("all", count_verdicts(every_item)))
+
+    by_reach = []
+    for reach in get_args(Reach):
+        items = [judged for judged in every_item if judged.item.reach == reach]
+        by_reach.append(Count(reach, count_verdicts(items)))
+    tables = {"publication": by_publication, "reaches to a": by_reach}
+    return {"tables": tables, "verdicts": VERDICTS}
 
 
 def _on_one_line(text: str) -> str:
