@@ -23,7 +23,7 @@ from .printed import (
     work_out,
     work_out_conflict,
 )
-from .quantity import ROUNDING, Answer, Quantity, compare
+from .quantity import ROUNDING, Answer, Kind, Quantity, compare
 from .runs import Quantities, run
 from .schema import (
     Arithmetic,
@@ -47,7 +47,7 @@ REQUESTS = 40  # simulated ones per number, unless somebody asks for others
 class Finding:
     """A piece of evidence, produced.
 
-    kind        of its numbers: paper, virtual, emulated or measured
+    kinds       of its numbers
     says        what it looks at
     lines       its steps or its numbers
     statement   what would have to hold if what is claimed is right
@@ -56,7 +56,7 @@ class Finding:
     pointer     the claim in the paper's tables that it comes from, if any
     """
 
-    kind: str
+    kinds: tuple[Kind, ...]
     says: str
     lines: tuple[str, ...]
     statement: str
@@ -81,7 +81,10 @@ class JudgedItem:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of number that its evidence has."""
-        return tuple(dict.fromkeys(finding.kind for finding in self.findings))
+        kinds: list[str] = []
+        for finding in self.findings:
+            kinds += finding.kinds
+        return tuple(dict.fromkeys(kinds))
 
     @property
     def rests_on_reading(self) -> bool:
@@ -163,7 +166,7 @@ def _from_print(evidence: Arithmetic | PrintedTwice | Words, paper: str) -> Find
     else:
         worked = compare_words(evidence)
     return Finding(
-        kind="paper",
+        kinds=("paper",),
         says=evidence.says,
         lines=worked.lines,
         statement=worked.statement,
@@ -186,7 +189,7 @@ def _from_claim(evidence: ClaimVerdict, paper: str) -> Finding:
     if evidence.bears_out == "no":
         statement = f"it is not so that {claim.text}"
     return Finding(
-        kind=evidence.kind,
+        kinds=(evidence.kind,),
         says=evidence.says,
         lines=tuple(lines),
         statement=statement,
@@ -215,9 +218,13 @@ def _from_run(evidence: Run, requests: int) -> Finding:
     statement = f"{_name(left)} {relation} {_name(right)}"
     if evidence.within:
         statement += f", within {100 * evidence.within:g} %"
-    lines = [f"{name} = {write(number)}" for name, number in quantities.items()]
+    kinds = tuple(dict.fromkeys(number.kind for number in quantities.values()))
+    lines = []
+    for name, number in quantities.items():
+        mark = f" ({number.kind})" if len(kinds) > 1 else ""
+        lines.append(f"{name} = {write(number)}{mark}")
     return Finding(
-        kind="virtual",
+        kinds=kinds,
         says=evidence.says,
         lines=tuple(lines),
         statement=statement,

@@ -139,7 +139,7 @@ def printed_number(paper: Paper, cell: CellName) -> Quantity:
     factor = SHOWN_UNITS.get((settings["unit"], shown_unit), 1.0)
     is_count = settings["unit"] in COUNTS and settings["decimals"] == 0
     half = 0.0 if is_count else _half_a_digit(settings["decimals"]) / factor
-    return Quantity(float(value), value - half, value + half)
+    return Quantity(float(value), value - half, value + half, "paper")
 
 
 def number_in_brackets(paper: Paper, cell: CellName) -> Quantity:
@@ -150,7 +150,7 @@ def number_in_brackets(paper: Paper, cell: CellName) -> Quantity:
         for printed_row, printed_column, value in beside.cells:
             if (printed_row, printed_column) == (row, column):
                 half = _half_a_digit(beside.decimals)
-                return Quantity(value, value - half, value + half)
+                return Quantity(value, value - half, value + half, "paper")
     raise BadValue(f"{paper.key} prints nothing in brackets in {list(cell)}")
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Answer = Literal["yes", "no", "open"]
+
+# "arithmetic" follows from no print and no run: how a number format rounds.
+Kind = Literal["paper", "virtual", "emulated", "measured", "arithmetic"]
 Relation = Literal["equals", "at most", "at least"]
 
 ROUNDING = 1e-9  # what floating point may be off, nothing else
@@ -17,16 +20,17 @@ ROUNDING = 1e-9  # what floating point may be off, nothing else
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number, and the lowest and the highest that it may be in truth."""
+    """A number of a kind, and the lowest and the highest that it may be in truth."""
 
     value: float
     low: float
     high: float
+    kind: Kind = "virtual"
 
     @classmethod
-    def exact(cls, value: float) -> Quantity:
+    def exact(cls, value: float, kind: Kind = "virtual") -> Quantity:
         """A number of which nothing is left open."""
-        return cls(value, value, value)
+        return cls(value, value, value, kind)
 
     @property
     def is_exact(self) -> bool:

@@ -1,9 +1,10 @@
 """Experiments of the audit by name: methods let run, and what their runs show.
 
 Each is a function of the number of simulated requests and of its settings, and gives
-quantities by name. Nothing here takes longer than some seconds. All numbers are of the
+quantities by name. Nothing here takes longer than some seconds. Most numbers are of the
 kind "virtual": the methods' own code, walked over every outcome or run on the simulated
-clock, or the rules of charge that stand in for it.
+clock, or the rules of charge that stand in for it. What a formula makes of printed
+numbers is of the kind "paper".
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from speclib.worlds.enumerator import outcomes, total_variation, truth
 from speclib.worlds.virtual import Virtual
 
 from .planted import MISTAKES
-from .quantity import Quantity
+from .quantity import Kind, Quantity
 
 Quantities = dict[str, Quantity]
 
@@ -284,9 +285,9 @@ def ids_in_bfloat16(requests: int, token: int, vocab: int) -> Quantities:
     """What becomes of a token id that is stored as bfloat16, and of all ids."""
     kept = sum(to_bfloat16(number) == number for number in range(vocab))
     return {
-        "id": Quantity.exact(token),
-        "id as bfloat16": Quantity.exact(to_bfloat16(token)),
-        "share of ids that stay": Quantity.exact(kept / vocab),
+        "id": Quantity.exact(token, "arithmetic"),
+        "id as bfloat16": Quantity.exact(to_bfloat16(token), "arithmetic"),
+        "share of ids that stay": Quantity.exact(kept / vocab, "arithmetic"),
     }
 
 
@@ -325,12 +326,12 @@ def length_by_counts(requests: int, row: str, column: str) -> Quantities:
     if printed is None:
         raise BadValue(f"PEARL's Table 7 has no column {column!r}")
     return {
-        "draft length": Quantity.exact(gamma),
+        "draft length": Quantity.exact(gamma, "paper"),
         "length by the baseline's counts": Quantity.exact(
-            run_tokens(alpha_of_baseline) - 1
+            run_tokens(alpha_of_baseline) - 1, "paper"
         ),
-        "length by both counts": Quantity.exact(run_tokens(alpha) - 1),
-        "length by Table 7": Quantity.exact(printed),
+        "length by both counts": Quantity.exact(run_tokens(alpha) - 1, "paper"),
+        "length by Table 7": Quantity.exact(printed, "paper"),
     }
 
 
@@ -346,9 +347,9 @@ def tokens_per_pass(requests: int, row: str, alpha: str) -> Quantities:
     by_counts = _tokens_of_full_texts() / passes
     by_rate = sd_tokens(paper.alpha(alpha), gamma)
     return {
-        "by Table 7's acceptance": Quantity.exact(by_rate),
-        "by counts, texts of full length": Quantity.exact(by_counts),
-        "by counts, texts of half that length": Quantity.exact(by_counts / 2),
+        "by Table 7's acceptance": Quantity.exact(by_rate, "paper"),
+        "by counts, texts of full length": Quantity.exact(by_counts, "paper"),
+        "by counts, texts of half that length": Quantity.exact(by_counts / 2, "paper"),
     }
 
 
@@ -404,8 +405,9 @@ def dsi_over_si_by_rules(requests: int) -> Quantities:
     }
     quantities = {}
     for name, values in columns.items():
-        quantities[f"{name}, lowest"] = Quantity.exact(min(values))
-        quantities[f"{name}, highest"] = Quantity.exact(max(values))
+        kind: Kind = "paper" if name == "printed" else "virtual"
+        quantities[f"{name}, lowest"] = Quantity.exact(min(values), kind)
+        quantities[f"{name}, highest"] = Quantity.exact(max(values), kind)
 
     above = [row for row in rows if row.printed - HALF_A_DIGIT > row.by(LISTING)]
     quantities["rows printed above the listing"] = Quantity.exact(len(above))
@@ -453,7 +455,7 @@ def pearl_on_its_devices(requests: int, latency: str, column: str) -> Quantities
     if printed is None:
         raise BadValue(f"PEARL's Table 1 has no column {column!r}")
     return _gain_on_all_devices(latency, servers=1) | {
-        "printed speed-up": Quantity.exact(printed)
+        "printed speed-up": Quantity.exact(printed, "paper")
     }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from helpers.printed import load_folder
 
-from speclib.audit.runs import RUNS, run, to_bfloat16
+from speclib.audit.runs import RUNS, Near, run, to_bfloat16
+from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
+from speclib.models.toy import Random
 
 DSI = load_folder("papers/dsi")
 
@@ -163,3 +165,13 @@ def test_an_unknown_run_or_setting_is_named():
     with pytest.raises(SpeclibError, match="run 'two counts' with"):
         run("two counts", 2, {"gamma": 3})
     assert len(RUNS) > 10
+
+
+def test_a_draft_that_is_close_has_nine_parts_of_its_rows_from_the_target():
+    target = Random(3, 20)
+    draft = Near(target, 10, 0.9)
+    text, sampler = (0, 2, 1), Sampler(1.0)
+    rows = draft.rows(text, 2, sampler)
+    own, targets = (Random(3, seed).rows(text, 2, sampler) for seed in (10, 20))
+    assert rows == pytest.approx(0.9 * targets + 0.1 * own)
+    assert rows.sum(1) == pytest.approx(1)

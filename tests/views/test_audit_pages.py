@@ -34,8 +34,10 @@ def item(name: str, about: str = "theory", **fields) -> AuditItem:
 def judged() -> JudgedPublication:
     """Three items: one that holds, one that does not, one that was only read."""
     reading = Reading(repository="github.com/a/b", file="c.py", says="It <waits>.")
-    finding = Finding("paper", "a sum", ("a = 1", "b = 2"), "a equals b", "no")
-    beside = Finding("virtual", "a run", ("c = 3",), "c at most 4", "yes", False)
+    finding = Finding(("paper",), "a sum", ("a = 1", "b = 2"), "a equals b", "no")
+    beside = Finding(
+        ("virtual", "paper"), "a run", ("c = 3",), "c at most 4", "yes", False
+    )
     items = (
         JudgedItem(item("first"), (finding, beside), "not supported", ("Table 1: x",)),
         JudgedItem(item("second"), (beside,), "supported", ()),
@@ -67,6 +69,8 @@ def test_each_item_is_a_line_with_its_verdict_that_unfolds(judged):
     assert "first &amp; more." in html and "It &lt;waits&gt;." in html
     assert "a = 1\nb = 2" in html and "a equals b" in html
     assert html.count("beside the verdict") == 2
+    both = re.findall(r'data-kind="(\w+)">', html)
+    assert both == ["paper", "virtual", "paper", "virtual", "paper"]
     assert "as we read the code" in html and "commit not noted" in html
     assert html.index("Theory") < html.index("Published code")
 
@@ -78,6 +82,7 @@ def test_markdown_says_the_same(judged):
     assert text.count("#### ") == 3
     assert "**Not supported** (`first`, detail)" in text
     assert "**Open**, as we read the code (`third`, detail)" in text
+    assert "- `virtual`, `paper`, a run: holds (beside the verdict)" in text
     assert "  - a = 1\n  - b = 2\n" in text
 
 
