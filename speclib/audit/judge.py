@@ -23,7 +23,7 @@ from .printed import (
     work_out,
     work_out_conflict,
 )
-from .quantity import ROUNDING, Answer, Kind, Quantity, compare
+from .quantity import ROUNDING, Answer, Kind, Quantity, compare, digits
 from .runs import Quantities, run
 from .schema import (
     Arithmetic,
@@ -251,5 +251,6 @@ def write(number: Quantity) -> str:
     if abs(number.value) < ROUNDING and number.is_exact:
         return "0"
     if number.is_exact:
-        return f"{number.value:.4g}"
-    return f"{number.value:.4g} (95 %: {number.low:.4g} .. {number.high:.4g})"
+        return digits(number.value)
+    interval = f"{number.low:.4g} .. {number.high:.4g}"
+    return f"{digits(number.value)} (95 %: {interval})"

@@ -19,7 +19,7 @@ from speclib.errors import BadValue
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Paper
 
-from .quantity import Answer, Quantity, compare_printed
+from .quantity import Answer, Quantity, compare_printed, digits
 from .schema import Arithmetic, CellName, Operand, PrintedTwice, Words
 
 COUNTS = ("runs", "tokens")  # units that are exact where no decimals are printed
@@ -207,19 +207,19 @@ def name_cell(cell: CellName) -> str:
 
 def _line_of_cell(name: str, cell: CellName, number: Quantity, where: str = "") -> str:
     place = f"{name_cell(cell)}, {where}" if where else name_cell(cell)
-    return f"{name} = {number.value:g} ({place})"
+    return f"{name} = {digits(number.value, 6)} ({place})"
 
 
 def _line_of_step(name: str, formula: str, tried: Mapping[str, Values]) -> str:
     def number_of(match: re.Match[str]) -> str:
-        return f"{tried[match[0]][0]:.5g}"
+        return digits(tried[match[0]][0], 5)
 
     with_numbers = re.sub(r"[A-Za-z_]\w*", number_of, formula)
-    return f"{name} = {formula} = {with_numbers} = {tried[name][0]:.4g}"
+    return f"{name} = {formula} = {with_numbers} = {digits(tried[name][0])}"
 
 
 def _write(operand: Operand, tried: Mapping[str, Values]) -> str:
     """An operand with its name, if it has one: "quotient (2.871)"."""
     if isinstance(operand, str):
-        return f"{operand} ({tried[operand][0]:.4g})"
+        return f"{operand} ({digits(tried[operand][0])})"
     return f"{operand:g}"

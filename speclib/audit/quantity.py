@@ -16,6 +16,7 @@ Kind = Literal["paper", "virtual", "emulated", "measured", "arithmetic"]
 Relation = Literal["equals", "at most", "at least"]
 
 ROUNDING = 1e-9  # what floating point may be off, nothing else
+LARGE = 1e9  # whole numbers from here on are not written in full
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,10 @@ def compare_printed(
     """The same of printed numbers: yes unless the printed digits rule it out."""
     answer = compare(left, relation, right, within)
     return "yes" if answer == "open" else answer
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """A value as a reader checks it: whole numbers in full, others rounded."""
+    if value == round(value) and abs(value) < LARGE:
+        return f"{value:.0f}"
+    return f"{value:.{significant}g}"

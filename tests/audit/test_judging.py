@@ -7,7 +7,7 @@ import pytest
 from speclib.audit.judge import conclude, judge_item
 from speclib.audit.load import errata_notes, load_audit
 from speclib.audit.printed import number_in_brackets, printed_number, work_out
-from speclib.audit.quantity import Quantity, compare, compare_printed
+from speclib.audit.quantity import Quantity, compare, compare_printed, digits
 from speclib.audit.schema import Arithmetic, AuditItem
 from speclib.errors import SpeclibError
 from speclib.papers.load import load_paper
@@ -53,6 +53,16 @@ def test_a_tolerance_is_a_share_of_the_right_side():
     assert compare(one, "equals", other, within=0.05) == "yes"
     assert compare(one, "equals", other, within=0.03) == "no"
     assert compare(one, "at most", other, within=0.05) == "yes"
+
+
+def test_whole_numbers_are_written_in_full():
+    assert [digits(value) for value in (12345.0, 132054.0, 0.0, 3.0)] == [
+        "12345",
+        "132054",
+        "0",
+        "3",
+    ]
+    assert [digits(value) for value in (2.87093, 0.01135)] == ["2.871", "0.01135"]
 
 
 def test_the_verdict_is_that_of_the_worst_answer():
