@@ -41,6 +41,7 @@ _LAZY = {
     "coins": "views.live.coins",
     "kv_ribbon": "views.live.kv_ribbon",
     "Book": "reproduce.book",
+    "Audit": "reproduce.audit_book",
     "plan": "planning.plan",
 }
 __all__ = ["METHODS", "SpeclibError", *_LAZY]

@@ -18,6 +18,7 @@ from speclib.experiment import cache_keys
 CODE = ("*.py", "*.js", "*.css", "templates/*")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
 SHARED_FILES = ("index.html", "ledger.csv", "claims.csv", "plotly.min.js")
+AUDIT = "audit"  # the name of the audit's notebook, page and stamp
 
 
 def notebook_of(key: str) -> Path:
@@ -40,6 +41,16 @@ def hash_of_inputs(key: str, quick: bool, measured: bool) -> str:
         # A quick run takes windows that an earlier search found.
         cache_keys.hash_of_files(paths.REPORTS / "windows.csv") if quick else "",
     )
+
+
+def hash_of_audit_inputs() -> str:
+    """A hash of all that the audit depends on: code, items, prints and verdicts."""
+    files = _code_files()
+    for folder in ("audit", "papers", "latency", "hardware"):
+        files += _files_under(paths.DATA / folder)
+    files += [notebook_of(AUDIT), paths.REPORTS / "claims.csv"]
+    tools = [machine.version_of(tool) for tool in TOOLS]
+    return cache_keys.digest(AUDIT, tools, cache_keys.hash_of_files(*files))
 
 
 def is_current(key: str, inputs: str) -> bool:
@@ -73,14 +84,21 @@ def accept_shared_files(key: str) -> None:
 # -- files -----------------------------------------------------------------------------
 def _input_files(key: str) -> list[Path]:
     """The package's code, the data, and the notebook, all in a fixed order."""
+    files = _code_files()
+    for folder in (f"papers/{key}", "latency", "hardware", "pairs", "prompts"):
+        files += _files_under(paths.DATA / folder)
+    return [*files, paths.DATA / "models" / "SHA256SUMS", notebook_of(key)]
+
+
+def _code_files() -> list[Path]:
     files = []
     for pattern in CODE:
         files += sorted(cache_keys.PACKAGE.rglob(pattern))
-    for folder in (f"papers/{key}", "latency", "hardware", "pairs", "prompts"):
-        for path in sorted((paths.DATA / folder).rglob("*")):
-            if path.is_file():
-                files.append(path)
-    return [*files, paths.DATA / "models" / "SHA256SUMS", notebook_of(key)]
+    return files
+
+
+def _files_under(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def _report_files(key: str) -> list[Path]:

@@ -187,17 +187,24 @@ def write_traces(book: Book, on_page: Anchors = frozenset()) -> Anchors:
 
 
 def write_index(book: Book) -> None:
-    """Writes index.html: what is said of this paper, beside papers made before.
+    """Writes index.html: what is said of this paper, beside papers made before."""
+    from speclib.views.pages.index import summary
+
+    entry = summary(book.paper, book.filled, book.profile.name)
+    entry["made"] = describe_origin()
+    path = paths.CACHE / "reports" / f"{book.paper.key}.summary.json"
+    write_atomically(path, json.dumps(entry))
+    write_index_page()
+
+
+def write_index_page() -> None:
+    """Writes index.html from what was kept of each paper.
 
     Its links lead to the pages that are there, so it is written after them.
     """
-    from speclib.views.pages.index import index_page, summary
+    from speclib.views.pages.index import index_page
 
     folder = paths.CACHE / "reports"
-    entry = summary(book.paper, book.filled, book.profile.name)
-    entry["made"] = describe_origin()
-    write_atomically(folder / f"{book.paper.key}.summary.json", json.dumps(entry))
-
     entries = []
     places = {}
     for path in sorted(folder.glob("*.summary.json")):
@@ -205,7 +212,8 @@ def write_index(book: Book) -> None:
         with contextlib.suppress(OSError, ValueError):  # a damaged one is left out
             entries.append(json.loads(path.read_text("utf-8")))
         places[key] = _find_places(key)
-    html = index_page(entries, describe_machine(), places)
+    has_audit = (paths.REPORTS / "audit.html").is_file()
+    html = index_page(entries, describe_machine(), places, has_audit=has_audit)
     write_atomically(paths.REPORTS / "index.html", html)
 
 

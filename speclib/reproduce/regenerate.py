@@ -20,7 +20,7 @@ from speclib.data.toml_files import read_toml
 from speclib.errors import unknown_name
 from speclib.experiment import cache
 
-from . import failures, freshness
+from . import audit_page, failures, freshness
 from .budget import Budget
 from .one_at_a_time import one_at_a_time
 
@@ -93,6 +93,8 @@ def reproduce(
         outcome.current = [key for key in chosen if key in were_current]
         if stale:
             call.regenerate([key for key in all_papers if key in stale])
+        call.make_audit()
+        if outcome.done:
             # This call has rewritten files that all papers share, such as the index. A
             # paper that was current stays so.
             for key in (*were_current, *outcome.done):
@@ -138,7 +140,7 @@ class Call:
 
         books = {key: self._open_book(key) for key in keys}
         costs = Costs.read()
-        writing = _seconds_of_writing(books, costs)
+        writing = _seconds_of_writing(books, costs) + audit_page.expected_seconds()
         deadline = self.budget.deadline(reserved=writing)
         papers = [_paper_work(book) for book in books.values()]
 
@@ -172,6 +174,25 @@ class Call:
             _learn_seconds_of_writing(books, time.monotonic() - started, costs)
         if deadline is None and not self.outcome.interrupted:
             costs.publish()
+
+    def make_audit(self) -> None:
+        """Makes the audit's page, if it is stale, and the index that leads to it."""
+        from . import publish
+        from .notebooks import in_words
+
+        if self.outcome.interrupted or _missing_runners():
+            return
+        if not audit_page.is_stale():
+            return
+        notebook = freshness.notebook_of(freshness.AUDIT)
+        self.say(f"audit: running {notebook.relative_to(paths.ROOT)}")
+        try:
+            audit_page.make()
+        except Exception as error:  # all other pages are written
+            self.outcome.failed[notebook.name] = in_words(error)
+            return
+        publish.write_index_page()
+        self.outcome.done.append(freshness.AUDIT)
 
     def _say_plan(self, schedule: Schedule, books: dict[str, Book]) -> None:
         """Says what is missing, how long it takes, and what the budget is."""
@@ -276,6 +297,11 @@ def _learn_seconds_of_writing(
         costs.saw(_cost_of_reports(book), by_one_core / len(books))
 
 
+def _missing_runners() -> list[str]:
+    """What running a notebook takes and is not installed."""
+    return [tool for tool in RUNNERS if find_spec(tool) is None]
+
+
 def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | None]]:
     """Runs the papers' notebooks, one per core, and writes their pages.
 
@@ -284,7 +310,7 @@ def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | N
     """
     from .notebooks import NotebookToRun, run_notebooks
 
-    missing = [tool for tool in RUNNERS if find_spec(tool) is None]
+    missing = _missing_runners()
     if missing:
         say(
             f"{', '.join(missing)} not installed: no pages. "

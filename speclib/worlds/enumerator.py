@@ -180,3 +180,14 @@ def distance(a: Distribution, b: Distribution) -> float:
     for output in a.keys() | b.keys():
         differences.append(abs(a.get(output, 0.0) - b.get(output, 0.0)))
     return max(differences)
+
+
+def total_variation(a: Distribution, b: Distribution) -> float:
+    """Half the sum of all differences of probability: 0 if equal, 1 if disjoint.
+
+    It is the largest difference that any event over outputs can show.
+    """
+    differences = 0.0
+    for output in a.keys() | b.keys():
+        differences += abs(a.get(output, 0.0) - b.get(output, 0.0))
+    return differences / 2

@@ -544,7 +544,7 @@ def test_a_rounds_tree_follows_its_slider_and_has_one_way(lecture):
 REPRODUCE = ("reproduce", "--quick", "--virtual", "--minutes=60")
 REPRODUCE += ("--paper", "pearl", "--paper", "dsi")
 ITEMS_OF_DSI = ("theorem-1", "figure-6", "section-5")  # lines, heatmaps, print alone
-OWN_FOLDERS = ("papers", "reproduce", "dsi", "dsi.ipynb")  # not links to the project's
+OWN_FOLDERS = ("papers", "reproduce", "dsi", "dsi.ipynb", "audit", "audit.ipynb")
 WIDTHS_OF_PICTURES = "all => all.map(picture => picture.naturalWidth)"
 PAGES = ("index.html", "pearl.html", "pearl-traces.html", "dsi.html")
 PAGE_WIDTH = "document.documentElement.scrollWidth"

@@ -89,13 +89,16 @@ def index_page(
     entries: Sequence[Mapping[str, Any]],
     facts: Mapping[str, str],
     places: Mapping[str, Places] | None = None,
+    *,
+    has_audit: bool = False,
 ) -> str:
     """The index over ``entries``, as ``summary`` makes them.
 
     Each entry has one more text, ``made``, which says when it was made and from which
     state of the repository. ``facts`` describe the machine. ``places`` are those in the
-    pages of each paper; without them no claim and no number is a link. An entry that
-    was made by older code is shown as far as it goes.
+    pages of each paper; without them no claim and no number is a link. ``has_audit``:
+    the audit's page stands beside this one. An entry that was made by older code is
+    shown as far as it goes.
     """
     papers = [read_entry(entry) for entry in entries]
     linker = Linker(places or {})
@@ -113,6 +116,7 @@ def index_page(
         verdicts={holds: SIGNS[holds] for holds in VERDICT_ORDER},
         facts=facts,
         name_of=paper_name,
+        has_audit=has_audit,
     )
 
 

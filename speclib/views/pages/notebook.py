@@ -94,6 +94,25 @@ def notebook_page(executed: str, title: str, places: Places | None = None) -> st
     return _link_to_traces(html, places) if places else html
 
 
+def notebook_markdown(executed: str) -> str:
+    """The texts of an executed notebook and the text of its outputs, as Markdown.
+
+    Code is left out. Of an output it takes the plain text, which is Markdown where
+    speclib's own pages are displayed.
+    """
+    import nbformat
+
+    parts = []
+    for cell in nbformat.reads(executed, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            parts.append("".join(cell.source))
+        for output in cell.get("outputs", ()):
+            text = "".join(output.get("data", {}).get("text/plain", ""))
+            if text:
+                parts.append(text.rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
 def _link_to_traces(html: str, places: Places) -> str:
     """The page with a link in each number whose run is on the page of timelines."""
 

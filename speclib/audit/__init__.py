@@ -1,0 +1,8 @@
+"""The audit: what papers print and what published code does, checked item by item.
+
+``schema`` says what an item is, ``load`` reads those under ``data/audit``, and
+``judge`` produces their evidence and gives each a verdict. Evidence is of three sorts:
+``printed`` recomputes printed numbers from other ones, ``runs`` lets methods run, and
+``planted`` holds mistakes that the exact enumerator measures. ``claims`` looks up
+verdicts that the papers' tables have already.
+"""

@@ -1,0 +1,105 @@
+"""The audit's files, read and checked.
+
+Whatever is wrong in one becomes an error that names the file, the item and what would
+be right.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from speclib.errors import BadValue, unknown_name
+from speclib.papers.load import load_paper
+from speclib.papers.schema import matches_any
+from speclib.paths import DATA
+
+from .schema import AuditItem, CellName, Publication
+
+# In this order the page shows them; those of other files follow.
+ORDER = ("pearl", "easyspec", "duodecoding", "dsi", "baselines")
+
+
+@cache
+def load_audit(folder: Path | None = None) -> dict[str, Publication]:
+    """All publications under ``data/audit``, or under another ``folder``, by key.
+
+    Raises SpeclibError naming the file and what is wrong in it.
+    """
+    folder = folder or DATA / "audit"
+    publications = {}
+    for path in sorted(folder.glob("*.toml"), key=_place):
+        publications[path.stem] = _load_publication(path)
+    _check_ids(publications)
+    return publications
+
+
+def publication(key: str) -> Publication:
+    """One publication; raises UnknownName listing all, if there is none of that key."""
+    publications = load_audit()
+    if key not in publications:
+        raise unknown_name(f"the audit has no {key!r}", key, publications)
+    return publications[key]
+
+
+def _place(path: Path) -> tuple[int, str]:
+    place = ORDER.index(path.stem) if path.stem in ORDER else len(ORDER)
+    return place, path.stem
+
+
+def _load_publication(path: Path) -> Publication:
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadValue(f"{path}: not valid TOML: {error}") from error
+    try:
+        loaded = Publication.model_validate(raw)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors():
+            place = ".".join(str(part) for part in problem["loc"])
+            problems.append(f"{place}: {problem['msg']}")
+        raise BadValue(f"{path}: {'; '.join(problems)}") from error
+
+    if loaded.key != path.stem:
+        raise BadValue(f"{path}: key is {loaded.key!r}; the file's name says otherwise")
+    for item in loaded.items:
+        _check_errata(path, loaded, item)
+    return loaded
+
+
+def _check_errata(path: Path, loaded: Publication, item: AuditItem) -> None:
+    """Each cell that an item points to must have an erratum."""
+    for cell in item.errata:
+        if not errata_notes(loaded.paper, cell):
+            raise BadValue(
+                f"{path}, item {item.id!r}: {list(cell)} has no erratum in "
+                f"data/papers/{loaded.paper}/{cell[0]}.toml"
+            )
+
+
+def errata_notes(paper: str, cell: CellName) -> list[str]:
+    """What the errata of a printed cell say, each with its kind."""
+    name, row, column = cell
+    notes = []
+    for erratum in load_paper(paper).table(name).errata:
+        if matches_any(erratum.cells, row, column):
+            note = " ".join(erratum.note.split())
+            notes.append(f"{erratum.kind}: {note}")
+    return notes
+
+
+def _check_ids(publications: dict[str, Publication]) -> None:
+    """An id stands for one item of the whole audit."""
+    owners: dict[str, str] = {}
+    for key, loaded in publications.items():
+        for item in loaded.items:
+            if item.id in owners:
+                raise BadValue(
+                    f"two items of the audit are called {item.id!r}, in "
+                    f"{owners[item.id]}.toml and {key}.toml"
+                )
+            owners[item.id] = key

@@ -1,0 +1,61 @@
+"""The audit opened for reading: its items judged once, shown in the forms they have.
+
+    audit = Audit()
+    audit.summary()             # how many items have which verdict
+    audit.show("pearl")         # every item of a publication, with its evidence
+
+The notebook ``notebooks/reproduce/audit.ipynb`` calls this. Evidence is produced when
+it is asked for; what rests on other tables is read from ``reports/claims.csv``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated
+
+from speclib.arguments import Whole, checked
+from speclib.audit.judge import (
+    REQUESTS,
+    JudgedPublication,
+    judge_publication,
+)
+from speclib.audit.load import load_audit, publication
+
+from .book import Page
+
+
+class Audit:
+    """The audit of all publications.
+
+    ``requests``: so many simulated ones for each number that chance has a part in.
+    """
+
+    @checked
+    def __init__(self, *, requests: Annotated[int, Whole(least=2)] = REQUESTS):
+        self.requests = requests
+        self._judged: dict[str, JudgedPublication] = {}
+
+    @checked
+    def publication(self, key: str) -> JudgedPublication:
+        """A publication with its items judged. Raises SpeclibError if there is none."""
+        if key not in self._judged:
+            self._judged[key] = judge_publication(publication(key), self.requests)
+        return self._judged[key]
+
+    @cached_property
+    def judged(self) -> dict[str, JudgedPublication]:
+        """All publications with their items judged, by key."""
+        return {key: self.publication(key) for key in load_audit()}
+
+    def show(self, key: str) -> Page:
+        """Every item of a publication: its verdict, and unfolded what it rests on."""
+        from speclib.views.audit.pages import publication_html, publication_md
+
+        judged = self.publication(key)
+        return Page(publication_html(judged), publication_md(judged))
+
+    def summary(self) -> Page:
+        """How many items of each publication have which verdict."""
+        from speclib.views.audit.pages import summary_html, summary_md
+
+        return Page(summary_html(self.judged), summary_md(self.judged))

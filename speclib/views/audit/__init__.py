@@ -1,0 +1,1 @@
+"""The audit as pages: per publication a list of items that unfold, and a summary."""

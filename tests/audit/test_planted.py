@@ -1,0 +1,134 @@
+"""Planted mistakes: the enumerator finds the probabilities that a page of paper gives.
+
+Every expected value is worked out here from the models' rows alone, by the rules of
+conditional probability. ``p`` is the target's row after a text, ``q`` the draft's.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from speclib.audit import planted
+from speclib.audit.planted import MISTAKES
+from speclib.core.sampling import Sampler
+from speclib.models.toy import Random
+from speclib.worlds.enumerator import outcomes, total_variation, truth
+
+EXACT = 1e-12
+VOCAB = 3
+MODELS = {"draft": Random(VOCAB, 10), "target": Random(VOCAB, 20)}
+
+
+def p(*text: int) -> np.ndarray:
+    return MODELS["target"].rows((0, *text), 0, Sampler(1.0))[0]
+
+
+def q(*text: int) -> np.ndarray:
+    return MODELS["draft"].rows((0, *text), 0, Sampler(1.0))[0]
+
+
+def both_accept(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
+    """The probability that a token is drafted and accepted, by token."""
+    return np.minimum(target, draft)
+
+
+def replaced(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
+    """The probability that a token replaces a rejected draft, by token."""
+    return np.maximum(target - draft, 0)
+
+
+def assert_distribution(method, tokens: int, expected, **settings) -> None:
+    found = outcomes(method, MODELS, tokens, **settings)
+    for text in product(range(VOCAB), repeat=tokens):
+        assert found.get(text, 0.0) == pytest.approx(expected(*text), abs=EXACT), text
+
+
+# -- total variation -------------------------------------------------------------------
+def test_total_variation_is_half_the_sum_of_differences():
+    one = {(1,): 0.5, (2,): 0.3, (3,): 0.2}
+    other = {(1,): 0.4, (2,): 0.2, (4,): 0.4}
+    assert total_variation(one, other) == pytest.approx((0.1 + 0.1 + 0.2 + 0.4) / 2)
+    assert total_variation(one, one) == 0
+    assert total_variation({(1,): 1.0}, {(2,): 1.0}) == 1
+
+
+# -- PEARL -----------------------------------------------------------------------------
+def test_an_untested_first_draft_is_written_as_the_draft_would():
+    """A text of one token is the draft's own; one of three mixes both models."""
+    method = planted.pearl_with_an_untested_first_draft
+    assert_distribution(method, 1, lambda x: q()[x], gamma=2)
+
+    def three(x: int, y: int, z: int) -> float:
+        passed = both_accept(p(x), q(x))[y] * p(x, y)[z]
+        begins_anew = replaced(p(x), q(x))[y] * q(x, y)[z]
+        return q()[x] * (passed + begins_anew)
+
+    assert_distribution(method, 3, three, gamma=2)
+
+
+def test_the_error_of_an_untested_first_draft_is_how_far_the_models_are_apart():
+    found = outcomes(planted.pearl_with_an_untested_first_draft, MODELS, 1, gamma=2)
+    error = total_variation(found, truth(MODELS["target"], 1))
+    assert error == pytest.approx(np.abs(p() - q()).sum() / 2, abs=EXACT)
+    assert error > 0.1
+
+
+def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
+    """Given that the first draft passed, the coin lies below its chance."""
+
+    def two(x: int, y: int) -> float:
+        first_chance = min(1.0, p()[x] / q()[x])
+        second_chances = np.minimum(1.0, p(x) / q(x))
+        both_pass = np.minimum(first_chance, second_chances)
+        second_fails = (q(x) * (first_chance - both_pass)).sum()
+        replacement = replaced(p(x), q(x)) / replaced(p(x), q(x)).sum()
+
+        first_passes = q()[x] * (q(x)[y] * both_pass[y] + second_fails * replacement[y])
+        first_fails = replaced(p(), q())[x] * p(x)[y]
+        return first_passes + first_fails
+
+    assert_distribution(planted.pearl_with_a_repeated_coin, 2, two, gamma=2)
+
+
+def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
+    """A text of one token: a draft that passes pre-verify is tested once more."""
+
+    def one(y: int) -> float:
+        probability = replaced(p(), q())[y]
+        for draft in range(VOCAB):
+            passed_once = both_accept(p(), q())[draft]
+            chance = min(1.0, p(draft)[draft] / q()[draft])
+            left = replaced(p(draft), q()) / replaced(p(draft), q()).sum()
+            again = chance * (y == draft) + (1 - chance) * left[y]
+            probability += passed_once * again
+        return probability
+
+    assert_distribution(planted.algorithm_2_as_printed, 1, one, gamma=2)
+
+
+# -- REST ------------------------------------------------------------------------------
+def test_a_draw_per_branch_gives_more_to_what_branches_carry():
+    """Branches are 1 and 2; where neither agrees, the token is drawn once more."""
+
+    def two(x: int, y: int) -> float:
+        neither = (1 - p()[1]) * (1 - p()[2])
+        agreed = {0: 0.0, 1: p()[1], 2: (1 - p()[1]) * p()[2]}
+        return (agreed[x] + neither * p()[x]) * p(x)[y]
+
+    assert_distribution(planted.tree_with_a_draw_per_branch, 2, two)
+
+
+# -- all of them -----------------------------------------------------------------------
+@pytest.mark.parametrize("name", MISTAKES)
+def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
+    mistake = MISTAKES[name]
+    models = {"draft": Random(VOCAB, 10, 4), "target": Random(VOCAB, 20, 4)}
+    own = truth(models["target"], 3)
+    right = outcomes(mistake.right, models, 3, **mistake.settings)
+    mistaken = outcomes(mistake.mistaken, models, 3, **mistake.settings)
+    assert total_variation(right, own) < EXACT
+    assert total_variation(mistaken, own) > 0.01
+    assert sum(mistaken.values()) == pytest.approx(1, abs=EXACT)

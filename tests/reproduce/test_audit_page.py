@@ -1,0 +1,88 @@
+"""`make reproduce` makes the audit's page, when there is one and when it is stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers import late
+from helpers.reproduce_home import REPRODUCE, make_home, run
+
+pytestmark = pytest.mark.slow
+
+ITEM = """\
+key = "baselines"
+name = "Baselines"
+about = "One of them."
+
+[[items]]
+id = "speculative-lossless"
+title = "Speculative decoding is lossless"
+reach = "conclusion"
+about = "method"
+claimed = "It is."
+where = "Its paper"
+found = "It is."
+changes = "Nothing."
+answer = "Nothing."
+
+[[items.evidence]]
+sort = "run"
+says = "every outcome"
+run = "every outcome"
+settings = {method = "speculative", gamma = 1}
+compare = ["error", "at most", 0.0]
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A home with one table and one item of the audit, and what its run has left."""
+    home = make_home(tmp_path_factory.mktemp("home"), virtual=["table-9"])
+    (home / "data" / "audit").mkdir()
+    (home / "data" / "audit" / "baselines.toml").write_text(ITEM)
+    parameters = late.nbformat.v4.new_code_cell(
+        "requests: int = 2  # few", metadata={"tags": ["parameters"]}
+    )
+    show = late.nbformat.v4.new_code_cell(
+        "import speclib\nspeclib.Audit(requests=requests).show('baselines')"
+    )
+    title = late.nbformat.v4.new_markdown_cell("# The audit")
+    notebook = late.nbformat.v4.new_notebook(cells=[title, parameters, show])
+    folder = home / "notebooks" / "reproduce"
+    folder.mkdir(parents=True)
+    late.nbformat.write(notebook, folder / "audit.ipynb")
+    assert "audit: running notebooks/reproduce/audit.ipynb" in run(home, *REPRODUCE)
+    return home
+
+
+def test_the_page_stands_beside_the_index_which_leads_to_it(home):
+    reports = home / "reports"
+    assert 'href="audit.html"' in (reports / "index.html").read_text()
+    html = (reports / "audit.html").read_text()
+    assert 'id="speculative-lossless" data-verdict="supported"' in html
+    text = (reports / "audit.md").read_text()
+    assert text.startswith("# The audit\n") and "**Supported**" in text
+    assert "import speclib" not in text
+
+
+def test_it_is_made_again_only_when_something_that_it_depends_on_has_changed(home):
+    assert "audit: running" not in run(home, *REPRODUCE)
+
+    path = home / "data" / "audit" / "baselines.toml"
+    path.write_text(ITEM.replace('"at most", 0.0', '"at least", 0.5'))
+    printed = run(home, *REPRODUCE)
+    assert "audit: running" in printed and "nothing changed" in printed
+    html = (home / "reports" / "audit.html").read_text()
+    assert 'data-verdict="not supported"' in html
+    assert "audit: running" not in run(home, *REPRODUCE)
+
+
+def test_an_audit_that_fails_leaves_the_papers_reports_and_is_named(home):
+    path = home / "data" / "audit" / "baselines.toml"
+    before = path.read_text()
+    path.write_text(ITEM.replace('run = "every outcome"', 'run = "nothing"'))
+    printed = run(home, *REPRODUCE, status=1)
+    assert "audit.ipynb" in printed and "the audit has no run 'nothing'" in printed
+    path.write_text(before)
+    assert "audit: running" in run(home, *REPRODUCE)
