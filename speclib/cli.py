@@ -124,6 +124,34 @@ def plan(
 
 
 @app.command()
+def doctor(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs; sizes in bytes.")
+    ] = False,
+    dtype: Annotated[
+        str, typer.Option(help="In which the papers' pairs are counted.")
+    ] = "bfloat16",
+    length: Annotated[
+        int, typer.Option(help="Of the text whose KV cache is counted, in tokens.")
+    ] = 4096,
+) -> None:
+    """Say what this machine can run, and what is missing for the papers' pairs."""
+    from speclib.doctor import report as reports
+
+    report = reports.run(dtype, length)
+    if as_json:
+        print(reports.as_json(report))
+    else:
+        from rich.console import Console
+
+        from speclib.doctor.show import show
+
+        show(report, Console())
+    if not report.runs_default:
+        raise typer.Exit(1)
+
+
+@app.command()
 def merge(
     ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")],
 ) -> None:

@@ -8,12 +8,16 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
 
 # Packages whose version a measured time depends on.
 VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
+
+MIB = 1 << 20  # bytes; the driver counts memory in MiB
 
 # Instructions for bfloat16, as x86 and ARM name them.
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -89,7 +93,30 @@ def computes(dtype: str, places: Iterable[str]) -> bool:
         return True
     if all(place.startswith("cuda") for place in places):
         return True
-    return not BFLOAT16.isdisjoint(_instructions())
+    return bool(bfloat16_instructions())
+
+
+def bfloat16_instructions() -> list[str]:
+    """The CPU's instructions for bfloat16, by the system's names for them."""
+    return sorted(BFLOAT16.intersection(_instructions()))
+
+
+class Memory(NamedTuple):
+    """The machine's memory, in bytes.
+
+    available: what can still be used without swapping.
+    """
+
+    total: int
+    available: int
+
+
+def memory() -> Memory:
+    """How much memory there is now."""
+    import psutil
+
+    now = psutil.virtual_memory()
+    return Memory(now.total, now.available)
 
 
 def load() -> float:
@@ -120,21 +147,71 @@ def _cpuinfo(name: str) -> str:
 
 def _gpus() -> str:
     """GPU names, joined by ';'; empty without the driver's tool."""
+    return ";".join(row[0] for row in _nvidia_smi("name"))
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as its driver describes it; memory in bytes."""
+
+    name: str
+    total: int
+    free: int
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The GPUs that this process may use, in the order in which torch numbers them.
+
+    Asks the driver's library of management (NVML, by nvidia-smi), so that no process
+    becomes one that has used CUDA: such a one must not fork.
+    """
+    found = []
+    for uuid, name, total, free in _nvidia_smi(
+        "uuid", "name", "memory.total", "memory.free"
+    ):
+        found.append((uuid, Gpu(name, _bytes(total), _bytes(free))))
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return tuple(gpu for _, gpu in found)
+    return tuple(_visible(visible.split(","), found))
+
+
+def _visible(names: Iterable[str], found: Sequence[tuple[str, Gpu]]) -> Iterator[Gpu]:
+    """The GPUs with these numbers or UUIDs; a wrong one ends the list, as for CUDA."""
+    for name in names:
+        name = name.strip()
+        matching = [gpu for uuid, gpu in found if name and uuid.startswith(name)]
+        if name.isdecimal() and int(name) < len(found):
+            matching = [found[int(name)][1]]
+        if not matching:
+            return
+        yield matching[0]
+
+
+def _bytes(mebibytes: str) -> int:
+    """What the driver counts in MiB; 0 where it does not say, as of shared memory."""
+    return int(mebibytes) * MIB if mebibytes.isdecimal() else 0
+
+
+def _nvidia_smi(*fields: str) -> list[list[str]]:
+    """These fields of each GPU; no GPU without the driver's tool."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return ""
+        return []
     try:
         done = subprocess.run(
-            [tool, "--query-gpu=name", "--format=csv,noheader"],
+            [tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
+        return []
     if done.returncode != 0:
-        return ""
-    return ";".join(done.stdout.split("\n")).strip("; ")
+        return []
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    return [[field.strip() for field in line.split(",")] for line in lines]
 
 
 def version_of(package: str) -> str:

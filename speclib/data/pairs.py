@@ -1,8 +1,9 @@
 """Pairs: a target, a draft, and where they are computed. Files under ``data/pairs``.
 
 A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf. A
-``shape`` dilates it: the same logits at the compute of a larger architecture.
-``runtime`` says what computes it. This describes; ``models.factory`` builds.
+``shape`` dilates it: the same logits at the compute of a larger architecture. ``like``
+does so with the exact shape of a published model. ``runtime`` says what computes it.
+This describes; ``models.factory`` builds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from speclib.errors import BadValue
 from speclib.paths import DATA
 
 from .placement import Place
+from .shapes import Dilation, load_shape
 from .toml_files import read_toml, toml_path
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
@@ -28,6 +30,8 @@ class ModelSpec(BaseModel):
 
     model         see the top of this file
     shape         layers, width, heads and ffn of the architecture it is dilated to
+    like          instead of a shape: the name of a file under data/shapes, to whose
+                  shape it is dilated
     runtime       "torch", "llamacpp" (on the CPU), or "auto": llama.cpp where the
                   extra is installed, else torch. A .gguf is always llama.cpp's
     quantization  of the weights in llama.cpp; a .gguf is quantised as it is
@@ -50,6 +54,7 @@ class ModelSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     model: Annotated[str, Field(min_length=1)]
     shape: tuple[Count, Count, Count, Count] | None = None
+    like: str | None = None
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
     spread: Literal["blocks", "layers", "tensors", "stages", "replicas"] = "blocks"
@@ -91,7 +96,12 @@ class ModelSpec(BaseModel):
         """A .gguf is as it is: it says itself what other models are told."""
         if not self.is_gguf:
             return self
-        contradicting = {"shape", "quantization", "spread"} & self.model_fields_set
+        contradicting = {
+            "shape",
+            "like",
+            "quantization",
+            "spread",
+        } & self.model_fields_set
         if self.runtime == "torch" and "runtime" in self.model_fields_set:
             contradicting.add("runtime")
         if contradicting:
@@ -100,6 +110,20 @@ class ModelSpec(BaseModel):
                 "has its shape and quantization, and llama.cpp alone runs it; leave "
                 "that out, or give the checkpoint that it was made of"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_like(self) -> Self:
+        """A published shape is given alone, and to a model that torch dilates."""
+        if self.like is None:
+            return self
+        by_torch = self.runtime == "torch" and not self.is_toy
+        if self.shape is not None or self.head or not by_torch:
+            raise ValueError(
+                f"like is {self.like!r} beside a shape, a head, a toy or a runtime: "
+                "give it to a checkpoint that torch computes, without a shape"
+            )
+        load_shape(self.like)  # or it would be missed in a worker
         return self
 
     @model_validator(mode="after")
@@ -122,6 +146,20 @@ class ModelSpec(BaseModel):
     def is_gguf(self) -> bool:
         """Whether it is a file of llama.cpp's."""
         return self.model.endswith(".gguf")
+
+    @property
+    def dilation(self) -> Dilation | None:
+        """What it is dilated to; None if it is computed as it is."""
+        if self.like is not None:
+            return load_shape(self.like).dilation
+        if self.shape is not None:
+            return Dilation(self.shape)
+        return None
+
+    @property
+    def undilated(self) -> ModelSpec:
+        """The same model at the cost that it was trained at."""
+        return self.model_copy(update={"shape": None, "like": None})
 
     @property
     def in_llamacpp(self) -> bool:

@@ -50,12 +50,13 @@ channels::
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from math import ceil, sqrt
 from typing import NamedTuple
 
 import torch
+from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
 from speclib.errors import BadValue
@@ -125,8 +126,8 @@ def dilate(
     vocab: rows added are zero, so their logits are 0, which can be the largest: **a
         sampler must ban the ids from config.real_vocab on**. transformers' generate
         does so, by suppress_tokens.
-    dtype, device: default: the model's. The weights are allocated there directly; on
-        "meta" not at all.
+    dtype, device: default: the model's. Each weight is made there directly, one after
+        the other; on "meta" none is.
     seed: of the noise in weights that no output depends on.
 
     The result is a plain transformers model, also after save and load. Its config also
@@ -134,23 +135,26 @@ def dilate(
 
     Raises BadValue if the model is of another family or doesn't fit into the shape.
     """
-    family = type(model).__name__
-    if family not in FAMILIES:
-        raise BadValue(f"model is a {family}; dilate one of {FAMILIES}")
-
+    check_family(model)
     config = dilated_config(
         model.config, shape, kv_heads=kv_heads, head_dim=head_dim, vocab=vocab
     )
-    large = _allocate(
-        model, config, dtype or model.dtype, torch.device(device or model.device)
-    )
-    with torch.no_grad():
-        _fill(large, _head_ratio(model.config, config), seed)
-        _embed(large, model)
+    place = torch.device(device or model.device)
+    large = empty_like(model, config, dtype or model.dtype, place)
+    wholes = dict(large.named_parameters())
+    for name, weight in dilated_weights(model, config, wholes, place, seed):
+        set_weight(large, name, weight)
 
     large.generation_config = deepcopy(model.generation_config)
     _ban_added_words(large)
     return large.requires_grad_(False).eval()
+
+
+def check_family(model: nn.Module) -> None:
+    """Raises BadValue for a model of an architecture that is not dilated."""
+    family = type(model).__name__
+    if family not in FAMILIES:
+        raise BadValue(f"model is a {family}; dilate one of {FAMILIES}")
 
 
 def dilated_config(
@@ -283,70 +287,89 @@ def _head_ratio(small: PretrainedConfig, large: PretrainedConfig) -> int:
     return Architecture.of(large).head_dim // Architecture.of(small).head_dim
 
 
-def _allocate(
+def empty_like(
     model: PreTrainedModel,
     config: PretrainedConfig,
     dtype: torch.dtype,
     device: torch.device,
 ) -> PreTrainedModel:
-    """The large model, its weights not yet set.
+    """The large model without its weights, which are on "meta".
 
-    It is made on "meta" first, since transformers' way to initialise weights is slow.
+    device: where its weights will be. What is computed and not stored is there now.
     """
     attention = model.config._attn_implementation
     with torch.device("meta"):
         large = type(model)._from_config(
             config, dtype=dtype, attn_implementation=attention
         )
-    large.to_empty(device=device)
 
-    # Rotary rates are computed, not stored: to_empty lost them. They stay in float32.
+    # Rotary rates are computed, not stored, and stay in float32.
     large.model.rotary_emb = type(large.model.rotary_emb)(config).to(device)
     return large
 
 
-def _fill(large: PreTrainedModel, ratio: int, seed: int) -> None:
+def dilated_weights(
+    model: PreTrainedModel,
+    config: PretrainedConfig,
+    wholes: Mapping[str, torch.Tensor],
+    device: torch.device,
+    seed: int = 0,
+    room: torch.Tensor | None = None,
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """The name and the values of every weight of a large model, one after the other.
+
+    model: the small model.
+    config: of the large one, as `dilated_config` makes it.
+    wholes: the large one's parameters by name, as `empty_like` has them: their shapes
+        and dtype are wanted, not their values.
+
+    room: a vector as long as the largest weight, in which each of them is made when the
+        one before is not wanted any more; None: each has memory of its own.
+
+    The noise is drawn in the order of `wholes`.
+    """
+    generator = None
+    if device.type != "meta":
+        generator = torch.Generator(device).manual_seed(seed)
+    ratio = _head_ratio(model.config, config)
+    sources = _sources(model, config)
+
+    for name, empty in wholes.items():
+        if room is None:
+            weight = torch.empty(empty.shape, dtype=empty.dtype, device=device)
+        else:
+            weight = room[: empty.numel()].view(empty.shape)
+        _fill(name, weight, ratio, generator)
+        if name == "lm_head.weight":
+            weight[config.real_vocab :] = 0.0
+        if name in sources:
+            sources[name].write(weight)
+        yield name, weight
+
+
+def set_weight(network: nn.Module, name: str, weight: torch.Tensor) -> None:
+    """Puts ``weight`` in the place of the network's parameter called ``name``."""
+    owner, _, last = name.rpartition(".")
+    parameter = nn.Parameter(weight, requires_grad=False)
+    setattr(network.get_submodule(owner), last, parameter)
+
+
+def _fill(
+    name: str, weight: torch.Tensor, ratio: int, generator: torch.Generator | None
+) -> None:
     """Fills what reads the stream with noise, what writes it with 0, norms with 1."""
     bound = FRESH_DEVIATION * sqrt(3)  # uniform noise with this bound deviates as much
-    generator = None
-    if large.device.type != "meta":
-        generator = torch.Generator(large.device).manual_seed(seed)
+    module = name.split(".")[-2]
+    if module in READERS:
+        weight.uniform_(-bound, bound, generator=generator)
+    elif "norm" in module:
+        weight.fill_(1.0)
+    else:
+        weight.fill_(0.0)
 
-    for name, weight in large.named_parameters():
-        module = name.split(".")[-2]
-        if module in READERS:
-            weight.uniform_(-bound, bound, generator=generator)
-        elif "norm" in module:
-            weight.fill_(1.0)
-        else:
-            weight.fill_(0.0)
-
-        # A query times a key must not see the channels between r*t and r*(t+1).
-        if module in ("q_proj", "k_proj"):
-            weight.unflatten(0, (-1, ratio))[:, 1:] = 0.0
-    large.lm_head.weight[large.config.real_vocab :] = 0.0
-
-
-def _embed(large: PreTrainedModel, model: PreTrainedModel) -> None:
-    """Writes every weight of the small model to its place, rounded once."""
-    small_sizes = Architecture.of(model.config)
-    large_sizes = Architecture.of(large.config)
-    depths = _depths(small_sizes, large_sizes)
-    normalises_queries = model.config.model_type == "qwen3"
-    places = _places(small_sizes, large_sizes, normalises_queries)
-
-    # With remove_duplicate=False lm_head is among them even if it is tied.
-    for name, source in model.named_parameters(remove_duplicate=False):
-        path = name.split(".")  # model.layers.<number>.self_attn.q_proj.weight
-        if "layers" in path:
-            path[2] = str(depths[int(path[2])])
-        target = large.get_parameter(".".join(path))
-        place = places[path[-2]]
-
-        exact_dtype = torch.promote_types(source.dtype, target.dtype)
-        scaled = source.to(target.device, exact_dtype).mul(place.scale)
-        region = (place.rows, place.columns)[: target.dim()]  # a vector has rows only
-        target[region] = scaled.to(target.dtype)
+    # A query times a key must not see the channels between r*t and r*(t+1).
+    if module in ("q_proj", "k_proj"):
+        weight.unflatten(0, (-1, ratio))[:, 1:] = 0.0
 
 
 class Place(NamedTuple):
@@ -359,6 +382,39 @@ class Place(NamedTuple):
     rows: torch.Tensor | slice
     columns: torch.Tensor | slice | None
     scale: float
+
+
+class Source(NamedTuple):
+    """A weight of the small model, and its place in one of the large one's."""
+
+    weight: torch.Tensor
+    place: Place
+
+    def write(self, target: torch.Tensor) -> None:
+        """Writes it to its place in ``target``, rounded once."""
+        exact_dtype = torch.promote_types(self.weight.dtype, target.dtype)
+        scaled = self.weight.to(target.device, exact_dtype).mul(self.place.scale)
+        region = (self.place.rows, self.place.columns)[: target.dim()]  # or rows only
+        target[region] = scaled.to(target.dtype)
+
+
+def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Source]:
+    """Large weight -> what is written into it; an added layer's weights have none."""
+    small_sizes = Architecture.of(model.config)
+    large_sizes = Architecture.of(config)
+    depths = _depths(small_sizes, large_sizes)
+    normalises_queries = model.config.model_type == "qwen3"
+    places = _places(small_sizes, large_sizes, normalises_queries)
+
+    # With remove_duplicate=False lm_head is among them even if it is tied.
+    sources = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        path = name.split(".")  # model.layers.<number>.self_attn.q_proj.weight
+        place = places[path[-2]]
+        if "layers" in path:
+            path[2] = str(depths[int(path[2])])
+        sources[".".join(path)] = Source(weight.detach(), place)
+    return sources
 
 
 def _places(

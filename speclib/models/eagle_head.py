@@ -274,8 +274,7 @@ def load(
     dtype, devices, vocab, packed: as of ``hf.load``. It is on the first place alone.
     """
     place = devices[0] if devices and devices[0].startswith("cuda") else "cpu"
-    undilated = spec.model_copy(update={"shape": None})
-    target = hf.network(undilated, dtype, (), packed=False)
+    target = hf.network(spec.undilated, dtype, (), packed=False)
     head = read(target, Path(zoo.locate(spec.model)))
     if spec.shape is not None:
         head = dilated(head, spec.shape)

@@ -113,7 +113,7 @@ def build(
 
         return model.load(spec, places, pair.place.threads, vocab(pair), context(pair))
     if not dilated:
-        spec = spec.model_copy(update={"shape": None})
+        spec = spec.undilated
     if spec.head:
         from . import eagle_head
 

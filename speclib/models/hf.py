@@ -273,10 +273,12 @@ def network(
     gpus = [device for device in devices if device.startswith("cuda")]
     place = gpus[0] if gpus else "cpu"
 
-    options = {}
-    is_spread = len(gpus) > 1 and spec.shape is None
-    if is_spread:
+    options: dict[str, Any] = {}
+    dilation = spec.dilation
+    if len(gpus) > 1 and dilation is None:
         options = {"device_map": "balanced", "max_memory": _memory_of(gpus)}
+    elif gpus and dilation is None:
+        options = {"device_map": {"": place}}  # no copy in the machine's memory
     built = load_part(
         spec.model,
         AutoModelForCausalLM,
@@ -286,10 +288,8 @@ def network(
         **options,
     )
 
-    if spec.shape is not None:
-        built = dilate(built, tuple(spec.shape), dtype=torch_dtype, device=place)
-    elif gpus and not is_spread:
-        built.to(place)
+    if dilation is not None:
+        built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)
     return pack(built) if packed else built
 
 

@@ -101,11 +101,48 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
     except SpeclibError:
         raise
     except Exception as error:  # a damaged file makes its reader raise anything
-        raise BadValue(
-            f"cannot load the {what} of model {model!r}: {error}. Give zoo/<name>, "
-            "a folder of a transformers checkpoint, or a hub id that this machine "
-            "can reach"
-        ) from error
+        raise with_reason(model, what, error) from error
+
+
+def with_reason(model: str, what: str, error: Exception) -> BadValue:
+    """The error that says why the part ``what`` of a model cannot be loaded."""
+    reason = _hubs_reason(model, error)
+    if reason is None:
+        reason = (
+            f"{error}. Give zoo/<name>, a folder of a transformers checkpoint, or a "
+            "hub id that this machine can reach"
+        )
+    return BadValue(f"cannot load the {what} of model {model!r}: {reason}")
+
+
+def _hubs_reason(model: str, error: BaseException) -> str | None:
+    """What kept a model of the hub's from being read; None if it was something else.
+
+    The libraries say it in paragraphs of their own; what they raise has the hub's own
+    error as its cause.
+    """
+    from huggingface_hub import constants, errors
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, errors.GatedRepoError):
+            return (
+                f"it is gated. Accept its licence at {constants.ENDPOINT}/{model}, "
+                "then log in by `hf auth login`"
+            )
+        if isinstance(cause, errors.RepositoryNotFoundError):
+            return (
+                f"{constants.ENDPOINT} has no such model, or it is private: check the "
+                "id, or log in by `hf auth login`"
+            )
+        if isinstance(cause, errors.LocalEntryNotFoundError | ConnectionError):
+            return (
+                f"it is not in the cache, {constants.HF_HUB_CACHE}, and "
+                f"{constants.ENDPOINT} cannot be reached. Connect this machine, unset "
+                "HF_HUB_OFFLINE, or give a folder of a transformers checkpoint"
+            )
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 @cache

@@ -27,7 +27,7 @@ from speclib.arguments import Count, Seconds, checked
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
-from speclib.models import factory
+from speclib.models import factory, preflight
 from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
@@ -81,11 +81,13 @@ class Processes(World):
     ):
         factory.check_dtype(dtype)
         super().__init__(device_names(servers), cancel)
-        # Two vocabularies, or a GPU that is missing, fail here and not in a worker.
+        # Two vocabularies, a missing GPU or no room for it: here, not in a worker.
         factory.tokenizer(pair)
         place = factory.place(pair)
-        for each in self.devices.values():
-            place.of(each.role, each.index)
+        if emulate is None:
+            preflight.check(pair, place, dtype, servers)
+        else:
+            preflight.check_gpus(pair, place, servers)
 
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate

@@ -31,6 +31,7 @@ from helpers.ranks_in_threads import RankInThread, Table  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
@@ -355,11 +356,9 @@ def test_a_plan_that_is_not_known_is_refused_with_what_is():
         Tensors(transformers.Phi3ForCausalLM(config), VOCAB, 0, 2)
 
 
-def test_heads_that_ranks_cannot_share_end_the_start_with_the_reason(tmp_path):
+def test_heads_that_ranks_cannot_share_are_refused_before_anything_is_loaded(tmp_path):
     pair = spread_target(tmp_path, 2, num_key_value_heads=1)
-    with pytest.raises(
-        DeviceLost, match="'target' could not build.*1 key and value heads"
-    ):
+    with pytest.raises(BadValue, match="1 key and value heads, too few for 2 ranks"):
         Processes(pair)
 
 

@@ -8,6 +8,7 @@ A network of six layers on two ranks::
 
 One rank computes at a time, and the others wait for what it hands on. The first rank
 also has what stands before and after the layers, since it is the one that draws tokens.
+A rank reads the weights of its own layers alone (see ``models.weights``).
 
 Source: Huang et al. 2019, "GPipe", with a single micro-batch; PEARL, Appendix G, calls
 it PP.
@@ -22,7 +23,9 @@ import torch
 from torch import nn
 
 from speclib.errors import BadValue
-from speclib.models.hf import HFModel, decoder_layers, network
+from speclib.models.hf import HFModel, decoder_layers
+from speclib.models.packed_linear import pack
+from speclib.models.weights import fill, open_weights, torch_device
 
 from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
 
@@ -106,6 +109,10 @@ def load(
 
     dtype, vocab, packed: as of ``hf.load``.
     """
-    own_place = places[rank.number : rank.number + 1]
-    built = network(spec, dtype, own_place, packed)
-    return joined(Pipeline(built, vocab, rank.number, rank.size), rank)
+    device = torch_device(places[rank.number])
+    weights = open_weights(spec, dtype, device)
+    model = Pipeline(weights.network, vocab, rank.number, rank.size)
+    fill(model.network, weights, device, shares={})
+    if packed:
+        pack(model.network)
+    return joined(model, rank)

@@ -28,9 +28,9 @@ zeros, a channel of zeros is silent, and both meet inputs of zero weight. Logits
 padding are cut off before they are joined.
 
 transformers itself does this to checkpoints while it reads them, where widths divide.
-Here any network is cut once it is built, so that dilated networks can be cut, too, and
-packed afterwards. Each rank first builds the whole network in the machine's memory; its
-place gets its share alone.
+Here a network is cut before it has weights, so that dilated networks can be cut, too.
+Then a rank reads its own slices alone (see ``models.weights``), and packs them. No rank
+ever has more in memory than its share and one weight.
 
 Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP". Padding: PEARL,
 Appendix F, which proposes it and runs nothing.
@@ -53,8 +53,9 @@ import torch
 from torch import nn
 
 from speclib.errors import BadValue
-from speclib.models.hf import HFModel, network
+from speclib.models.hf import HFModel
 from speclib.models.packed_linear import pack
+from speclib.models.weights import Share, fill, open_weights, torch_device
 
 from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
 
@@ -71,10 +72,15 @@ WHOLE = {"embedding_rowwise", "replicated_with_grad_allreduce"}
 
 
 class Tensors(HFModel):
-    """An HFModel whose ``network`` is cut to the share of one rank of ``size``."""
+    """An HFModel whose ``network`` is cut to the share of one rank of ``size``.
+
+    network: with weights or, to be filled afterwards, without.
+    shares: which part of each weight that is cut this rank keeps.
+    """
 
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
         self.ranks: Ranks | Alone = ALONE  # until they meet
+        self.shares: dict[str, Share] = {}
         self._split(network, number, size)
         super().__init__(network, vocab)
 
@@ -92,7 +98,9 @@ class Tensors(HFModel):
                 module.register_forward_hook(self._sum_output)
             dimension = CUT_DIMENSIONS[style]
             units = _units(network, name, module.weight.shape[dimension])
-            _cut(module, dimension, units, number, size)
+            shares = _cut(module, dimension, units, number, size)
+            for parameter, share in shares.items():
+                self.shares[f"{name}.{parameter}"] = share
 
     def _sum_output(self, module: nn.Module, args: Any, output: torch.Tensor) -> Any:
         return self.ranks.sum(output)
@@ -121,13 +129,12 @@ def load(
 
     dtype, vocab, packed: as of ``hf.load``.
     """
-    built = network(spec, dtype, (), packed=False)
-    model = Tensors(built, vocab, rank.number, rank.size)
-    place = places[rank.number]
-    if place.startswith("cuda"):
-        model.network.to(torch.device(place))
+    device = torch_device(places[rank.number])
+    weights = open_weights(spec, dtype, device)
+    model = Tensors(weights.network, vocab, rank.number, rank.size)
+    fill(model.network, weights, device, model.shares)
     if packed:
-        pack(built)
+        pack(model.network)
     return joined(model, rank)
 
 
@@ -188,34 +195,37 @@ def _check_plan(network: PreTrainedModel) -> None:
 
 
 @torch.no_grad()
-def _cut(linear: nn.Linear, dimension: int, units: int, number: int, size: int) -> None:
-    """Leaves ``linear`` its ``number``-th share of ``size`` shares.
+def _cut(
+    linear: nn.Linear, dimension: int, units: int, number: int, size: int
+) -> dict[str, Share]:
+    """Leaves ``linear`` its ``number``-th share of ``size``; says what that is.
 
     dimension: of its weight [out, in], the one to cut.
     units: in how many pieces that may be cut.
 
     A bias that is added to a sum of the ranks' outputs is left to the first rank alone.
     """
-    linear.weight = _share(linear.weight, dimension, units, number, size)
-    linear.out_features, linear.in_features = linear.weight.shape
-    if linear.bias is None:
-        return
-    if dimension == 0:
-        linear.bias = _share(linear.bias, 0, units, number, size)
-    elif number != 0:
-        linear.register_parameter("bias", None)
-
-
-def _share(
-    weight: torch.Tensor, dimension: int, units: int, number: int, size: int
-) -> nn.Parameter:
-    """The ``number``-th of ``size`` slices of ``weight``, all padded to one width."""
-    unit_width = weight.shape[dimension] // units
+    unit_width = linear.weight.shape[dimension] // units
     own = own_units(units, number, size)
-    own_slice = weight.narrow(dimension, own.start * unit_width, len(own) * unit_width)
+    share = Share(dimension, own.start * unit_width, own.stop * unit_width)
+    width = ceil(units / size) * unit_width  # the same on all ranks
 
+    linear.weight = _padded(linear.weight, share, width)
+    linear.out_features, linear.in_features = linear.weight.shape
+    shares = {"weight": share}
+    if linear.bias is not None and dimension == 0:
+        linear.bias = _padded(linear.bias, share, width)
+        shares["bias"] = share
+    elif linear.bias is not None and number != 0:
+        linear.register_parameter("bias", None)
+    return shares
+
+
+def _padded(weight: torch.Tensor, share: Share, width: int) -> nn.Parameter:
+    """The ``share`` of ``weight``, with zeros up to ``width`` in the dimension cut."""
+    own_slice = weight[share.region]
     padding_shape = list(weight.shape)
-    padding_shape[dimension] = (ceil(units / size) - len(own)) * unit_width
+    padding_shape[share.dimension] = width - own_slice.shape[share.dimension]
     padding = weight.new_zeros(padding_shape)
-    padded = torch.cat([own_slice, padding], dimension)
+    padded = torch.cat([own_slice, padding], share.dimension)
     return nn.Parameter(padded.contiguous(), requires_grad=False)

@@ -1,0 +1,8 @@
+"""What can this machine run, and what is missing for the rest?
+
+the machine, check by check           ->  machine_checks
+every pair of the papers, in memory   ->  pair_report
+both, as tables or as JSON            ->  report, show
+
+Nothing is downloaded, and no weights are read.
+"""

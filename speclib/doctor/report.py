@@ -1,0 +1,89 @@
+"""All that the doctor finds, in one value.
+
+``run`` gathers it, ``as_json`` makes it readable for programs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from speclib import machine
+from speclib.arguments import Count, checked
+from speclib.models.dtypes import check_dtype
+
+from .machine_checks import (
+    MODEL_PACKAGES,
+    Check,
+    check_kinds,
+    check_machine,
+    why_default_cannot_run,
+    why_hub_is_out_of_reach,
+)
+from .pair_report import ASSUMED_GPU, PairReport, report_pairs
+
+
+@dataclass(frozen=True)
+class Report:
+    """What this machine can run.
+
+    machine       its short name
+    checks        what it has
+    kinds         which kinds of number it can produce
+    pairs         what the papers' pairs take, and lack here
+    dtype         in which the pairs are counted
+    length        tokens of the text whose KV cache is counted
+    pairs_reason  why no pair was looked at; empty if they were
+    runs_default  whether the embedded default can run
+    """
+
+    machine: str
+    checks: list[Check]
+    kinds: list[Check]
+    pairs: list[PairReport]
+    dtype: str
+    length: int
+    pairs_reason: str
+    runs_default: bool
+
+
+@checked
+def run(dtype: str = "bfloat16", length: Count = 4096) -> Report:
+    """Looks at this machine, and at every pair of the papers."""
+    check_dtype(dtype)
+    hub_is_silent = why_hub_is_out_of_reach()
+    default_reason = why_default_cannot_run()
+    pairs_reason = _why_no_pairs()
+    pairs: list[PairReport] = []
+    if not pairs_reason:
+        pairs = report_pairs(dtype, length, hub_is_silent)
+    return Report(
+        machine=machine.name(),
+        checks=check_machine(hub_is_silent),
+        kinds=check_kinds(default_reason),
+        pairs=pairs,
+        dtype=dtype,
+        length=length,
+        pairs_reason=pairs_reason,
+        runs_default=not default_reason,
+    )
+
+
+def _why_no_pairs() -> str:
+    """Why the pairs' memory cannot be counted; empty if it can."""
+    for package in MODEL_PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed, which counting their weights needs"
+    return ""
+
+
+def as_json(report: Report) -> str:
+    """The report for programs: sizes in bytes."""
+    content: dict[str, Any] = asdict(report)
+    content["assumed_gpu_bytes"] = int(ASSUMED_GPU)
+    for pair, each in zip(content["pairs"], report.pairs, strict=True):
+        pair["gpus"] = each.gpus
+        pair["needed"] = each.needed
+    return json.dumps(content, indent=2)

@@ -1,0 +1,167 @@
+"""The files of a checkpoint: where they are on this machine, and which are missing.
+
+A checkpoint is a folder, or an id of the hub, whose files are in the hub's cache once
+they were downloaded. Its weights are in one file of safetensors, or in several *shards*
+that an index names. Importing this module imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from speclib.errors import BadValue
+
+from .zoo import locate, with_reason
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+class Copy(NamedTuple):
+    """What this machine has of a checkpoint.
+
+    folder: where its files are.
+    missing: the names of those that are not there.
+    """
+
+    folder: Path
+    missing: tuple[str, ...]
+
+
+def copy_of(model: str) -> Copy | None:
+    """This machine's copy of a checkpoint; None for a hub id of which it has nothing.
+
+    Raises BadValue for an embedded model that is missing or damaged, and for an index
+    that cannot be read.
+    """
+    folder = _folder(model)
+    if folder is None:
+        return None
+    if (folder / WEIGHTS).is_file():
+        return Copy(folder, ())
+    if not (folder / INDEX).is_file():
+        return Copy(folder, (WEIGHTS,))
+
+    shards = sorted(set(_weight_map(folder / INDEX).values()))
+    missing = tuple(name for name in shards if not (folder / name).is_file())
+    return Copy(folder, missing)
+
+
+def check(model: str) -> None:
+    """Raises BadValue for a checkpoint that this machine lacks files of.
+
+    What the hub's cache lacks is left to the download, unless this machine is offline.
+    """
+    copy = copy_of(model)
+    if copy is not None and not copy.missing:
+        return
+    if copy is None or not Path(locate(model)).is_dir():
+        _check_hub(model)
+        return
+    if copy.missing == (WEIGHTS,):
+        raise BadValue(
+            f"model {model!r} has no weights in {copy.folder}: give it {WEIGHTS}, or "
+            f"shards with {INDEX}. Weights in other formats are not read"
+        )
+    names = ", ".join(copy.missing[:3]) + (", ..." if copy.missing[3:] else "")
+    raise BadValue(
+        f"model {model!r} lacks {len(copy.missing)} of the files that {INDEX} names in "
+        f"{copy.folder}: {names}. Copy or download it again"
+    )
+
+
+def _check_hub(model: str) -> None:
+    """Raises BadValue where nothing can be downloaded."""
+    from huggingface_hub import is_offline_mode
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    if is_offline_mode():
+        raise with_reason(model, "weights", OfflineModeIsEnabled())
+
+
+def weight_files(model: str) -> dict[str, Path]:
+    """Each weight of a checkpoint -> the file that it is in.
+
+    What the hub's cache lacks is downloaded. Raises BadValue where a file is missing,
+    not whole or out of reach.
+    """
+    check(model)
+    copy = copy_of(model)
+    folder = _download(model) if copy is None or copy.missing else copy.folder
+    names = [WEIGHTS]
+    if not (folder / WEIGHTS).is_file():
+        names = sorted(set(_weight_map(folder / INDEX).values()))
+
+    files = {}
+    for name in names:
+        with opened(folder / name) as file:
+            files.update(dict.fromkeys(file.keys(), folder / name))
+    return files
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A file of safetensors, whose weights and their slices can be read in here.
+
+    What was read stays in memory as long as the file is open, if it was not copied.
+    Raises BadValue for a file that is not whole.
+    """
+    from safetensors import safe_open
+
+    try:
+        file = safe_open(path, framework="pt")
+    except Exception as error:  # of safetensors' own, or of the system
+        raise BadValue(
+            f"{path} cannot be read ({error}): copy or download it again"
+        ) from error
+    with file:
+        yield file
+
+
+def _folder(model: str) -> Path | None:
+    """Where the files of a model are; None for a hub id that is not in the cache."""
+    location = Path(locate(model))
+    if location.is_dir():
+        return location
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        config = try_to_load_from_cache(model, "config.json")
+    except HFValidationError:
+        return None  # a folder that does not exist
+    return Path(config).parent if isinstance(config, str) else None
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    """Weight -> name of its file, as an index has it."""
+    try:
+        weight_map: dict[str, str] = json.loads(index.read_text("utf-8"))["weight_map"]
+    except (OSError, ValueError, KeyError) as error:
+        raise BadValue(
+            f"{index} is no index of a checkpoint ({type(error).__name__}: {error}): "
+            "copy or download it again"
+        ) from error
+    return weight_map
+
+
+def _download(model: str) -> Path:
+    """Brings a hub model's weights into the hub's cache; the folder they are in."""
+    from huggingface_hub import hf_hub_download, snapshot_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        try:
+            index = hf_hub_download(model, INDEX)
+        except EntryNotFoundError:  # all of it is in one file
+            return Path(hf_hub_download(model, WEIGHTS)).parent
+        shards = sorted(set(_weight_map(Path(index)).values()))
+        return Path(snapshot_download(model, allow_patterns=[INDEX, *shards]))
+    except BadValue:
+        raise
+    except Exception as error:  # of many kinds, and of its libraries'
+        raise with_reason(model, "weights", error) from error

@@ -1,0 +1,118 @@
+"""What would keep a pair from being loaded, found before anything of it is.
+
+A model of many gigabytes takes minutes to load. That a GPU is missing, that a file is,
+or that there is no room for it is known at once, and said here. What cannot be known
+before, such as what activations take, is left to the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from speclib import machine
+from speclib.core.settings import Role
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.data.placement import Place
+from speclib.errors import BadValue
+
+from . import checkpoint, gpus
+from .part import NOWHERE
+
+GB = 1e9  # bytes
+ANY = 1 << 60  # bytes: of a GPU whose driver does not say how many are free
+
+
+def check(pair: Pair, place: Place, dtype: str, targets: int = 1) -> None:
+    """Raises BadValue for a pair that cannot be loaded here, with the reason.
+
+    place: where it is computed, without alternatives. targets: how many target devices
+    there are.
+    """
+    check_gpus(pair, place, targets)
+    for spec in {pair.target.model: pair.target, pair.draft.model: pair.draft}.values():
+        if not spec.is_toy and not spec.in_llamacpp:
+            checkpoint.check(spec.model)
+    if _may_be_large(pair.target) or _may_be_large(pair.draft):
+        check_memory(pair, place, dtype, targets)
+
+
+def check_gpus(pair: Pair, place: Place, targets: int) -> None:
+    """Raises BadValue where the pair names a GPU that torch cannot use."""
+    wanted = gpus_of(place, targets)
+    if not wanted or max(wanted) < gpus.count():
+        return
+    names = ", ".join(f"cuda:{number}" for number in sorted(wanted))
+    raise BadValue(
+        f"pair {pair.name!r} stands on {names}, but {gpus.available()}. Give other "
+        "places, as in place={'draft': ['core:0'], 'target': ['core:1']}; "
+        "`python -m speclib doctor` says what this machine can run"
+    )
+
+
+def gpus_of(place: Place, targets: int) -> set[int]:
+    """The numbers of the GPUs that a draft and so many targets stand on."""
+    devices: list[tuple[Role, int]] = [("draft", 0)]
+    devices += [("target", index) for index in range(targets)]
+    numbers = set()
+    for role, index in devices:
+        for name in place.of(role, index):
+            if name.startswith("cuda:"):
+                numbers.add(int(name.removeprefix("cuda:")))
+    return numbers
+
+
+def check_memory(pair: Pair, place: Place, dtype: str, targets: int) -> None:
+    """Raises BadValue where a place has less memory free than the weights take."""
+    from .footprint import parts
+
+    free = free_memory()
+    gpu_memory = {number: free[f"cuda:{number}"] for number in _numbers(free)}
+    needed: dict[str, int] = {}
+    for part in parts(pair, place, dtype, 0, targets, gpu_memory or {0: ANY}):
+        needed[part.memory] = needed.get(part.memory, 0) + part.weights
+
+    problems = []
+    for memory, size in needed.items():
+        if memory == NOWHERE:
+            problems.append(f"its GPUs lack room for {size / GB:.1f} GB of weights")
+        elif size > free.get(memory, ANY):
+            problems.append(
+                f"{memory} would hold {size / GB:.1f} GB of weights and has "
+                f"{free[memory] / GB:.1f} GB free"
+            )
+    if problems:
+        raise BadValue(
+            f"pair {pair.name!r} does not fit in {dtype}: {'; '.join(problems)}. Give "
+            "it more places, smaller models or dtype='bfloat16'"
+        )
+
+
+def free_memory() -> dict[str, int]:
+    """Bytes that are free here, by "cpu" and the GPUs' places.
+
+    GPUs whose memory the driver does not state are left out.
+    """
+    free = {"cpu": machine.memory().available}
+    for number, gpu in enumerate(machine.gpus()):
+        if gpu.total > 0:
+            free[f"cuda:{number}"] = gpu.free
+    return free
+
+
+def _numbers(places: Iterable[str]) -> list[int]:
+    """The numbers of the GPUs among places."""
+    return [
+        int(place.removeprefix("cuda:"))
+        for place in places
+        if place.startswith("cuda:")
+    ]
+
+
+def _may_be_large(spec: ModelSpec) -> bool:
+    """Whether its memory is worth a count: the embedded models' own is not.
+
+    Their shapes under ``data/pairs`` take some hundred megabytes at most.
+    """
+    if spec.is_toy or spec.in_llamacpp:
+        return False
+    return spec.like is not None or not spec.model.startswith("zoo/")

@@ -1,0 +1,228 @@
+"""Networks that are built without weights, and then filled with a part of them.
+
+A rank of several keeps a slice of each weight, or some layers. So a network is made on
+"meta", where weights have a shape and no values. It is then cut to what the rank keeps.
+At last it is filled: of each weight its own slice is copied to its place::
+
+    empty network  ->  cut to a rank's part  ->  filled, weight by weight
+      (Stored or Dilated)    (tensor_parallel,     (fill)
+                              pipeline)
+
+The values come from the files of a checkpoint, of which no more is read than is wanted,
+or from dilation, which makes one weight after the other. So no process ever has more in
+memory than its own part and one whole weight. This module knows no ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import torch
+from accelerate import init_empty_weights
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging
+
+from speclib.errors import BadValue
+
+from .checkpoint import opened, weight_files
+from .dilate import (
+    check_family,
+    dilated_config,
+    dilated_weights,
+    empty_like,
+    set_weight,
+)
+from .dtypes import TORCH_NAMES, check_dtype
+from .zoo import load_part
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+    from speclib.data.pairs import ModelSpec
+
+
+class Sliceable(Protocol):
+    """A whole weight, of which a slice can be read: a tensor, or one in a file."""
+
+    def __getitem__(self, index: Any) -> torch.Tensor: ...
+
+
+class Weights(Protocol):
+    """A network without weights, and where its weights come from."""
+
+    network: PreTrainedModel
+
+    def read(self) -> Iterator[tuple[str, Sliceable]]:
+        """The name of every weight, and the whole of it, one after the other."""
+
+
+class Share(NamedTuple):
+    """What is kept of a weight: the entries ``start`` to ``stop`` of a ``dimension``.
+
+    The weight that they are kept in may be longer. The rest of it is zeros.
+    """
+
+    dimension: int
+    start: int
+    stop: int
+
+    @property
+    def region(self) -> tuple[slice, ...]:
+        """What picks these entries out of the whole weight."""
+        before = (slice(None),) * self.dimension
+        return (*before, slice(self.start, self.stop))
+
+
+def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+    """A network whose weights have no values. What is not stored but computed is there.
+
+    Raises BadValue for a configuration of which transformers makes no language model.
+    """
+    try:
+        with init_empty_weights():
+            network = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BadValue(
+            f"transformers makes no language model of a {config.model_type}: {error}"
+        ) from error
+    network.tie_weights()  # each was made for itself
+    return network.requires_grad_(False).eval()
+
+
+def open_weights(spec: ModelSpec, dtype: str, device: torch.device) -> Weights:
+    """The empty network of ``spec``, and its weights.
+
+    dtype: one of ``dtypes``. device: where the weights will be.
+
+    Raises BadValue for a checkpoint that cannot be loaded or dilated.
+    """
+    check_dtype(dtype)
+    torch_dtype = getattr(torch, TORCH_NAMES[dtype])
+    if spec.dilation is None:
+        return Stored(spec.model, torch_dtype, device)
+    return Dilated(spec, torch_dtype, device)
+
+
+def fill(
+    network: PreTrainedModel,
+    weights: Weights,
+    device: torch.device,
+    shares: Mapping[str, Share],
+) -> None:
+    """Gives the parameters of ``network`` their values, on ``device``.
+
+    network: ``weights.network``, cut to what is wanted.
+    shares: which part of a weight is kept, for those that are not kept whole.
+    """
+    wanted = dict(network.named_parameters(remove_duplicate=False))
+    filled: dict[int, torch.Tensor] = {}  # tied weights are one and the same
+    for name, whole in weights.read():
+        empty = wanted.get(name)
+        if empty is not None:
+            if id(empty) not in filled:
+                filled[id(empty)] = _kept(empty, whole, shares.get(name), device)
+            set_weight(network, name, filled[id(empty)])
+        del whole  # or its file would stay open beside the next one
+
+
+def _kept(
+    empty: torch.Tensor, whole: Sliceable, share: Share | None, device: torch.device
+) -> torch.Tensor:
+    """A tensor like ``empty`` with its share of ``whole``; None: with all of it."""
+    kept = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
+    if share is None:
+        kept.copy_(whole[:])
+        return kept
+    count = share.stop - share.start
+    kept.narrow(share.dimension, 0, count).copy_(whole[share.region])
+    return kept
+
+
+class Stored:
+    """The weights of a checkpoint, in its files."""
+
+    def __init__(self, model: str, dtype: torch.dtype, device: torch.device):
+        config = load_part(model, AutoConfig, "configuration")
+        if getattr(config, "quantization_config", None) is not None:
+            raise BadValue(
+                f"the weights of model {model!r} are quantised, and slices of such are "
+                "not read: leave spread out, or give the checkpoint that it was made of"
+            )
+        self.files = weight_files(model)
+        self.network = empty_network(config, dtype)
+        move_buffers(self.network, device)
+        self.stored_names = self._find_stored_names(model)
+
+    def _find_stored_names(self, model: str) -> dict[str, str]:
+        """Each weight of the network -> the name that the checkpoint has it under.
+
+        Of tied weights a checkpoint has one. Raises BadValue if it lacks any other.
+        """
+        twins = dict(self.network.all_tied_weights_keys)
+        twins |= {source: tied for tied, source in twins.items()}
+        stored_names, missing = {}, []
+        for name, _ in self.network.named_parameters(remove_duplicate=False):
+            if name in self.files:
+                stored_names[name] = name
+            elif twins.get(name) in self.files:
+                stored_names[name] = twins[name]
+            else:
+                missing.append(name)
+        if missing:
+            family = type(self.network).__name__
+            raise BadValue(
+                f"the checkpoint of model {model!r} lacks {len(missing)} weights of a "
+                f"{family}, such as {missing[0]!r}: copy or download it again. If it "
+                "has them under other names, leave spread out"
+            )
+        return stored_names
+
+    def read(self) -> Iterator[tuple[str, Sliceable]]:
+        """As of Weights. A file is open no longer than one of its weights is wanted."""
+        for name, stored_name in self.stored_names.items():
+            with opened(self.files[stored_name]) as file:
+                yield name, file.get_slice(stored_name)
+
+
+class Dilated:
+    """The weights of an embedded network that is dilated, made one after the other."""
+
+    def __init__(self, spec: ModelSpec, dtype: torch.dtype, device: torch.device):
+        dilation = spec.dilation
+        assert dilation is not None
+        logging.disable_progress_bar()
+        self.device = device
+        self.small = load_part(
+            spec.model,
+            AutoModelForCausalLM,
+            "weights",
+            dtype=dtype,
+            use_safetensors=True,
+        )
+        check_family(self.small)
+        self.config = dilated_config(self.small.config, **dilation._asdict())
+        self.network = empty_like(self.small, self.config, dtype, device)
+        self.wholes = dict(self.network.named_parameters())  # the network will be cut
+
+    def read(self) -> Iterator[tuple[str, Sliceable]]:
+        """As of Weights. Each is made where the one before was."""
+        largest = max(whole.numel() for whole in self.wholes.values())
+        room = torch.empty(largest, dtype=self.network.dtype, device=self.device)
+        return dilated_weights(
+            self.small, self.config, self.wholes, self.device, room=room
+        )
+
+
+def move_buffers(network: nn.Module, device: torch.device) -> None:
+    """Moves what a network has beside its parameters, such as rotary rates."""
+    for module in network.modules():
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            if not buffer.is_meta:
+                setattr(module, name, buffer.to(device))
+
+
+def torch_device(place: str) -> torch.device:
+    """torch's device of a place: a GPU, or the CPU for core:N and cpu."""
+    return torch.device(place if place.startswith("cuda") else "cpu")

@@ -1,0 +1,170 @@
+"""`python -m speclib doctor`: what it says is so."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+import speclib  # noqa: E402
+from speclib.data.toml_files import names_under  # noqa: E402
+from speclib.doctor import machine_checks, report  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
+from speclib.paths import DATA  # noqa: E402
+
+ROOT = Path(speclib.__file__).parents[1]
+GB = 1e9
+
+
+def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "speclib", "doctor", *options],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> dict:
+    """What it says of this machine."""
+    done = doctor("--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check_of(found: dict, name: str) -> dict:
+    (check,) = (check for check in found["checks"] if check["name"] == name)
+    return check
+
+
+@pytest.mark.slow
+def test_versions_are_those_installed_and_compared_with_the_pins(found):
+    pins = dict(
+        re.findall(r"^(\S+)==(\S+)$", (ROOT / "requirements.lock").read_text(), re.M)
+    )
+    for package in ("torch", "transformers", "accelerate", "numpy"):
+        check = check_of(found, package)
+        installed = importlib.metadata.version(package)
+        assert check["found"] == installed
+        same = installed.split("+")[0] == pins[package]
+        assert check["state"] == ("yes" if same else "differs")
+
+
+@pytest.mark.slow
+def test_the_machine_is_this_one(found):
+    cores = check_of(found, "cores")["found"]
+    assert cores.startswith(f"{len(os.sched_getaffinity(0))} of ")
+    total = float(re.search(r"of ([\d.]+) GB", check_of(found, "memory")["found"])[1])
+    assert total == pytest.approx(psutil.virtual_memory().total / GB, abs=0.1)
+    if shutil.which("nvidia-smi") is None:
+        assert check_of(found, "GPUs")["found"] == "none"
+
+
+@pytest.mark.slow
+def test_all_kinds_of_number_can_be_produced_here(found):
+    kinds = {kind["name"]: kind["state"] for kind in found["kinds"]}
+    assert kinds == dict.fromkeys(("paper", "virtual", "emulated", "measured"), "yes")
+    assert found["runs_default"]
+
+
+@pytest.mark.slow
+def test_every_pair_of_the_papers_is_there_with_its_sizes(found):
+    pairs = {pair["name"]: pair for pair in found["pairs"]}
+    assert set(pairs) == {f"hub/{name}" for name in names_under(DATA / "pairs" / "hub")}
+    papers = {pair["paper"] for pair in pairs.values()}
+    assert papers == {"pearl", "easyspec", "duodecoding", "dsi"}
+
+    llama = pairs["hub/llama-7b-70b"]
+    weights = {}
+    for part in llama["parts"]:
+        weights[part["device"]] = weights.get(part["device"], 0) + part["weights"]
+    assert weights == {"draft": 2 * 6_738_415_616, "target": 2 * 68_976_648_192}
+    assert llama["gpus"] == 4  # PEARL, Appendix C.3: one and three
+    assert llama["without_weights"] == "shape/llama-7b-70b"
+    assert pairs["hub/phi3-4b-14b"]["without_weights"] == ""
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_named(found):
+    pairs = {pair["name"]: pair for pair in found["pairs"]}
+    missing = "; ".join(pairs["hub/llama3-8b-70b"]["missing"])
+    if torch.cuda.device_count() == 0:
+        assert "8 GPUs, of which 0 are here" in missing
+    assert "weights of meta-llama/Meta-Llama-3-70B-Instruct, which is gated" in missing
+    assert "a way to the hub" in missing  # tests are offline
+    assert "HF_HUB_OFFLINE is set" in check_of(found, "hub of models")["found"]
+
+
+@pytest.mark.slow
+def test_the_terminal_shows_each_check_and_each_pair():
+    done = doctor(COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    for name in names_under(DATA / "pairs" / "hub"):
+        assert f"hub/{name} " in done.stdout
+    assert "assumed" in done.stdout
+    assert "The embedded models can run here" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_without_the_embedded_models_it_fails_and_says_why(tmp_path):
+    shutil.copytree(ROOT / "data", tmp_path / "data", ignore=weights_of_the_zoo)
+    done = doctor("--json", SPECLIB_HOME=str(tmp_path))
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert not found["runs_default"]
+    measured = next(kind for kind in found["kinds"] if kind["name"] == "measured")
+    assert measured["state"] == "no"
+    assert "zoo/target' is missing" in measured["found"]
+
+
+def test_without_torch_it_says_so_and_looks_at_the_rest():
+    code = """
+        import sys
+        sys.modules["torch"] = None
+        sys.argv = ["speclib", "doctor", "--json"]
+        from speclib.__main__ import main
+        main()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["pairs"] == []
+    assert "torch is not installed" in found["pairs_reason"]
+    kinds = {kind["name"]: kind["state"] for kind in found["kinds"]}
+    assert kinds["virtual"] == "yes" and kinds["measured"] == "no"
+
+
+def weights_of_the_zoo(folder, names):
+    return [name for name in names if name.endswith(".safetensors")]
+
+
+def test_disk_is_counted_where_a_folder_would_be(tmp_path):
+    would_be = tmp_path / "not" / "there"
+    expected = shutil.disk_usage(tmp_path).free
+    assert machine_checks.free_disk(would_be) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({"dtype": "int3"}, "unknown dtype 'int3'"), ({"length": 0}, "length is 0")],
+)
+def test_bad_settings_are_refused(settings, says):
+    with pytest.raises(BadValue, match=says):
+        report.run(**settings)

@@ -1,0 +1,215 @@
+"""What cannot be loaded is refused at once, before anything is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers.checkpoints import (  # noqa: E402
+    network,
+    numbered_words,
+    pair_over_ranks,
+    save_tokenizer,
+)
+
+import speclib  # noqa: E402
+from speclib import machine  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
+from speclib.models import gpus, preflight  # noqa: E402
+from speclib.worlds import processes  # noqa: E402
+
+
+@pytest.fixture
+def no_worker(monkeypatch) -> None:
+    """Nothing is started: what is refused is refused before."""
+
+    def start(*args, **kwargs):
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr(processes, "Worker", start)
+
+
+needs_no_gpu = pytest.mark.skipif(gpus.count() > 0, reason="there are GPUs here")
+
+
+@needs_no_gpu
+def test_a_gpu_that_is_not_there_is_named_with_what_there_is(no_worker):
+    pair = speclib.pair(
+        "zoo/target", "zoo/draft-good", place={"draft": ["cpu"], "target": ["cuda:1"]}
+    )
+    with pytest.raises(BadValue, match="stands on cuda:1, but .*doctor") as caught:
+        speclib.Processes(pair)
+    reason = str(caught.value)
+    assert "built for the CPU alone" in reason or "finds no GPU" in reason
+
+
+@needs_no_gpu
+def test_gpus_of_further_targets_are_wanted_too(no_worker):
+    place = {"draft": ["cpu"], "target": ["cpu"], "servers": [["cuda:0"]]}
+    pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
+    assert preflight.gpus_of(pair.place, 1) == set()
+    with pytest.raises(BadValue, match="stands on cuda:0"):
+        speclib.Processes(pair, servers=2)
+
+
+def test_counting_gpus_leaves_cuda_untouched():
+    code = """
+        import torch
+        from speclib import machine
+        from speclib.models import gpus
+        gpus.count(), machine.gpus()
+        assert not torch.cuda.is_initialized()
+        print("untouched")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "untouched", done.stderr
+
+
+def test_a_model_that_does_not_fit_is_refused_with_what_it_takes(no_worker):
+    """Llama 3 70B without weights: 282 GB in float32, and none is allocated."""
+    if machine.memory().total > 250e9:
+        pytest.skip("it would fit")
+    target = {"model": "zoo/target", "like": "llama-3-70b"}
+    pair = speclib.pair(target, "zoo/draft-good")
+    with pytest.raises(
+        BadValue, match=r"cpu would hold 28\d\.\d GB of weights and has"
+    ):
+        speclib.Processes(pair)
+
+
+def test_a_missing_shard_is_named(tmp_path, no_worker):
+    network().save_pretrained(tmp_path, max_shard_size="20KB")
+    save_tokenizer(tmp_path, numbered_words())
+    shard = sorted(tmp_path.glob("*.safetensors"))[-1]
+    shard.unlink()
+    pair = speclib.pair(str(tmp_path), "zoo/draft-good")
+    pair = pair.model_copy(update={"draft": pair.target})
+    with pytest.raises(BadValue, match=f"lacks 1 of the files.*{shard.name}"):
+        speclib.Processes(pair)
+
+
+def test_other_tokenizers_are_refused(tmp_path, no_worker):
+    network().save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, numbered_words())
+    with pytest.raises(BadValue, match="have different tokenizers: id"):
+        speclib.Processes(speclib.pair("zoo/target", str(tmp_path)))
+
+
+def test_what_can_be_loaded_is_not_refused(tmp_path):
+    pair = pair_over_ranks(tmp_path, 2, "tensors", "target")
+    preflight.check(pair, pair.place, "float32")
+
+
+# -- the hub ---------------------------------------------------------------------------
+class Hub(BaseHTTPRequestHandler):
+    """A hub that refuses every model, as its server has been told."""
+
+    status, code = 404, "RepoNotFound"
+
+    def refuse(self) -> None:
+        self.send_response(self.status)
+        self.send_header("X-Error-Code", self.code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_HEAD = do_POST = refuse
+
+    def log_message(self, *args) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def hub(status: int, code: str) -> Iterator[str]:
+    """The address of such a hub."""
+    handler = type("Refusing", (Hub,), {"status": status, "code": code})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def error_of_decoding(folder, address: str, **environment: str) -> str:
+    """What a process says of a model that the hub at ``address`` should have."""
+    code = """
+        import speclib
+        pair = speclib.pair("someone/large", "someone/small")
+        try:
+            speclib.Processes(pair)
+        except speclib.SpeclibError as error:
+            print(error)
+    """
+    own = {
+        "HF_ENDPOINT": address,
+        "HF_HOME": str(folder),
+        "HF_HUB_OFFLINE": "0",
+        "TRANSFORMERS_OFFLINE": "0",
+    }
+    proxies = {name for name in os.environ if name.lower().endswith("_proxy")}
+    inherited = {k: v for k, v in os.environ.items() if k not in proxies}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=inherited | own | environment,
+        timeout=120,
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "code", "says"),
+    [
+        (
+            403,
+            "GatedRepo",
+            "it is gated. Accept its licence at .*someone/large.*log in",
+        ),
+        (
+            401,
+            "GatedRepo",
+            "it is gated. Accept its licence at .*someone/large.*log in",
+        ),
+        (404, "RepoNotFound", "has no such model, or it is private"),
+    ],
+)
+def test_what_the_hub_refuses_is_said_in_a_sentence(tmp_path, status, code, says):
+    with hub(status, code) as address:
+        message = error_of_decoding(tmp_path, address)
+    assert "model 'someone/large'" in message
+    assert len(message.splitlines()) == 1
+    assert re.search(says, message), message
+
+
+@pytest.mark.slow
+def test_without_a_network_the_message_says_where_it_looked(tmp_path):
+    with hub(404, "") as address:
+        pass  # nobody listens there any more
+    message = error_of_decoding(tmp_path, address)
+    assert f"not in the cache, {tmp_path}" in message
+    assert f"{address} cannot be reached" in message
+
+
+@pytest.mark.slow
+def test_offline_the_message_says_so(tmp_path):
+    message = error_of_decoding(tmp_path, "http://127.0.0.1:9", HF_HUB_OFFLINE="1")
+    assert f"not in the cache, {tmp_path}" in message
+    assert "unset HF_HUB_OFFLINE" in message
