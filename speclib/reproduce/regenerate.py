@@ -93,6 +93,8 @@ def reproduce(
         outcome.current = [key for key in chosen if key in were_current]
         if stale:
             call.regenerate([key for key in all_papers if key in stale])
+        has_new_lessons = call.write_lesson_pages()
+        if stale or has_new_lessons:
             # This call has rewritten files that all papers share, such as the index. A
             # paper that was current stays so.
             for key in (*were_current, *outcome.done):
@@ -188,6 +190,21 @@ class Call:
             f"{describe_seconds(missing)} here ({profile} profile); "
             f"{self.budget.describe()}"
         )
+
+    def write_lesson_pages(self) -> bool:
+        """Writes the pages of the lessons, and the index that lists them.
+
+        Says whether any was stale.
+        """
+        from .lesson_pages import write_lesson_pages
+
+        lessons = write_lesson_pages()
+        self.outcome.failed |= lessons.failed
+        if lessons.has_written:
+            from . import publish
+
+            publish.write_index_of_summaries()
+        return lessons.has_written
 
     def _say_headline(self, paper: PaperWork) -> None:
         """Writes the tables of a paper whose headline has just been run."""
