@@ -16,11 +16,12 @@ import numpy as np
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import compare, simulate
 from speclib.errors import SpeclibError
-from speclib.theory.closed_forms import sd_best
+from speclib.theory import closed_forms
+from speclib.trace.caches import STALE
 from speclib.views.display import png
 from speclib.views.drafts.explorer import Sequences
 from speclib.views.live.accept_bars import TOKENS, AcceptBarsPicture, P, Q
-from speclib.views.live.kv_ribbon import KvRibbon
+from speclib.views.live.kv_ribbon import KvRibbonPicture
 from speclib.views.live.outcome_tree import OutcomeTreePicture
 from speclib.views.printing import pdf, svg_with_font
 from speclib.views.stills.curves import Curves
@@ -33,10 +34,10 @@ from .verify_exercise import verify
 
 C, ALPHA = 5.0, 0.8  # cost ratio and acceptance rate, as the lessons have them
 TOKENS_OF_A_PICTURE = 16  # written in a timeline
-TOKENS_OF_A_POINT = 400  # written for each point of a curve
 PNG_SCALE = 3  # pixels of a PNG per pixel of the picture
 LAYER_SECONDS = 0.85e-3  # of EasySpec's Llama-3-8B: 27.2 ms a pass, over 32 layers
-TIMES_PLAIN = "times as fast as plain decoding [virtual]"
+PASS = 1.0  # seconds of a target pass: plain decoding then writes a token per second
+TIMES_PLAIN = "times as fast as plain decoding [formula]"
 
 
 class BoardPicture(NamedTuple):
@@ -78,13 +79,15 @@ def several_servers() -> str:
 def draft_on_cpu() -> str:
     """Plain decoding on a GPU, above DuoDecoding with a CPU beside it."""
     run = unsure_run()
-    plain = simulate("autoregressive", c=6.0, tokens=24)
+    plain = simulate("autoregressive", c=6.0, tokens=32)
     return Timeline(plain, run, places={"draft": "CPU", "target": "GPU"}).picture()
 
 
 def unsure_run() -> Result:
-    """A run of DuoDecoding whose draft model is often unsure."""
-    return simulate("duodecoding", gamma=6, c=6.0, alpha=0.7, doubt=1.2, tokens=24)
+    """A run of DuoDecoding in which the second of two sequences goes on, in round 4."""
+    return simulate(
+        "duodecoding", gamma=6, c=6.0, alpha=0.7, doubt=0.4, seed=1, tokens=32
+    )
 
 
 # -- one round -------------------------------------------------------------------------
@@ -100,20 +103,30 @@ def all_outcomes() -> str:
 
 
 def kv_caches() -> str:
-    """PEARL's caches after its first rejection."""
+    """PEARL's caches at the first rejection that leaves both stale."""
     run = simulate("pearl", c=C, alpha=ALPHA, tokens=TOKENS_OF_A_PICTURE)
-    return KvRibbon(timeline_run(run)).picture()
+    ribbon = KvRibbonPicture(timeline_run(run))
+    ribbon.step = first_step_with_both_stale(ribbon)
+    return ribbon.picture()
+
+
+def first_step_with_both_stale(ribbon: KvRibbonPicture) -> int:
+    """The first step after which no cache fits the text."""
+    for step, moment in enumerate(ribbon.moments, 1):
+        if all(STALE in kinds for kinds in moment.kinds.values()):
+            return step
+    raise AssertionError("this run has no rejection that both caches notice")
 
 
 def several_sequences() -> str:
-    """The widest draft of DuoDecoding."""
-    return Sequences(unsure_run()).picture()
+    """The round of DuoDecoding in which the second sequence goes on."""
+    return Sequences(unsure_run(), round=4).picture()
 
 
 def tree_of_drafts() -> str:
-    """The widest tree of tree speculative decoding."""
-    run = simulate("tree", gamma=4, width=3, alpha=ALPHA, doubt=0.6, tokens=24)
-    return Sequences(run).picture()
+    """A tree whose path leaves the likeliest branch, and then ends."""
+    run = simulate("tree", gamma=4, width=3, alpha=0.7, doubt=0.8, seed=2, tokens=32)
+    return Sequences(run, round=4).picture()
 
 
 def group_of_layers() -> str:
@@ -126,49 +139,45 @@ def group_of_layers() -> str:
 def speed_against_gamma() -> str:
     """Speculative decoding and PEARL at each draft length, for two cost ratios."""
     lines: dict[str, dict[int, float]] = {}
-    for c in (5.0, 10.0):
-        for method, name in (("speculative", "speculative"), ("pearl", "PEARL")):
-            line = lines.setdefault(f"{name}, c = {c:g}", {})
-            for gamma in range(1, 15):
-                line[gamma] = speed(method, gamma=gamma, c=c, alpha=ALPHA)
+    for c in (5, 10):
+        turns = lines.setdefault(f"speculative, c = {c}", {})
+        both = lines.setdefault(f"PEARL, c = {c}", {})
+        for gamma in range(1, 15):
+            turns[gamma] = closed_forms.sd_speed(ALPHA, gamma, 1 / c, PASS)
+            both[gamma] = closed_forms.pearl_speed(ALPHA, gamma, 1 / c, PASS)
     return Curves(lines, TIMES_PLAIN, "γ, draft length", low=0).picture()
 
 
 def speed_against_c() -> str:
-    """Speculative decoding and PEARL, each at its best length, at each cost ratio."""
-    lines: dict[str, dict[int, float]] = {"PEARL, γ = c": {}, "speculative, best γ": {}}
+    """Speculative decoding and PEARL, each at its usual length, at each cost ratio."""
+    turns: dict[int, float] = {}
+    both: dict[int, float] = {}
     for c in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20):
-        best = sd_best(ALPHA, 1 / c, 1.0)
-        lines["PEARL, γ = c"][c] = speed("pearl", gamma=c, c=c, alpha=ALPHA)
-        lines["speculative, best γ"][c] = speed(
-            "speculative", gamma=best, c=c, alpha=ALPHA
-        )
+        turns[c] = best_speed_of_turns(ALPHA, c)
+        both[c] = closed_forms.pearl_speed(ALPHA, c, 1 / c, PASS)
+    lines = {"speculative, best γ": turns, "PEARL, γ = c": both}
     below = "c, a target pass over a draft pass (not to scale)"
     return Curves(lines, TIMES_PLAIN, below, low=0).picture()
 
 
 def speed_against_acceptance() -> str:
-    """All methods at each acceptance rate."""
-    shares = [share / 10 for share in range(11)]
-    lines: dict[str, dict[float, float]] = {}
-    lines["speculative, best γ"] = {}
-    for alpha in shares:
-        best = sd_best(alpha, 1 / C, 1.0)
-        lines["speculative, best γ"][alpha] = speed(
-            "speculative", gamma=best, c=C, alpha=alpha
-        )
-    lines["PEARL"] = {a: speed("pearl", c=C, alpha=a) for a in shares}
-    lines["DSI, 3 servers"] = {a: speed("dsi", servers=3, c=C, alpha=a) for a in shares}
+    """Three methods at each acceptance rate."""
+    turns: dict[float, float] = {}
+    both: dict[float, float] = {}
+    dsi: dict[float, float] = {}
+    for tenths in range(11):
+        alpha = tenths / 10
+        turns[alpha] = best_speed_of_turns(alpha, C)
+        both[alpha] = closed_forms.pearl_speed(alpha, round(C), 1 / C, PASS)
+        dsi[alpha] = closed_forms.dsi_speed(alpha, 2, 1 / C, PASS, servers=3)
+    lines = {"speculative, best γ": turns, "PEARL, γ = c": both, "DSI, 3 servers": dsi}
     return Curves(lines, TIMES_PLAIN, "α, acceptance rate", low=0).picture()
 
 
-def speed(method: str, *, c: float, alpha: float, **settings: object) -> float:
-    """How many times as fast as plain decoding a method is on the virtual clock."""
-    # A target pass takes a second, so plain decoding writes a token per second.
-    run = simulate(
-        method, c=c, alpha=alpha, target=1.0, tokens=TOKENS_OF_A_POINT, **settings
-    )
-    return run.stats.decode_speed
+def best_speed_of_turns(alpha: float, c: float) -> float:
+    """Speculative decoding at the draft length that is best for it."""
+    gamma = closed_forms.sd_best(alpha, 1 / c, PASS)
+    return closed_forms.sd_speed(alpha, gamma, 1 / c, PASS)
 
 
 # -- all of them -----------------------------------------------------------------------
@@ -197,7 +206,7 @@ PICTURES = {
     ),
     "speed-against-gamma": BoardPicture(
         "20",
-        "The best draft length of PEARL is c. That of speculative decoding is another.",
+        "PEARL is fastest where γ is c. Speculative decoding prefers shorter drafts.",
         speed_against_gamma,
     ),
     "dsi": BoardPicture(
@@ -222,7 +231,7 @@ PICTURES = {
     ),
     "speed-against-c": BoardPicture(
         "60",
-        "The longer a target pass takes, the more it is worth to draft meanwhile.",
+        "Both gain with c. PEARL leads until c drafts are too many to be all right.",
         speed_against_c,
     ),
     "speed-against-acceptance": BoardPicture(

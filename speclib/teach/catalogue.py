@@ -130,7 +130,7 @@ def _judge_in(source: str) -> tuple[str, Judge | None]:
         name = "speculative" if check[1] == "method" else check[1]
         return check[1], judge_of(name)
     if FIND_BUG.match(source):
-        return "", Judge(f"the names of {len(bugs.HIDDEN)} bugs with what is hidden")
+        return "", Judge(f"the name of a bug, among {len(bugs.HIDDEN)}")
     quiz = QUIZ.fullmatch(source.strip())
     if quiz is not None:
         count = len(find_quiz(quiz[1]).choices)

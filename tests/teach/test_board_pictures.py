@@ -30,14 +30,14 @@ WORDS = {
     "outcome-tree": ("drafted", "tested", "written", "accepted", "rejected"),
     "pearl": ("Speculative decoding", "PEARL", "discarded untested", "(virtual)"),
     "pearl-caches": ("draft", "target", "exact", "stale"),
-    "speed-against-gamma": ("PEARL, c = 5", "PEARL, c = 10", "γ", "[virtual]"),
+    "speed-against-gamma": ("PEARL, c = 5", "PEARL, c = 10", "γ", "[formula]"),
     "dsi": ("DSI", "target-2", "target-3", "(virtual)"),
     "duodecoding": ("DuoDecoding", "CPU", "GPU", "(virtual)"),
     "sequences": ("the sequences", "its chance for the draft", "θ"),
     "tree": ("a tree of", "levels"),
     "layers": ("exact: one layer after the other", "fuzzy: N = 4", "(formula)"),
-    "speed-against-c": ("PEARL, γ = c", "speculative, best γ", "[virtual]"),
-    "speed-against-acceptance": ("PEARL", "DSI, 3 servers", "α", "[virtual]"),
+    "speed-against-c": ("PEARL, γ = c", "speculative, best γ", "[formula]"),
+    "speed-against-acceptance": ("PEARL, γ = c", "DSI, 3 servers", "α", "[formula]"),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
 

@@ -110,7 +110,7 @@ def test_the_index_lists_the_lessons_and_leads_to_them():
     assert "<td>25</td>" in html
     assert "You learn why this is so, and how." in html
     assert 'href="lessons/lecturers.html"' in html
-    assert "lessons" not in index_page([], {})
+    assert '<table class="lessons"' not in index_page([], {})
 
 
 def test_a_lesson_whose_source_is_a_list_of_lines_is_read_alike():
