@@ -46,7 +46,7 @@ def test_a_lesson_is_described_by_its_head():
         number="10",
         title="A title: and more",
         minutes=25,
-        learn="You learn why this is so, and how.",
+        learn="why this is so, and how.",
         page="lessons/10_a_title.html",
     )
 
@@ -108,7 +108,7 @@ def test_the_index_lists_the_lessons_and_leads_to_them():
     html = index_page([], {}, lessons=[lesson], lecturers="lessons/lecturers.html")
     assert '<a href="lessons/10_a_title.html">A title: and more</a>' in html
     assert "<td>25</td>" in html
-    assert "You learn why this is so, and how." in html
+    assert "<td>why this is so, and how.</td>" in html
     assert 'href="lessons/lecturers.html"' in html
     assert '<table class="lessons"' not in index_page([], {})
 

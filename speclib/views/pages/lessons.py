@@ -40,7 +40,7 @@ class Lesson(NamedTuple):
     number: str  # as other lessons call it
     title: str
     minutes: int
-    learn: str  # the first sentence of what a reader learns
+    learn: str  # what goes on after "You learn", up to the end of the sentence
     page: str
 
 
@@ -61,8 +61,7 @@ def describe_lesson(notebook: str, page: str) -> Lesson:
         )
     number = posixpath.basename(page).partition("_")[0]
     words = re.sub("[*`]", "", learn[1]).split()
-    sentence = f"You learn {' '.join(words)}"
-    return Lesson(number, title[1], int(time[1]), sentence, page)
+    return Lesson(number, title[1], int(time[1]), " ".join(words), page)
 
 
 def lesson_page(notebook: str, title: str, folder: str, addresses: Addresses) -> str:
