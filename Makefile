@@ -10,7 +10,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llamacpp reproduce test test-all test-browser lab lectures models merge bench gpu-check lint clean
+.PHONY: help setup llamacpp reproduce test test-all test-browser lab lectures pictures models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -50,6 +50,9 @@ lab: $(READY)    ## open the notebooks in JupyterLab
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
 	$(PY) -m speclib lessons
 	$(PY) -m speclib store notebooks/learn/*.ipynb
+
+pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/pictures
+	@$(PY) -m speclib pictures
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
 	$(PY) -m speclib.training

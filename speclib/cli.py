@@ -199,11 +199,29 @@ def store(
 @app.command()
 def lessons() -> None:
     """
-    Write the student's and the lecturer's version of every lesson in notebooks/source.
+    Write the versions of every lesson in notebooks/source, and what pages say of them.
     """
+    from speclib.teach.entries import write_entries
+    from speclib.teach.lecturers_page import write_lecturers_page
     from speclib.teach.lessons import write_versions
 
     for path in write_versions():
+        print(path)
+    print(write_lecturers_page())
+    print(write_entries())
+
+
+@app.command()
+def pictures(
+    to: Annotated[
+        Path | None, typer.Option(help="The folder; reports/pictures if left out.")
+    ] = None,
+) -> None:
+    """Write the pictures for the board, each as SVG, PDF and PNG."""
+    from speclib.paths import REPORTS
+    from speclib.teach.board_pictures import write_pictures
+
+    for path in write_pictures(to or REPORTS / "pictures"):
         print(path)
 
 

@@ -32,6 +32,7 @@ from speclib.papers.ledger import (
 from speclib.papers.table_result import TableResult
 
 from .book import Book, Page, of_another_machine
+from .lesson_pages import lecturers_address, list_lessons
 
 if TYPE_CHECKING:
     from speclib.views.pages.places import Anchors, Places
@@ -192,29 +193,42 @@ def write_index(book: Book) -> None:
 
     entry = summary(book.paper, book.filled, book.profile.name)
     entry["made"] = describe_origin()
-    path = paths.CACHE / "reports" / f"{book.paper.key}.summary.json"
+    path = _summaries() / f"{book.paper.key}.summary.json"
     write_atomically(path, json.dumps(entry))
     write_index_page()
 
 
 def write_index_page() -> None:
-    """Writes index.html from what was kept of each paper.
+    """Writes index.html over all papers of which a summary is kept.
 
-    Its links lead to the pages that are there, so it is written after them.
+    Its links lead to the pages that are there, so it is written after them. Without a
+    summary there is no index.
     """
     from speclib.views.pages.index import index_page
 
-    folder = paths.CACHE / "reports"
     entries = []
     places = {}
-    for path in sorted(folder.glob("*.summary.json")):
+    for path in sorted(_summaries().glob("*.summary.json")):
         key = path.name.removesuffix(".summary.json")
         with contextlib.suppress(OSError, ValueError):  # a damaged one is left out
             entries.append(json.loads(path.read_text("utf-8")))
         places[key] = _find_places(key)
-    has_audit = (paths.REPORTS / "audit.html").is_file()
-    html = index_page(entries, describe_machine(), places, has_audit=has_audit)
+    if not entries:
+        return
+    html = index_page(
+        entries,
+        describe_machine(),
+        places,
+        has_audit=(paths.REPORTS / "audit.html").is_file(),
+        lessons=list_lessons(),
+        lecturers=lecturers_address(),
+    )
     write_atomically(paths.REPORTS / "index.html", html)
+
+
+def _summaries() -> Path:
+    """The folder of what the index says of each paper."""
+    return paths.CACHE / "reports"
 
 
 def _find_places(key: str) -> Places:

@@ -94,7 +94,8 @@ def reproduce(
         if stale:
             call.regenerate([key for key in all_papers if key in stale])
         call.make_audit()
-        if outcome.done:
+        has_new_lessons = call.write_lesson_pages()
+        if outcome.done or has_new_lessons:
             # This call has rewritten files that all papers share, such as the index. A
             # paper that was current stays so.
             for key in (*were_current, *outcome.done):
@@ -210,6 +211,21 @@ class Call:
             f"{describe_seconds(missing)} here ({profile} profile); "
             f"{self.budget.describe()}"
         )
+
+    def write_lesson_pages(self) -> bool:
+        """Writes the pages of the lessons, and the index that lists them.
+
+        Says whether any was stale.
+        """
+        from .lesson_pages import write_lesson_pages
+
+        lessons = write_lesson_pages()
+        self.outcome.failed |= lessons.failed
+        if lessons.has_written:
+            from . import publish
+
+            publish.write_index_page()
+        return lessons.has_written
 
     def _say_headline(self, paper: PaperWork) -> None:
         """Writes the tables of a paper whose headline has just been run."""

@@ -42,6 +42,7 @@ from .headlines import (
     render_headlines,
 )
 from .layout import read_file, render
+from .lessons import Lesson
 from .places import Places
 
 # What the index says of one paper: texts, numbers and pieces of HTML by name.
@@ -91,14 +92,17 @@ def index_page(
     places: Mapping[str, Places] | None = None,
     *,
     has_audit: bool = False,
+    lessons: Sequence[Lesson] = (),
+    lecturers: str = "",
 ) -> str:
     """The index over ``entries``, as ``summary`` makes them.
 
     Each entry has one more text, ``made``, which says when it was made and from which
     state of the repository. ``facts`` describe the machine. ``places`` are those in the
     pages of each paper; without them no claim and no number is a link. ``has_audit``:
-    the audit's page stands beside this one. An entry that was made by older code is
-    shown as far as it goes.
+    the audit's page stands beside this one. ``lessons`` are those that have a page, and
+    ``lecturers`` is the address of the page for lecturers. An entry that was made by
+    older code is shown as far as it goes.
     """
     papers = [read_entry(entry) for entry in entries]
     linker = Linker(places or {})
@@ -117,6 +121,8 @@ def index_page(
         facts=facts,
         name_of=paper_name,
         has_audit=has_audit,
+        lessons=lessons,
+        lecturers=lecturers,
     )
 
 

@@ -71,11 +71,19 @@ class Cell:
     outputs: tuple[Output, ...] = ()
 
 
-def notebook_page(executed: str, title: str, places: Places | None = None) -> str:
+def notebook_page(
+    executed: str,
+    title: str,
+    places: Places | None = None,
+    up: str = "",
+    note: str = "",
+) -> str:
     """The page of an executed notebook (its JSON text), with a table of contents.
 
-    ``places`` are those in the pages of a paper: numbers whose run is shown on its page
-    of timelines become links to it.
+    places  those in the pages of a paper: numbers whose run is shown on its page of
+            timelines become links to it
+    up      from the folder of the page to that of the reports, such as "../"
+    note    a sentence for the reader, beside the table of contents
     """
     import nbformat
 
@@ -86,11 +94,8 @@ def notebook_page(executed: str, title: str, places: Places | None = None) -> st
             cells.append(Cell(html=_render_markdown("".join(cell.source))))
         elif cell.cell_type == "code" and "".join(cell.source).strip():
             cells.append(Cell(code="".join(cell.source), outputs=_outputs(cell)))
-    headings = _list_headings(cells)[1:]  # the first is the page's title
     traces = traces_file(places.key) if places and places.on_traces else ""
-    html = render(
-        "notebook.html", title=title, cells=cells, headings=headings, traces=traces
-    )
+    html = _render_cells(cells, title, traces=traces, up=up, note=note)
     return _link_to_traces(html, places) if places else html
 
 
@@ -111,6 +116,35 @@ def notebook_markdown(executed: str) -> str:
             if text:
                 parts.append(text.rstrip())
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_page(markdown: str, title: str, up: str = "") -> str:
+    """The page of a Markdown text, with a table of contents; ``up`` as above."""
+    cells = [Cell(html=_render_markdown(markdown))]
+    return _render_cells(cells, title, up=up)
+
+
+def _render_cells(
+    cells: list[Cell], title: str, *, traces: str = "", up: str = "", note: str = ""
+) -> str:
+    headings = _list_headings(cells)[1:]  # the first is the page's title
+    return render(
+        "notebook.html",
+        title=title,
+        cells=cells,
+        headings=headings,
+        has_charts=_has_charts(cells),
+        traces=traces,
+        up=up,
+        note=note,
+    )
+
+
+def _has_charts(cells: list[Cell]) -> bool:
+    for cell in cells:
+        if any(output.chart for output in cell.outputs):
+            return True
+    return False
 
 
 def _link_to_traces(html: str, places: Places) -> str:
