@@ -18,7 +18,7 @@ from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair, pair
 from speclib.decoding.decode import decode, open_world
-from speclib.methods import BY_TIME, METHODS
+from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.worlds.world import World
 
@@ -33,18 +33,18 @@ FED = (1, 6, 16)  # tokens that are new in a timed pass
 
 
 class Setting(NamedTuple):
-    """How a target computes: ``count``, the rows of each pass; None: any number."""
+    """How a target computes: ``fixed``, the rows of each pass; None: any number."""
 
     dtype: str
-    count: int | None
+    fixed: int | None
 
     def __str__(self) -> str:
-        rows = "any number of rows" if self.count is None else f"{self.count} rows"
+        rows = "any number of rows" if self.fixed is None else f"{self.fixed} rows"
         return f"{self.dtype}, {rows}"
 
     def of(self, pair: Pair) -> Pair:
         """The pair with such a target."""
-        return pair if self.count is None else pair.with_fixed_rows(self.count)
+        return pair if self.fixed is None else pair.with_fixed_rows(self.fixed)
 
 
 # -- whether outputs are equal ---------------------------------------------------------
@@ -83,8 +83,7 @@ def _world(pair: Pair, setting: Setting) -> World:
 
 
 def _written(world: World, method: str, text: Any, tokens: int) -> tuple[int, ...]:
-    settings = {"servers": 1} if method in BY_TIME else {}
-    answer = decode(text, world=world, method=method, max_new_tokens=tokens, **settings)
+    answer = decode(text, world=world, method=method, max_new_tokens=tokens)
     return answer.tokens
 
 

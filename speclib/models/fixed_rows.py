@@ -118,10 +118,10 @@ class FixedRows(HFModel):
         self.prefix = Prefix()
         self.cached = 0  # places that hold what was fed, those of a tree's nodes too
         self.room = FIRST_ROOM
-        layers = []
+        self.layers: list[FixedLayer] = []
         for _ in range(self.network.config.get_text_config().num_hidden_layers):
-            layers.append(FixedLayer(self.places, self.room))
-        self.cache = Cache(layers=layers)
+            self.layers.append(FixedLayer(self.places, self.room))
+        self.cache = Cache(layers=[*self.layers])
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens; no data are moved."""
@@ -181,7 +181,7 @@ class FixedRows(HFModel):
             return
         while self.room < tokens:
             self.room *= 2
-        for layer in self.cache.layers:
+        for layer in self.layers:
             layer.grow(self.room)
 
     def _causal_view(self) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("torch")
 
 from speclib import SpeclibError, machine, paths  # noqa: E402
-from speclib.bench.gpu import check, setup, speed  # noqa: E402
+from speclib.bench.gpu import check, setup  # noqa: E402
 from speclib.bench.rows import BenchRow  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
-from speclib.models import gpus  # noqa: E402
+from speclib.models import device_speed, gpus  # noqa: E402
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
         torch.nn.Linear(3, 4, bias=False),
         torch.nn.Linear(4, 5, bias=False),
     )
-    assert speed._bytes_read_per_pass(network) == 4 * (12 + 20)
+    assert device_speed.bytes_read_per_pass(network) == 4 * (12 + 20)
 
 
 def test_two_gpus_get_a_model_each_and_one_gets_both(monkeypatch):

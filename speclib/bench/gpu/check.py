@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
 from speclib.bench.rows import BenchRow
@@ -77,9 +75,11 @@ def write_report(setup: Setup, outcome: Outcome, seconds: float) -> Path:
 
 def facts_of_machine(setup: Setup) -> dict[str, str]:
     """What the numbers depend on."""
+    from speclib.models.device_speed import cuda_version  # brings torch
+
     facts = dict(machine.environment())
     facts["python"] = platform.python_version()
-    facts["cuda"] = str(torch.version.cuda or "none")
+    facts["cuda"] = cuda_version()
     facts["draft on"] = setup.draft
     facts["target on"] = setup.target
     return facts

@@ -5,10 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
-from statistics import median
 from typing import Any
-
-import torch
 
 from speclib.bench.races import race
 from speclib.bench.rows import BenchRow, median_row
@@ -24,7 +21,6 @@ from .setup import Setup
 TASK = "humaneval"
 DTYPE = "bfloat16"
 TEXT_LENGTH = 128
-GIBIBYTE = 1 << 30
 LEAST_SHARE_OF_BANDWIDTH = 0.6
 RACERS = {"PEARL": "pearl", "SD": "speculative"}
 PLAIN = "plain decoding"
@@ -36,17 +32,21 @@ def passes(setup: Setup) -> Iterator[BenchRow]:
 
     The target is built in this process, in its place and in bfloat16.
     """
+    from speclib.models import device_speed  # brings torch
+
     model = factory.build(setup.speed_pair(), "target", DTYPE)
     device = model.network.device
-    bandwidth = measured_bandwidth(device)
-    yield BenchRow("memory bandwidth", bandwidth / GIBIBYTE, "GiB/s", note=str(device))
+    bandwidth = device_speed.memory_bandwidth(device)
+    gibibytes = bandwidth / device_speed.GIBIBYTE
+    yield BenchRow("memory bandwidth", gibibytes, "GiB/s", note=str(device))
 
     seconds = _seconds_of_passes(model, setup.passes)
-    weights = _bytes_read_per_pass(model.network)
+    weights = device_speed.bytes_read_per_pass(model.network)
     allowed = bandwidth / weights
     layers, width, *_ = setup.target_shape
     name = f"{layers} layers of width {width}"
-    note = f"{DTYPE}, {weights / GIBIBYTE:.3g} GiB of weights a pass"
+    gibibytes = weights / device_speed.GIBIBYTE
+    note = f"{DTYPE}, {gibibytes:.3g} GiB of weights a pass"
     yield median_row(
         f"plain decoding, {name}", [1 / each for each in seconds], "tokens/s", note
     )
@@ -58,27 +58,10 @@ def passes(setup: Setup) -> Iterator[BenchRow]:
         aim=LEAST_SHARE_OF_BANDWIDTH if setup.on_gpu else None,
     )
     if setup.on_gpu:
-        share = _share_outside_kernels(model, setup.passes)
+        share = device_speed.share_outside_kernels(
+            lambda: _seconds_of_passes(model, setup.passes)
+        )
         yield BenchRow(f"share of a pass outside kernels, {name}", share, "share")
-
-
-def measured_bandwidth(device: torch.device) -> float:
-    """Bytes a second that copying a gibibyte moves: it is read, and it is written."""
-    source = torch.zeros(GIBIBYTE, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    seconds = []
-    for _ in range(5):
-        _wait_for(device)
-        start = time.perf_counter()
-        target.copy_(source)
-        _wait_for(device)
-        seconds.append(time.perf_counter() - start)
-    return 2 * GIBIBYTE / median(seconds)
-
-
-def _wait_for(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def _seconds_of_passes(model: Any, passes: int) -> list[float]:
@@ -92,33 +75,6 @@ def _seconds_of_passes(model: Any, passes: int) -> list[float]:
         model.rows(text, 0, greedy)
         seconds.append(time.perf_counter() - start)
     return seconds[3:]  # the first one prefills, and kernels are chosen in a few
-
-
-def _bytes_read_per_pass(network: torch.nn.Module) -> int:
-    """All weights but the embeddings, of which a pass reads a row a token."""
-    read = 0
-    for module in network.modules():
-        if isinstance(module, torch.nn.Embedding):
-            continue
-        for weight in module.parameters(recurse=False):
-            read += weight.numel() * weight.element_size()
-    return read
-
-
-def _share_outside_kernels(model: Any, passes: int) -> float:
-    """1 less the GPU's busy time over the passes' time, as torch's profiler sees it."""
-    from torch.profiler import ProfilerActivity, profile
-
-    _seconds_of_passes(model, 1)
-    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=activities) as profiled:
-        start = time.perf_counter()
-        _seconds_of_passes(model, passes)
-        whole = time.perf_counter() - start
-    microseconds = 0.0
-    for event in profiled.key_averages():
-        microseconds += event.self_device_time_total
-    return 1 - microseconds / 1e6 / whole
 
 
 # -- methods ---------------------------------------------------------------------------
