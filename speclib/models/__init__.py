@@ -10,7 +10,8 @@ All of them answer the same questions, those of the Protocol ``Model`` in
 - ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
 
 The other modules help to build them. ``factory`` builds what a pair describes. ``zoo``
-finds and checks checkpoints, and ``vocabulary`` compares their tokens. ``dilate``
+finds and checks checkpoints, ``configuration`` says which of them can run, and
+``vocabulary`` compares their tokens. ``dilate``
 embeds a small one in a larger architecture. ``packed_linear`` speeds up small batches
 on CPUs, ``dtypes`` names number formats, and ``gpus`` counts GPUs.
 ``transformers_generate`` runs transformers' own decoding loop, for comparison.

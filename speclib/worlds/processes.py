@@ -81,7 +81,8 @@ class Processes(World):
     ):
         factory.check_dtype(dtype)
         super().__init__(device_names(servers), cancel)
-        # Two vocabularies, or a GPU that is missing, fail here and not in a worker.
+        # Two vocabularies, a model that no method can run, or a GPU that is missing:
+        # these fail here and not in a worker.
         factory.tokenizer(pair)
         place = factory.place(pair)
         for each in self.devices.values():

@@ -85,8 +85,10 @@ class Replica(HFModel):
             values = [layer.values[0, :, start:end] for layer in layers]
             return torch.stack([torch.stack(keys), torch.stack(values)])
 
-        config = self.network.config
-        heads = config.num_key_value_heads
+        config = self.network.config.get_text_config(decoder=True)
+        heads = getattr(config, "num_key_value_heads", None)
+        if heads is None:
+            heads = config.num_attention_heads  # each has keys of its own
         channels = getattr(config, "head_dim", None)
         if channels is None:
             channels = config.hidden_size // config.num_attention_heads
