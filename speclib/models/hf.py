@@ -74,7 +74,7 @@ class HFModel:
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)
-        network.base_model.register_forward_hook(self._keep_hidden)
+        network.get_decoder().register_forward_hook(self._keep_hidden)
         self.reset()
 
     def _stop_if_asked(self, *_) -> None:
@@ -345,7 +345,7 @@ def network(
 def _check_passes(model: str) -> None:
     """Raises BadValue where a pass of ``model`` cannot be told what it must know."""
     config = whole_config(model)
-    architecture = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    architecture: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     known = signature(architecture.forward).parameters
     unknown = [name for name in TOLD_TO_A_PASS if name not in known]
     if unknown:

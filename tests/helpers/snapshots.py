@@ -94,14 +94,20 @@ def random_network(name: str, **changes: Any) -> transformers.PreTrainedModel:
     return network
 
 
-def fill(network: torch.nn.Module) -> None:
-    """Draws all weights, large enough for the layers to outweigh the embedding."""
-    for weight_name, weight in network.requires_grad_(False).named_parameters():
-        is_norm = "norm" in weight_name or "ln_" in weight_name
-        if is_norm and weight_name.endswith("weight"):
+def fill(network: transformers.PreTrainedModel) -> None:
+    """Draws all weights, so that the layers outweigh embeddings and biases.
+
+    Else a network says the same token again and again.
+    """
+    embedding = network.get_input_embeddings().weight
+    for name, weight in network.requires_grad_(False).named_parameters():
+        is_norm = "norm" in name or "ln_" in name
+        if name.endswith("bias"):
+            weight.normal_(0, 0.05)
+        elif is_norm:
             weight.uniform_(0.5, 1.5)
         else:
-            weight.normal_(0, 0.3)
+            weight.normal_(0, 0.1 if weight is embedding else 0.3)
 
 
 def save_snapshots(name: str, folder: Path) -> Snapshots:
@@ -121,7 +127,7 @@ def end_tokens_of(network: transformers.PreTrainedModel) -> list[int]:
     """Two end tokens: one that is never written, and one that comes late."""
     short, long = (generate(network, prompt(length)) for length in (46, 644))
     unseen = set(range(VOCAB)) - {*short, *long}
-    latest = max(set(short), key=short.index)
+    latest = max(set(short[:30]), key=short.index)
     return [min(unseen), latest]
 
 
