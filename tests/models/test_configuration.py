@@ -19,10 +19,12 @@ from helpers.snapshots import ARCHITECTURES, VOCAB, random_network  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
-from speclib.errors import BadValue, SpeclibError  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
 from speclib.models import configuration, factory, vocabulary  # noqa: E402
+from speclib.models.rank import Rank  # noqa: E402
 
 LLAMA = ARCHITECTURES["LlamaConfig"]
+FIRST_OF_TWO = Rank(0, 2, patience=5.0)
 
 
 def save_config(folder: Path, name: str, **settings) -> str:
@@ -82,29 +84,19 @@ def test_a_model_whose_passes_know_no_positions_is_refused_before_its_weights(
 
 
 def test_a_network_that_ranks_cannot_cut_is_refused_before_its_weights(tmp_path):
-    settings = ARCHITECTURES["GPTNeoXConfig"]
-    model = save_config(tmp_path / "target", "GPTNeoXConfig", **settings)
-    draft = save_config(tmp_path / "draft", "LlamaConfig", **LLAMA)
-    random_network("LlamaConfig").save_pretrained(draft)
-    pair = speclib.pair(
-        target={"model": model, "spread": "tensors"},
-        draft=draft,
-        place={"draft": ["cpu"], "target": ["cpu", "cpu"]},
-    )
-    with pytest.raises(SpeclibError, match="GPTNeoX.* between which heads") as caught:
-        speclib.decode("w1 w2", pair=pair, method="speculative", gamma=2)
+    model = save_config(tmp_path, "GPTNeoXConfig", **ARCHITECTURES["GPTNeoXConfig"])
+    pair = speclib.pair(target={"model": model, "spread": "tensors"}, draft=model)
+    with pytest.raises(BadValue, match="GPTNeoX.* between which heads") as caught:
+        factory.build(pair, "target", rank=FIRST_OF_TWO)
     assert f"model {model!r}" in str(caught.value)
 
 
 def test_layers_that_cannot_share_an_input_are_refused_before_the_weights(tmp_path):
     model = save_config(tmp_path, "MistralConfig", **ARCHITECTURES["MistralConfig"])
-    pair = speclib.pair(
-        target=model,
-        draft={"model": model, "spread": "layers"},
-        place={"draft": ["cpu", "cpu"], "target": ["cpu"]},
-    )
-    with pytest.raises(SpeclibError, match="Mistral.* cannot run several of its"):
-        speclib.decode("w1 w2", pair=pair, method="speculative", gamma=2)
+    pair = speclib.pair(target=model, draft={"model": model, "spread": "layers"})
+    with pytest.raises(BadValue, match="Mistral.* cannot run several of its") as caught:
+        factory.build(pair, "draft", rank=FIRST_OF_TWO)
+    assert f"model {model!r}" in str(caught.value)
 
 
 # -- the text part of a multimodal model -----------------------------------------------

@@ -50,11 +50,11 @@ def fresh_tree(network, text, nodes, parents) -> np.ndarray:
 
 @pytest.mark.parametrize("name", WITH_WINDOW)
 def test_in_these_networks_the_window_decides_what_comes_next(name):
-    """Else nothing below would notice a window that was ignored."""
+    """Else nothing below would notice a window that was ignored: it allows 1e-5."""
     near = random_network(name)
     far = random_network(name, sliding_window=10 * WINDOW)
     difference = np.abs(fresh(near, LONG) - fresh(far, LONG)).max()
-    assert difference > 0.01
+    assert difference > 1e-3
 
 
 @pytest.mark.parametrize("name", WITH_WINDOW)
