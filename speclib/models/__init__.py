@@ -11,11 +11,12 @@ All of them answer the same questions, those of the Protocol ``Model`` in
 
 The other modules help to build them. ``factory`` builds what a pair describes. ``zoo``
 finds and checks checkpoints, ``configuration`` says which of them can run, and
-``vocabulary`` compares their tokens. ``dilate``
-embeds a small one in a larger architecture. ``packed_linear`` speeds up small batches
-on CPUs, ``dtypes`` names number formats, and ``gpus`` counts GPUs.
-``transformers_generate`` runs transformers' own decoding loop, for comparison.
+``vocabulary`` compares their tokens. ``dilate`` embeds a small one in a larger
+architecture. ``window_cache`` keeps what a sliding window has left, and
+``packed_linear`` speeds up small batches on CPUs. ``dtypes`` names number formats, and
+``gpus`` counts GPUs. ``transformers_generate`` runs transformers' own decoding loop,
+for comparison.
 
-``hf``, ``dilate``, ``packed_linear``, ``parallel``, ``transformers_generate`` and
-``llamacpp.export`` import torch; the others do not until something is built.
+``hf``, ``dilate``, ``packed_linear``, ``window_cache``, ``parallel``,
+``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until something is built.
 """

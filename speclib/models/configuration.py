@@ -130,6 +130,15 @@ def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
     return windows
 
 
+def layer_windows(config: PretrainedConfig) -> list[int | None]:
+    """The same for each layer, in their order."""
+    windows = attention_windows(config)
+    kinds = getattr(config, "layer_types", None)
+    if not kinds:
+        return list(windows.values()) * config.num_hidden_layers
+    return [windows[kind] for kind in kinds]
+
+
 def longest_text(config: PretrainedConfig) -> int:
     """The most tokens of a text that a cache of the model can serve.
 

@@ -16,7 +16,6 @@ import torch
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoModelForCausalLM,
-    DynamicCache,
     PreTrainedModel,
 )
 from transformers.utils import logging
@@ -31,6 +30,7 @@ from .configuration import attention_windows, longest_text, refusal, whole_confi
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
 from .packed_linear import pack
+from .window_cache import WindowLayer, empty_cache, first_within_reach
 from .zoo import load_part
 
 if TYPE_CHECKING:
@@ -46,12 +46,23 @@ class TreeView(NamedTuple):
 
     attention_mask: [1, 1, fed tokens, all tokens], 0 where the row's token sees the
         column's, else the most negative number. Where the layers are of several kinds
-        of attention, such a mask for each kind, by its name.
+        of attention, such a mask for each kind, by its name. Columns that no row of a
+        kind with a window can reach are left out.
     position_ids: [1, fed tokens], each token's place in its own path.
+    first_position: the lowest of these places.
     """
 
     attention_mask: torch.Tensor | dict[str, torch.Tensor]
     position_ids: torch.Tensor
+    first_position: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the network is told of it, by transformers' names."""
+        return {
+            "attention_mask": self.attention_mask,
+            "position_ids": self.position_ids,
+        }
 
 
 class HFModel:
@@ -68,9 +79,9 @@ class HFModel:
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
-        config = network.config.get_text_config(decoder=True)
-        self.context = longest_text(config)
-        self.windows = attention_windows(config)
+        self.config = network.config.get_text_config(decoder=True)
+        self.context = longest_text(self.config)
+        self.windows = attention_windows(self.config)
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)
@@ -86,14 +97,9 @@ class HFModel:
         self.hidden: torch.Tensor = output[0]
 
     def reset(self) -> None:
-        """Empties the cache.
-
-        It will hold all tokens, also in layers with a window: after a rejection a token
-        may be within reach again that the window had left. transformers' own cache of
-        such a layer, made of the configuration, would have dropped it.
-        """
+        """Empties the cache."""
         self.prefix = Prefix()
-        self.cache = DynamicCache()
+        self.cache = empty_cache(self.config)
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of the cache, in every layer.
@@ -187,6 +193,7 @@ class HFModel:
         return TreeView(
             attention_mask=masks if len(masks) > 1 else one_mask,
             position_ids=torch.tensor(positions[None, kept:], device=one_mask.device),
+            first_position=int(positions[kept:].min()),
         )
 
     def _mask(self, sees: np.ndarray) -> torch.Tensor:
@@ -213,6 +220,7 @@ class HFModel:
             kept = self.prefix.keep(text, last)
         try:
             self.cut(kept)
+            self._feed_from(kept if view is None else view.first_position)
             logits = self._forward(text[kept:], last + 1, view)
         except Stopped:
             self.cut(kept)
@@ -229,11 +237,17 @@ class HFModel:
         self.logits = row_logits
         return sampler(row_logits)
 
+    def _feed_from(self, position: int) -> None:
+        """Tells layers with a window where the first token stands that will be fed."""
+        for layer in self.cache.layers:
+            if isinstance(layer, WindowLayer):
+                layer.first_position = position
+
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
         """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
-        options = {} if view is None else view._asdict()
+        options = {} if view is None else view.options
         output = self.network(
             input_ids=torch.tensor([tokens], device=self.network.device),
             past_key_values=self.cache,
@@ -259,12 +273,15 @@ def within_window(
 
     sees: [fed tokens, all tokens], whether the row's token sees the column's.
     positions: [all tokens], each token's place in its own path.
+
+    Returns [fed tokens, shown tokens]: without those that a ``WindowLayer`` leaves out.
     """
     if window is None:
         return sees
     own_positions = positions[len(positions) - len(sees) :]
     distances = own_positions[:, None] - positions[None, :]
-    return sees & (distances < window)
+    shown_from = first_within_reach(int(own_positions.min()), window)
+    return (sees & (distances < window))[:, shown_from:]
 
 
 def _check_numbers(logits: np.ndarray) -> None:

@@ -95,6 +95,7 @@ class Replica(HFModel):
         shape = (2, config.num_hidden_layers, heads, end - start, channels)
         return torch.empty(shape, device=self.network.device, dtype=self.network.dtype)
 
+    @torch.inference_mode()
     def _add_to_cache(self, cache: torch.Tensor) -> None:
         keys, values = cache
         for place, (own_keys, own_values) in enumerate(zip(keys, values, strict=True)):
