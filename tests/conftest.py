@@ -25,6 +25,7 @@ hypothesis_settings.load_profile("same every time")
 
 from speclib import paths  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
+from speclib.core.settings import EndTokens  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.methods import METHODS, VARIANTS  # noqa: E402
 from speclib.trace.events import Trace  # noqa: E402
@@ -84,7 +85,7 @@ def decode_on_the_virtual_clock(
     prompt: tuple[int, ...] = (0,),
     sampler: Sampler | None = None,
     coins: Coins | None = None,
-    eos: frozenset[int] = frozenset(),
+    eos: EndTokens = (),
     latency: Latency | None = None,
     **settings: Any,
 ) -> tuple[tuple[int, ...], Trace]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from speclib.errors import BadValue
 
 Role: TypeAlias = Literal["draft", "target"]  # of a model, and of a device
+EndTokens: TypeAlias = int | Iterable[int]  # that end a text: one, or several
 
 
 def require_counts(least: int = 1, **counts: int | None) -> None:
@@ -29,3 +31,14 @@ def require_one_of(name: str, value: object, known: tuple[object, ...]) -> None:
         listed = [repr(choice) for choice in known]
         choices = ", ".join(listed[:-1]) + f" or {listed[-1]}"
         raise BadValue(f"{name} is {value!r}: give {choices}")
+
+
+def end_token_set(eos: EndTokens) -> frozenset[int]:
+    """The tokens that end a text, of which one or several were given.
+
+    Raises BadValue for anything but token ids.
+    """
+    tokens = [eos] if isinstance(eos, int) else list(eos)
+    for token in tokens:
+        require_counts(0, eos=token)
+    return frozenset(tokens)

@@ -22,7 +22,7 @@ from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
 from .auto_settings import RequestedSettings, request_settings
-from .encode import encode, end_tokens, token_texts
+from .encode import encode, token_texts
 
 WORLDS = ("virtual", "emulated", "processes")
 OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
@@ -172,7 +172,8 @@ def decode(
                     open World, whose pair is used
     cancel          when work ends that nobody wants any more, see ``open_world``
     ignore_eos      takes an end token like any other, so that all outputs have the same
-                    length
+                    length. Else a text ends at the first of the target's end tokens,
+                    of which a chat model has several
     on_commit       is called with the tokens of every commit, for streaming
     settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
                     where they are left out (see ``auto_settings``)
@@ -248,7 +249,7 @@ def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result
         sampler=task.sampler,
         coins=task.coins,
         limit=task.max_new_tokens,
-        eos=frozenset() if task.ignore_eos else end_tokens(tokenizer),
+        eos=frozenset() if task.ignore_eos else factory.end_tokens(world.pair),
         on_commit=task.on_commit,
     )
     # If the method raises, the next ``begin`` ends what the devices are still doing.

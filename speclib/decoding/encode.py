@@ -89,12 +89,6 @@ def _check_length(prompt_length: int, max_new_tokens: int, pair: Pair) -> None:
         )
 
 
-def end_tokens(tokenizer: Any) -> frozenset[int]:
-    """The tokens that end a text; none where the tokenizer knows none."""
-    end_token = tokenizer.eos_token_id
-    return frozenset() if end_token is None else frozenset({end_token})
-
-
 def token_texts(trace: Trace, tokenizer: Any) -> dict[int, str]:
     """The text of every token that a trace mentions, by its id."""
     mentioned: set[int] = set()

@@ -26,7 +26,7 @@ from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
-from .encode import encode, end_tokens
+from .encode import encode
 
 
 class Peer(NamedTuple):
@@ -120,7 +120,7 @@ class External:
             threads or pair.place.threads,
             packed,
             peer.drafts,
-            end_tokens(factory.tokenizer(pair)),
+            factory.end_tokens(pair),
             {**peer.settings, **settings},
         )
         self._worker: Worker | None = None

@@ -248,7 +248,7 @@ class Head(hf.HFModel):
         if incoming is None:
             incoming = self._tensor(np.zeros((len(tokens), self.head.fc.out_features)))
 
-        options = {} if view is None else view._asdict()
+        options = {} if view is None else view.options
         output = self.network(
             inputs_embeds=self.head.join(ids, incoming[None]),
             past_key_values=self.cache,

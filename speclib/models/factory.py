@@ -16,7 +16,7 @@ from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, training_text
 
-from . import gpus
+from . import configuration, gpus
 from .dtypes import check_dtype
 from .toy import Toy, ToyTokenizer
 from .vocabulary import limits, shared_tokenizer
@@ -183,6 +183,13 @@ def context(pair: Pair) -> int:
     _, target_length = limits(pair.target.model)
     _, draft_length = limits(pair.draft.model)
     return min(target_length, draft_length)
+
+
+def end_tokens(pair: Pair) -> frozenset[int]:
+    """The tokens of which any one ends a text: the target's. A toy has none."""
+    if pair.target.is_toy:
+        return frozenset()
+    return configuration.end_tokens(pair.target.model)
 
 
 def datastore(pair: Pair) -> Datastore | None:

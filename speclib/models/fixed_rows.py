@@ -23,6 +23,7 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from speclib.core.kv_prefix import Prefix
+from speclib.errors import BadValue
 
 from . import hf
 from .hf import HFModel, TreeView
@@ -40,7 +41,7 @@ class FixedLayer(CacheLayerMixin):
     ``places``: where the tokens of the next pass are written; shared by all layers.
     """
 
-    is_sliding = False  # all tokens are kept: the mask alone knows of a window
+    is_sliding = False
 
     def __init__(self, places: torch.Tensor, room: int):
         super().__init__()
@@ -112,6 +113,11 @@ class FixedRows(HFModel):
         self.places = torch.arange(count, device=network.device)
         self._order = torch.arange(count, device=network.device)
         super().__init__(network, vocab)
+        if any(window is not None for window in self.windows.values()):
+            raise BadValue(
+                f"fixed_rows beside a {type(network).__name__} with a sliding window: "
+                "its passes can only have as many rows as are new; leave fixed_rows out"
+            )
 
     def reset(self) -> None:
         """Empties the cache."""
@@ -119,7 +125,7 @@ class FixedRows(HFModel):
         self.cached = 0  # places that hold what was fed, those of a tree's nodes too
         self.room = FIRST_ROOM
         self.layers: list[FixedLayer] = []
-        for _ in range(self.network.config.get_text_config().num_hidden_layers):
+        for _ in range(self.config.num_hidden_layers):
             self.layers.append(FixedLayer(self.places, self.room))
         self.cache = Cache(layers=[*self.layers])
 
@@ -204,6 +210,7 @@ def _lay_over(
     mask: torch.Tensor, positions: torch.Tensor, view: TreeView, first: int, rows: int
 ) -> None:
     """Writes the ``rows`` of ``view`` from ``first`` on into those of a block."""
+    assert isinstance(view.attention_mask, torch.Tensor)  # one kind of attention
     visible = view.attention_mask[:, :, first : first + rows]
     mask[:, :, :rows] = torch.finfo(mask.dtype).min
     mask[:, :, :rows, : visible.shape[-1]] = visible

@@ -8,38 +8,62 @@ has to handle it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoModelForCausalLM,
+    Cache,
+    PreTrainedModel,
+)
 from transformers.utils import logging
 
-from speclib.core.candidate_tree import ancestry, stem
+from speclib.core.candidate_tree import ancestry, depths, stem
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
+from .configuration import attention_windows, longest_text, refusal, whole_config
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
 from .packed_linear import pack
+from .window_cache import WindowLayer, empty_cache, first_within_reach
 from .zoo import load_part
 
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
+
+# What every pass may be told, by transformers' names: what its tokens see, what is
+# cached, where they stand, and how many rows are wanted.
+TOLD_TO_A_PASS = ("attention_mask", "past_key_values", "position_ids", "logits_to_keep")
 
 
 class TreeView(NamedTuple):
     """What the tokens of a pass attend to, and where they stand, for transformers.
 
     attention_mask: [1, 1, fed tokens, all tokens], 0 where the row's token sees the
-        column's, else the most negative number.
+        column's, else the most negative number. Where the layers are of several kinds
+        of attention, such a mask for each kind, by its name. Columns that no row of a
+        kind with a window can reach are left out.
     position_ids: [1, fed tokens], each token's place in its own path.
+    first_position: the lowest of these places.
     """
 
-    attention_mask: torch.Tensor
+    attention_mask: torch.Tensor | dict[str, torch.Tensor]
     position_ids: torch.Tensor
+    first_position: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the network is told of it, by transformers' names."""
+        return {
+            "attention_mask": self.attention_mask,
+            "position_ids": self.position_ids,
+        }
 
 
 class HFModel:
@@ -56,11 +80,13 @@ class HFModel:
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
-        self.context = network.config.max_position_embeddings
+        self.config = network.config.get_text_config(decoder=True)
+        self.context = longest_text(self.config)
+        self.windows = attention_windows(self.config)
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)
-        network.base_model.register_forward_hook(self._keep_hidden)
+        network.get_decoder().register_forward_hook(self._keep_hidden)
         self.reset()
 
     def _stop_if_asked(self, *_) -> None:
@@ -74,7 +100,7 @@ class HFModel:
     def reset(self) -> None:
         """Empties the cache."""
         self.prefix = Prefix()
-        self.cache = DynamicCache(config=self.network.config)
+        self.cache: Cache = empty_cache(self.config)
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of the cache, in every layer.
@@ -135,22 +161,25 @@ class HFModel:
     ) -> TreeView:
         """What the tokens after the first ``kept`` attend to, and where they stand.
 
-        The text t0 t1 with nodes a b c of parents (-1, 0, -1), nothing kept::
+        The text t0 t1 with nodes a b c of parents (-1, 0, -1), nothing kept. On the
+        right is the same for layers with a window of two tokens::
 
-            t0 -- t1 -+- a -- b            t0 t1  a  b  c    position
-                      |               t0    x                   0
-                      +- c            t1    x  x                1
-                                      a     x  x  x             2
-                                      b     x  x  x  x          3
-                                      c     x  x        x       2
+            t0 -- t1 -+- a -- b       t0 t1  a  b  c   position    t0 t1  a  b  c
+                      |          t0    x                  0         x
+                      +- c       t1    x  x               1         x  x
+                                 a     x  x  x            2            x  x
+                                 b     x  x  x  x         3               x  x
+                                 c     x  x        x      2            x        x
 
         A token of the text sees what is before it, and itself. A node sees the whole
         text and its own path, as if the rest of the tree were not there: c does not see
-        a and b, and stands where a stands. With ``kept`` = 3 the rows of t0, t1 and a
-        are left out.
+        a and b, and stands where a stands. A window is counted in positions, so that c
+        sees t1, although a and b lie between the two in the cache. With ``kept`` = 3
+        the rows of t0, t1 and a are left out.
         """
         start = len(text) - len(parents)  # of the nodes
-        device = self.network.device
+        positions = np.arange(len(text))
+        positions[start:] = start + np.array(depths(parents), int)
 
         # Everyone sees what is before it; then nodes see only their paths in the tree.
         sees = np.tri(len(text) - kept, len(text), kept, dtype=bool)
@@ -158,10 +187,21 @@ class HFModel:
         first_node_fed = max(0, kept - start)
         sees[first_node_row:, start:] = ancestry(parents)[first_node_fed:]
 
+        masks = {}
+        for kind, window in self.windows.items():
+            masks[kind] = self._mask(within_window(sees, positions, window))
+        one_mask = next(iter(masks.values()))
+        return TreeView(
+            attention_mask=masks if len(masks) > 1 else one_mask,
+            position_ids=torch.tensor(positions[None, kept:], device=one_mask.device),
+            first_position=int(positions[kept:].min()),
+        )
+
+    def _mask(self, sees: np.ndarray) -> torch.Tensor:
+        """What ``sees`` [fed tokens, all tokens] says, as a mask for transformers."""
         mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
-        positions = sees.sum(1)[None] - 1
-        return TreeView(mask.to(device), torch.tensor(positions, device=device))
+        return mask.to(self.network.device)
 
     @torch.inference_mode()
     def _pass(
@@ -181,6 +221,7 @@ class HFModel:
             kept = self.prefix.keep(text, last)
         try:
             self.cut(kept)
+            self._feed_from(kept if view is None else view.first_position)
             logits = self._forward(text[kept:], last + 1, view)
         except Stopped:
             self.cut(kept)
@@ -197,11 +238,17 @@ class HFModel:
         self.logits = row_logits
         return sampler(row_logits)
 
+    def _feed_from(self, position: int) -> None:
+        """Tells layers with a window where the first token stands that will be fed."""
+        for layer in self.cache.layers:
+            if isinstance(layer, WindowLayer):
+                layer.first_position = position
+
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
         """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
-        options = {} if view is None else view._asdict()
+        options = {} if view is None else view.options
         output = self.network(
             input_ids=torch.tensor([tokens], device=self.network.device),
             past_key_values=self.cache,
@@ -220,6 +267,24 @@ class HFModel:
         return self.hidden[0].float().cpu().numpy()
 
 
+def within_window(
+    sees: np.ndarray, positions: np.ndarray, window: int | None
+) -> np.ndarray:
+    """What of ``sees`` is less than ``window`` tokens back; None: all of it.
+
+    sees: [fed tokens, all tokens], whether the row's token sees the column's.
+    positions: [all tokens], each token's place in its own path.
+
+    Returns [fed tokens, shown tokens]: without those that a ``WindowLayer`` leaves out.
+    """
+    if window is None:
+        return sees
+    own_positions = positions[len(positions) - len(sees) :]
+    distances = own_positions[:, None] - positions[None, :]
+    shown_from = first_within_reach(int(own_positions.min()), window)
+    return (sees & (distances < window))[:, shown_from:]
+
+
 def _check_numbers(logits: np.ndarray) -> None:
     """Raises SpeclibError for logits that are no numbers."""
     if np.isnan(logits).any():
@@ -232,10 +297,11 @@ def _check_numbers(logits: np.ndarray) -> None:
 def decoder_layers(network: PreTrainedModel) -> Any:
     """The decoder's layers, whatever an architecture calls them; none if it has none.
 
-    A ModuleList, the network's own: what is put into it takes a layer's place.
+    A ModuleList, the network's own: what is put into it takes a layer's place. In a
+    multimodal network only the part that writes text is searched.
     """
-    count = network.config.get_text_config().num_hidden_layers
-    for module in network.modules():
+    count = network.config.get_text_config(decoder=True).num_hidden_layers
+    for module in network.get_decoder().modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == count:
             return module
     return torch.nn.ModuleList()
@@ -264,9 +330,10 @@ def network(
         them.
 
     Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
-    or dilated.
+    or dilated, or that no method can run.
     """
     check_dtype(dtype)
+    _check_passes(spec.model)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     torch_dtype = getattr(torch, TORCH_NAMES[dtype])
@@ -291,6 +358,32 @@ def network(
     if dilation is not None:
         built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)
     return pack(built) if packed else built
+
+
+def _check_passes(model: str) -> None:
+    """Raises BadValue where a pass of ``model`` cannot be told what it must know."""
+    config = whole_config(model)
+    architecture: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    known = signature(architecture.forward).parameters
+    unknown = [name for name in TOLD_TO_A_PASS if name not in known]
+    if unknown:
+        raise refusal(model, config, f"its passes take no {', '.join(unknown)}")
+
+
+def outline(model: str) -> PreTrainedModel:
+    """The network of ``model`` without its weights: what is known before they are read.
+
+    Raises BadValue as ``whole_config`` does.
+    """
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(whole_config(model))
+
+
+def named(network: PreTrainedModel) -> str:
+    """The network's architecture, and the model that it is of where that is known."""
+    family = type(network).__name__
+    model = network.name_or_path
+    return f"model {model!r} ({family})" if model else f"this {family}"
 
 
 def _memory_of(gpus: list[str]) -> dict[int, int]:

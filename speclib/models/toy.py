@@ -253,7 +253,6 @@ class Scripted(Uncached):
 class ToyTokenizer:
     """Any text is the toy's one-token prompt; token ids read as t1 t2 ..."""
 
-    eos_token_id = None
     chat_template = None
 
     def __init__(self, vocab: int):

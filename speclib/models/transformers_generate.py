@@ -108,7 +108,7 @@ class Watch(BaseStreamer):
 class Transformers:
     """``generate`` with a target; with a draft it is assisted generation.
 
-    eos: ids that end a text.
+    eos: ids of which any one ends a text.
     settings: those of the drafting, by their names in GenerationConfig.
     """
 
@@ -129,7 +129,7 @@ class Transformers:
         beyond_vocab = list(range(target.vocab, widest))
         for network in networks:
             # One width for both, or transformers takes them for two tokenizers.
-            network.config.vocab_size = target.vocab
+            network.config.get_text_config(decoder=True).vocab_size = target.vocab
             drafts = network is networks[-1]
             network.generation_config = _greedy_config(
                 eos, beyond_vocab, settings if drafts else {}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speclib.errors import BadValue
 
-from .zoo import load_part, tokenizer
+from .configuration import longest_text, text_config
+from .zoo import tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -26,17 +27,18 @@ class Limits(NamedTuple):
 
 @cache
 def limits(model: str) -> Limits:
-    """A model's vocabulary rows and longest text, from its configuration alone."""
+    """A model's vocabulary rows and longest text, from its configuration alone.
+
+    Raises BadValue for a model that no method can run (see ``configuration``).
+    """
     if model.endswith(".gguf"):
         from .llamacpp.gguf import describe
 
         card = describe(model)
         return Limits(len(card.tokens), card.context)
-    from transformers import AutoConfig
-
-    config = load_part(model, AutoConfig, "configuration")
+    config = text_config(model)
     try:
-        return Limits(config.vocab_size, config.max_position_embeddings)
+        return Limits(config.vocab_size, longest_text(config))
     except AttributeError as error:
         raise BadValue(
             f"the configuration of model {model!r} does not say its vocabulary or its "
@@ -57,8 +59,11 @@ def words(model: str) -> dict[int, str]:
 def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
     """The target's tokenizer.
 
-    Raises BadValue if the draft's gives another meaning to any id that both have.
+    Raises BadValue if the draft's gives another meaning to any id that both have, and
+    for a model that no method can run, whose tokenizer nobody needs to read.
     """
+    for model in (target, draft):
+        limits(model)
     target_words, draft_words = words(target), words(draft)
     size = min(len(target_words), len(draft_words))
     for token_id in range(size):

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from speclib.core.sampling import Row, Sampler, Tokens
+from speclib.core.settings import EndTokens, end_token_set
 from speclib.data.latency import Latency
 
 from .virtual import Virtual
@@ -120,15 +121,17 @@ def outcomes(
     sampler: Sampler | None = None,
     c: float = 2.0,
     prompt: Sequence[int] = (0,),
-    eos: frozenset[int] = frozenset(),
+    eos: EndTokens = (),
     **settings: Any,
 ) -> Distribution:
     """The exact distribution of ``method``'s output of ``tokens`` tokens.
 
     ``models``: device name -> model with a small vocabulary. ``c``: the target's
-    seconds over the draft's. ``settings`` go to the method.
+    seconds over the draft's. ``eos``: as of ``World.begin``. ``settings`` go to the
+    method.
     """
     world = Virtual(models, Latency.ratio(c))
+    end_tokens = end_token_set(eos)
     distribution: Distribution = {}
     path: list[int] | None = []
     while path is not None:
@@ -138,7 +141,7 @@ def outcomes(
             sampler=sampler or Sampler(temperature=1.0),
             coins=coins,
             limit=tokens,
-            eos=eos,
+            eos=end_tokens,
         )
         method(world, **settings)
         world.end()
@@ -154,13 +157,14 @@ def truth(
     *,
     sampler: Sampler | None = None,
     prompt: Sequence[int] = (0,),
-    eos: frozenset[int] = frozenset(),
+    eos: EndTokens = (),
 ) -> Distribution:
     """The target's own distribution over outputs, by multiplying its rows.
 
     No method is involved.
     """
     sampler = sampler or Sampler(temperature=1.0)
+    end_tokens = end_token_set(eos)
     ended: Distribution = {}
     going_on: Distribution = {(): 1.0}
     for _ in range(tokens):
@@ -168,7 +172,7 @@ def truth(
         for text, mass in going_on.items():
             row = model.rows((*prompt, *text), 0, sampler)[0]
             for token in np.flatnonzero(row):
-                into = ended if int(token) in eos else longer
+                into = ended if int(token) in end_tokens else longer
                 into[(*text, int(token))] = mass * float(row[token])
         going_on = longer
     return ended | going_on

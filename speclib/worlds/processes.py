@@ -81,7 +81,8 @@ class Processes(World):
     ):
         factory.check_dtype(dtype)
         super().__init__(device_names(servers), cancel)
-        # Two vocabularies, a missing GPU or no room for it: here, not in a worker.
+        # Two vocabularies, a model that no method can run, a missing GPU or no room for
+        # it: these fail here and not in a worker.
         factory.tokenizer(pair)
         place = factory.place(pair)
         if emulate is None:

@@ -32,6 +32,7 @@ from itertools import count
 from typing import Any, Self, TypeVar, overload
 
 from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens, certain
+from speclib.core.settings import EndTokens, end_token_set
 from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Raw, Request
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
@@ -94,16 +95,18 @@ class World:
         sampler: Sampler,
         coins: CoinTosser,
         limit: int,
-        eos: frozenset[int] = frozenset(),
+        eos: EndTokens = (),
         on_commit: Callable[[Tokens], object] | None = None,
     ) -> None:
         """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
 
-        ``limit``: tokens to commit. ``eos``: the tokens that end the text.
-        ``on_commit``: called with the tokens of every commit that has any.
+        ``limit``: tokens to commit. ``eos``: a token that ends the text, or several of
+        which any one does. ``on_commit``: called with the tokens of every commit that
+        has any.
         """
+        end_tokens = end_token_set(eos)
         self._drain()
-        self.request = Request(next(World._run_numbers), coins, sampler, eos)
+        self.request = Request(next(World._run_numbers), coins, sampler, end_tokens)
         self.coins = coins
         self.text = tuple(prompt)
         self.round = 0

@@ -63,8 +63,3 @@ def test_a_prompt_leaves_room_for_the_new_tokens():
     assert encode.encode("x", TOYS, context - 1) == (0,)
     with pytest.raises(BadValue, match=f"exceeds the {context} tokens that pair 'toy'"):
         encode.encode("x", TOYS, context)
-
-
-def test_a_tokenizer_without_an_end_token_ends_nothing():
-    assert encode.end_tokens(SimpleNamespace(eos_token_id=None)) == frozenset()
-    assert encode.end_tokens(SimpleNamespace(eos_token_id=0)) == frozenset({0})

@@ -84,6 +84,15 @@ def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
                 assert output == said[: offset + 1], (settings, prompt, offset)
 
 
+def test_greedy_output_ends_at_the_first_of_several_end_tokens(case, decode):
+    for settings in case.at(3):
+        models = toys(0.8, seed=3)
+        for first in range(6):
+            end_tokens = (WORDS[first + 1], WORDS[first], WORDS[first + 7])
+            output, _ = decode(case.method, models, 20, eos=end_tokens, **settings)
+            assert output == WORDS[: first + 1], (settings, first)
+
+
 def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, decode):
     for seed in range(10):
         target, text = Random(3, 100 + seed), (1, 2)

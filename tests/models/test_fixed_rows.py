@@ -176,6 +176,12 @@ def test_only_a_whole_checkpoint_in_torch_has_passes_of_one_shape(target):
         speclib.pair(target, draft).with_fixed_rows(8)
 
 
+def test_a_sliding_window_is_refused():
+    net = network("Mistral", layers=2, sliding_window=8)
+    with pytest.raises(SpeclibError, match="MistralForCausalLM with a sliding window"):
+        FixedRows(net, VOCAB, 8)
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.5, "8"])
 def test_a_count_of_rows_is_a_whole_number_from_one(count):
     with pytest.raises(SpeclibError, match="count"):

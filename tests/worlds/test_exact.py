@@ -139,6 +139,11 @@ def test_an_end_token_cuts_as_it_does_in_plain_decoding(case, eos):
         )
 
 
+def test_the_first_of_two_end_tokens_cuts_as_it_does_in_plain_decoding(case):
+    for settings in case.at(2):
+        assert error(case.method, 3, 3, eos=(2, 0), **settings) < EXACT, settings
+
+
 def test_drafting_beyond_the_end_of_the_output_changes_nothing(case):
     for settings in case.at(1, 2):
         assert error(case.method, 2, 3, horizon=False, **settings) < EXACT, settings

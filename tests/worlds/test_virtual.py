@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency, load_latency
-from speclib.errors import SpeclibError
+from speclib.errors import BadValue, SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.score import Score
@@ -444,6 +444,7 @@ def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
         (9, (7,), (5, 6, 7), False),
         (2, (7,), (5, 6), False),
         (3, (8, 6), (5, 6), False),
+        (9, 7, (5, 6, 7), False),
     ],
 )
 def test_a_commit_is_cut_at_the_limit_and_after_eos(limit, eos, text, going):
@@ -453,13 +454,19 @@ def test_a_commit_is_cut_at_the_limit_and_after_eos(limit, eos, text, going):
         sampler=Sampler(),
         coins=Coins(),
         limit=limit,
-        eos=frozenset(eos),
+        eos=eos,
         on_commit=streamed.append,
     )
     world.commit(())
     world.commit((5, 6, 7, 8))
     assert world.text == (1, 2, *text) and world.going is going and streamed == [text]
     assert [e.tokens for e in world.end().commits] == [(), text]
+
+
+@pytest.mark.parametrize("eos", ["2", [2.0], [True], -1], ids=str)
+def test_an_end_token_that_is_no_token_id_is_refused(eos):
+    with pytest.raises(BadValue, match="eos is "):
+        still().begin((1,), sampler=Sampler(), coins=Coins(), limit=9, eos=eos)
 
 
 def test_nothing_is_committed_after_the_end():

@@ -38,7 +38,7 @@ import torch
 
 from speclib.errors import BadValue
 from speclib.models.dilate import FAMILIES
-from speclib.models.hf import decoder_layers
+from speclib.models.hf import decoder_layers, named
 from speclib.theory.layer_groups import group_layers
 
 from .ranks import ALONE, Alone, Ranks
@@ -60,12 +60,11 @@ def check(network: PreTrainedModel) -> None:
     """Raises BadValue for a network whose layers cannot share an input."""
     if can_share_inputs(network):
         return
-    family = type(network).__name__
     kinds = ", ".join(_attention_kinds(network)) or "of other layers"
     raise BadValue(
-        f"this {family} ({kinds}) cannot run several of its layers at once (spread is "
-        f"'layers'): take one of {', '.join(FAMILIES)} with one kind of attention, or "
-        "leave spread out"
+        f"{named(network)} ({kinds}) cannot run several of its layers at once (spread "
+        f"is 'layers'): take one of {', '.join(FAMILIES)} with one kind of attention, "
+        "or leave spread out"
     )
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from speclib.core.sampling import Rows, Sampler
-from speclib.models.hf import HFModel, TreeView, decoder_layers, network
+from speclib.models.hf import HFModel, TreeView, decoder_layers, network, outline
 from speclib.operations.operation import Stopped
 
 from .fuzzy_pass import can_share_inputs, check, fuzzy
@@ -169,7 +169,8 @@ def load(
     dtype, vocab, packed: as of ``hf.load``.
 
     With its ``spread`` left out, the model is on all ``places``; where its layers
-    cannot share an input there, it is an HFModel.
+    cannot share an input there, it is an HFModel. Else raises BadValue for such layers,
+    before any weights are read.
     """
     if spec.spread == "blocks":
         built = network(spec, dtype, places, packed)
@@ -178,6 +179,7 @@ def load(
             return HFModel(built, vocab)
         return Layered(built, vocab)
 
+    check(outline(spec.model))
     number = rank.number if rank else 0
     own_place = places[number : number + 1]
     built = network(spec, dtype, own_place, packed)

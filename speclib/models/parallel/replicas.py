@@ -85,14 +85,17 @@ class Replica(HFModel):
             values = [layer.values[0, :, start:end] for layer in layers]
             return torch.stack([torch.stack(keys), torch.stack(values)])
 
-        config = self.network.config
-        heads = config.num_key_value_heads
+        config = self.network.config.get_text_config(decoder=True)
+        heads = getattr(config, "num_key_value_heads", None)
+        if heads is None:
+            heads = config.num_attention_heads  # each has keys of its own
         channels = getattr(config, "head_dim", None)
         if channels is None:
             channels = config.hidden_size // config.num_attention_heads
         shape = (2, config.num_hidden_layers, heads, end - start, channels)
         return torch.empty(shape, device=self.network.device, dtype=self.network.dtype)
 
+    @torch.inference_mode()
     def _add_to_cache(self, cache: torch.Tensor) -> None:
         keys, values = cache
         for place, (own_keys, own_values) in enumerate(zip(keys, values, strict=True)):

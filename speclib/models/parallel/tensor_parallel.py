@@ -53,7 +53,7 @@ import torch
 from torch import nn
 
 from speclib.errors import BadValue
-from speclib.models.hf import HFModel
+from speclib.models.hf import HFModel, named
 from speclib.models.packed_linear import pack
 from speclib.models.weights import Share, fill, open_weights, torch_device
 
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 CUT_DIMENSIONS = {"colwise": 0, "colwise_gather_output": 0, "rowwise": 1}
 # Styles of layers that stay whole: they are cheap, so every rank has a copy.
 WHOLE = {"embedding_rowwise", "replicated_with_grad_allreduce"}
+WAY_OUT = "Leave spread out, or give 'stages', which cuts no layer"
 
 
 class Tensors(HFModel):
@@ -128,9 +129,12 @@ def load(
     """Builds ``spec`` as ``rank`` of those on ``places`` has it.
 
     dtype, vocab, packed: as of ``hf.load``.
+
+    Raises BadValue for a network that cannot be cut, before its weights are read.
     """
     device = torch_device(places[rank.number])
     weights = open_weights(spec, dtype, device)
+    _check_plan(weights.network)
     model = Tensors(weights.network, vocab, rank.number, rank.size)
     fill(model.network, weights, device, model.shares)
     if packed:
@@ -160,14 +164,14 @@ def _units(network: PreTrainedModel, name: str, width: int) -> int:
     """
     if "attn" not in name:
         return width
-    return network.config.get_text_config().num_key_value_heads
+    return network.config.get_text_config(decoder=True).num_key_value_heads
 
 
 def _check(network: PreTrainedModel, size: int) -> None:
     """Raises BadValue for a network that cannot be cut among ``size`` ranks."""
     _check_plan(network)
     family = type(network).__name__
-    config = network.config.get_text_config()
+    config = network.config.get_text_config(decoder=True)
     counts = {
         "key and value heads": config.num_key_value_heads,
         "channels in its MLPs": config.intermediate_size,
@@ -182,16 +186,26 @@ def _check(network: PreTrainedModel, size: int) -> None:
 
 
 def _check_plan(network: PreTrainedModel) -> None:
-    """Raises BadValue for a plan of unknown styles, or one that cuts nothing."""
+    """Raises BadValue for a network of which no plan says how it may be cut.
+
+    Its plan may have unknown styles, or cut nothing. And where a configuration does not
+    say how many key and value heads there are, nobody knows between which outputs an
+    attention may be cut: GPT-NeoX has queries, keys and values in one matrix.
+    """
+    config = network.config.get_text_config(decoder=True)
     styles = set((network.tp_plan or {}).values())
     unknown = sorted(styles - CUT_DIMENSIONS.keys() - WHOLE)
-    if not unknown and "rowwise" in styles:
-        return
-    known = ", ".join([*CUT_DIMENSIONS, *sorted(WHOLE)])
-    raise BadValue(
-        f"spread is 'tensors', but the plan of {type(network).__name__} has "
-        f"{', '.join(unknown) or 'none'}; known: {known}. Leave spread out"
-    )
+    if unknown or "rowwise" not in styles:
+        known = ", ".join([*CUT_DIMENSIONS, *sorted(WHOLE)])
+        raise BadValue(
+            f"spread is 'tensors', but the plan of {named(network)} has "
+            f"{', '.join(unknown) or 'none'}; known: {known}. {WAY_OUT}"
+        )
+    if getattr(config, "num_key_value_heads", None) is None:
+        raise BadValue(
+            f"spread is 'tensors', but {named(network)} does not say between which "
+            f"heads its attention may be cut. {WAY_OUT}"
+        )
 
 
 @torch.no_grad()

@@ -1,0 +1,209 @@
+"""What a checkpoint's configuration says of it, before any of its weights are read.
+
+That is enough to refuse a model that no method can run. Every method goes back after a
+rejection, and some test a tree of drafts. So a model must cache keys and values for
+each token of a text, and must be told where a token stands::
+
+    runs        full attention      a token sees all tokens before it
+                sliding attention   it sees itself and the ``window`` - 1 before it
+                both, in turns      Gemma and others alternate from layer to layer
+
+    is refused  states              Mamba: one state for the whole text, which cannot
+                                    be taken back to an earlier token
+                shared caches       a layer reads keys that another layer has cached
+                no positions        ALiBi: distances are counted along the cache, where
+                                    the nodes of a tree stand side by side
+                encoder, decoder    T5: the text is read by another network
+
+In a multimodal checkpoint the part that writes text has a configuration of its own.
+
+Importing this module imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speclib.core.settings import end_token_set
+from speclib.errors import BadValue
+
+from .zoo import load_part, locate, tokenizer
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig, PretrainedConfig
+
+# The kinds of attention that methods can go back in, as transformers calls them.
+FULL = "full_attention"
+SLIDING = "sliding_attention"
+
+ALIBI = ("bloom", "mpt")  # architectures that always count distances so
+ADVICE = (
+    "Give a decoder of text with attention in all its layers, such as a Llama, Qwen, "
+    "Mistral or Gemma"
+)
+
+
+# -- the whole checkpoint, and its text part -------------------------------------------
+@cache
+def whole_config(model: str) -> PretrainedConfig:
+    """The configuration of ``model``: zoo/<name>, a folder or a hub id.
+
+    Raises BadValue, with the model and the reason, where there is none, and for a model
+    that no method can run.
+    """
+    from transformers import AutoConfig
+
+    config = load_part(model, AutoConfig, "configuration")
+    _check_it_writes_text(model, config)
+    _check_attention(model, config.get_text_config(decoder=True))
+    return config
+
+
+def text_config(model: str) -> PretrainedConfig:
+    """The configuration of that part of ``model`` which writes text.
+
+    Raises BadValue as ``whole_config`` does.
+    """
+    return whole_config(model).get_text_config(decoder=True)
+
+
+def _check_it_writes_text(model: str, config: PretrainedConfig) -> None:
+    """Raises BadValue unless transformers has a single network that writes text."""
+    from transformers.models.auto import modeling_auto
+
+    if config.is_encoder_decoder:
+        raise refusal(
+            model, config, "it reads a text with one network and writes with another"
+        )
+    if config.model_type not in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        raise refusal(
+            model, config, "transformers has no network for it that writes text alone"
+        )
+
+
+def _check_attention(model: str, config: PretrainedConfig) -> None:
+    """Raises BadValue for layers that do not cache every token, or know no places."""
+    for kind in attention_windows(config):
+        if kind not in (FULL, SLIDING):
+            raise refusal(
+                model,
+                config,
+                f"it has layers of {kind!r}, whose cache cannot be taken back to an "
+                "earlier token",
+            )
+    if "reuse" in (getattr(config, "kv_sharing_modes", None) or ()):
+        raise refusal(
+            model, config, "some of its layers read the cache of another layer"
+        )
+    if "local" in (getattr(config, "attention_layers", None) or ()):
+        raise refusal(model, config, "its local layers count a window along the cache")
+    if config.model_type in ALIBI or getattr(config, "alibi", False):
+        raise refusal(
+            model, config, "it has no positions: it counts distances along the cache"
+        )
+
+
+def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
+    """The error that says why no method can run ``model``, and what can be run."""
+    return BadValue(
+        f"model {model!r} ({config.model_type}) cannot be used: {reason}. {ADVICE}"
+    )
+
+
+# -- what a configuration says ---------------------------------------------------------
+def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
+    """How many tokens a token sees, itself included, by the kind of attention.
+
+    None: all that are before it. ``config``: of a model's text part. It names a kind
+    for each layer, or else all layers have its window, if it has one.
+    """
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None)
+    if not kinds:
+        kinds = [FULL if window is None else SLIDING]
+
+    windows: dict[str, int | None] = {}
+    for kind in kinds:
+        windows[kind] = window if kind == SLIDING else None
+    return windows
+
+
+def layer_windows(config: PretrainedConfig) -> list[int | None]:
+    """The same for each layer, in their order."""
+    windows = attention_windows(config)
+    kinds = getattr(config, "layer_types", None)
+    if not kinds:
+        return list(windows.values()) * config.num_hidden_layers
+    return [windows[kind] for kind in kinds]
+
+
+def longest_text(config: PretrainedConfig) -> int:
+    """The most tokens of a text that a cache of the model can serve.
+
+    ``config``: of a model's text part. With "longrope" that is the length before its
+    extension. As soon as a text is longer, all positions turn at other rates, so that
+    no key that was cached before is right any more.
+
+    Raises AttributeError where the configuration does not say it.
+    """
+    longest: int = config.max_position_embeddings
+    for rotation in _rotations(config):
+        if rotation.get("rope_type") == "longrope":
+            before = rotation.get("original_max_position_embeddings")
+            longest = min(longest, before or longest)
+    return longest
+
+
+def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
+    """The settings of the rotary positions: one, or one for each kind of attention."""
+    settings = getattr(config, "rope_parameters", None) or {}
+    of_kinds = [value for value in settings.values() if isinstance(value, dict)]
+    return of_kinds or [settings]
+
+
+# -- the end of a text -----------------------------------------------------------------
+@cache
+def end_tokens(model: str) -> frozenset[int]:
+    """The tokens of which any one ends a text of ``model``; it may have none.
+
+    They are those of its generation_config.json; where that names none, those of its
+    config.json; else the tokenizer's. Chat models often name several: the end of a text
+    and the end of a turn.
+
+    Raises BadValue for a checkpoint whose files cannot be read.
+
+    Source: transformers' ``generate``, which looks into the first file if it is there,
+    else into the second.
+    Differences: there a first file that names none ends nothing, and no tokenizer is
+    asked.
+    """
+    from transformers import GenerationConfig
+
+    of_generation = _generation_config(model)
+    if of_generation is not None and of_generation.eos_token_id is not None:
+        return end_token_set(of_generation.eos_token_id)
+
+    of_model = GenerationConfig.from_model_config(whole_config(model))
+    if of_model.eos_token_id is not None:
+        return end_token_set(of_model.eos_token_id)
+
+    own = tokenizer(model).eos_token_id
+    return frozenset() if own is None else frozenset({own})
+
+
+def _generation_config(model: str) -> GenerationConfig | None:
+    """What generation_config.json says; None where the checkpoint has no such file."""
+    from transformers import GenerationConfig
+    from transformers.utils import GENERATION_CONFIG_NAME
+
+    folder = Path(locate(model))
+    if folder.is_dir() and not (folder / GENERATION_CONFIG_NAME).exists():
+        return None
+    try:
+        return load_part(model, GenerationConfig, "generation configuration")
+    except BadValue:
+        if folder.is_dir():
+            raise  # the file is there, and damaged
+        return None  # of a hub id nobody can tell that it has none

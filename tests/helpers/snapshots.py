@@ -1,0 +1,163 @@
+"""Random checkpoints of many architectures, laid out as the hub has them.
+
+Each is sharded, in bfloat16, with tied embeddings, and its generation_config.json names
+several end tokens. Where an architecture has a sliding window, it is ``WINDOW`` tokens.
+
+Needs torch and transformers: a test imports this after ``pytest.importorskip``.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+
+from .checkpoints import numbered_words, save_tokenizer
+
+VOCAB = 61
+WINDOW = 60
+LAYERS = 4
+NEW_TOKENS = 40
+
+SIZES = {
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 1024,
+    "tie_word_embeddings": True,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
+GROUPED = SIZES | {"num_key_value_heads": 2, "head_dim": 8}
+IN_TURNS = {
+    "sliding_window": WINDOW,
+    "layer_types": ["sliding_attention", "full_attention"] * (LAYERS // 2),
+    "query_pre_attn_scalar": 8,
+}
+HALF_SLIDING = {
+    "use_sliding_window": True,
+    "sliding_window": WINDOW,
+    "max_window_layers": LAYERS // 2,
+}
+GPT2_SIZES = {
+    "vocab_size": VOCAB,
+    "n_embd": 32,
+    "n_inner": 48,
+    "n_layer": LAYERS,
+    "n_head": 4,
+    "n_positions": 1024,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+
+# The name of a configuration of transformers -> its settings.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "LlamaConfig": GROUPED,
+    "Qwen2Config": GROUPED | HALF_SLIDING,
+    "Qwen3Config": GROUPED | HALF_SLIDING,
+    "MistralConfig": GROUPED | {"sliding_window": WINDOW},
+    "Phi3Config": GROUPED | {"sliding_window": WINDOW},
+    "GPTNeoXConfig": SIZES,
+    "GPT2Config": GPT2_SIZES,
+    "OPTConfig": SIZES | {"ffn_dim": 48, "word_embed_proj_dim": 32},
+    "MixtralConfig": GROUPED | {"sliding_window": WINDOW, "num_local_experts": 4},
+    "Gemma2Config": GROUPED | IN_TURNS,
+    "Gemma3TextConfig": GROUPED | IN_TURNS,
+}
+WITH_WINDOW = [
+    name for name, settings in ARCHITECTURES.items() if "sliding_window" in settings
+]
+
+
+class Snapshots(NamedTuple):
+    """The folders of a target and of a draft that often agrees with it."""
+
+    target: str
+    draft: str
+
+
+def random_network(name: str, **changes: Any) -> transformers.PreTrainedModel:
+    """A random network of the architecture ``name``, whose every weight matters."""
+    torch.manual_seed(1)
+    config = getattr(transformers, name)(**ARCHITECTURES[name] | changes)
+    network = transformers.AutoModelForCausalLM.from_config(config).eval()
+    fill(network)
+    return network
+
+
+def fill(network: transformers.PreTrainedModel) -> None:
+    """Draws all weights, so that the layers outweigh embeddings and biases.
+
+    Else a network says the same token again and again.
+    """
+    embedding = network.get_input_embeddings().weight
+    for name, weight in network.requires_grad_(False).named_parameters():
+        is_norm = "norm" in name or "ln_" in name
+        if name.endswith("bias"):
+            weight.normal_(0, 0.05)
+        elif is_norm:
+            weight.uniform_(0.5, 1.5)
+        else:
+            weight.normal_(0, 0.1 if weight is embedding else 0.3)
+
+
+def save_snapshots(name: str, folder: Path) -> Snapshots:
+    """Saves a target and a draft of the architecture ``name`` under ``folder``."""
+    network = random_network(name).to(torch.bfloat16)
+    end_tokens = end_tokens_of(network.float())
+    target = save_snapshot(network, folder / "target", end_tokens)
+
+    torch.manual_seed(2)
+    for weight in network.parameters():
+        weight += 0.05 * weight.abs().mean() * torch.randn_like(weight)
+    draft = save_snapshot(network, folder / "draft", end_tokens)
+    return Snapshots(target, draft)
+
+
+def end_tokens_of(network: transformers.PreTrainedModel) -> list[int]:
+    """Two end tokens: one that is never written, and one that comes late."""
+    short, long = (generate(network, prompt(length)) for length in (46, 644))
+    unseen = set(range(VOCAB)) - {*short, *long}
+    latest = max(set(short[:30]), key=short.index)
+    return [min(unseen), latest]
+
+
+def save_snapshot(
+    network: transformers.PreTrainedModel, folder: Path, end_tokens: list[int]
+) -> str:
+    """Saves one checkpoint, and a tokenizer that knows no end token."""
+    rounded = copy.deepcopy(network).to(torch.bfloat16)
+    rounded.generation_config.eos_token_id = end_tokens
+    rounded.generation_config.pad_token_id = 0
+    rounded.save_pretrained(folder, max_shard_size="20KB")
+    save_tokenizer(folder, numbered_words(VOCAB))
+    return str(folder)
+
+
+@cache
+def prompt(length: int) -> tuple[int, ...]:
+    """A prompt of random tokens."""
+    dice = random.Random(length)
+    return tuple(dice.randrange(VOCAB) for _ in range(length))
+
+
+def generate(network: transformers.PreTrainedModel, text: Sequence[int]) -> list[int]:
+    """What transformers writes greedily after ``text``, up to an end token of its."""
+    ids = torch.tensor([list(text)])
+    output = network.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=NEW_TOKENS,
+        do_sample=False,
+        pad_token_id=0,
+    )
+    return output[0, len(text) :].tolist()

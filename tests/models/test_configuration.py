@@ -1,0 +1,241 @@
+"""What a configuration says: which models can run, and what ends their texts.
+
+None of these folders has weights, so whatever is refused here is refused before any are
+read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
+from helpers.snapshots import ARCHITECTURES, VOCAB, random_network  # noqa: E402
+
+import speclib  # noqa: E402
+from speclib.data.pairs import Pair  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
+from speclib.models import configuration, factory, vocabulary  # noqa: E402
+from speclib.models.rank import Rank  # noqa: E402
+
+LLAMA = ARCHITECTURES["LlamaConfig"]
+FIRST_OF_TWO = Rank(0, 2, patience=5.0)
+
+
+def save_config(folder: Path, name: str, **settings) -> str:
+    """A folder with a tokenizer and a configuration, but no weights."""
+    getattr(transformers, name)(**settings).save_pretrained(folder)
+    save_tokenizer(folder, numbered_words(VOCAB))
+    return str(folder)
+
+
+def write_json(folder: Path, name: str, **keys) -> None:
+    (folder / name).write_text(json.dumps(keys))
+
+
+def pair_of(model: str) -> Pair:
+    return speclib.pair(target=model, draft=model, latency="pearl/llama2-7-70")
+
+
+# -- models that no method can run -----------------------------------------------------
+GEMMA3N = {"num_hidden_layers": 4, "num_kv_shared_layers": 2}
+REFUSED = [
+    ("MambaConfig", {}, "mamba.* 'linear_attention', whose cache cannot"),
+    ("Mamba2Config", {}, "mamba2.* 'linear_attention', whose cache cannot"),
+    ("Qwen3NextConfig", {}, "qwen3_next.* 'linear_attention', whose cache cannot"),
+    ("JambaConfig", {}, "jamba.* 'linear_attention', whose cache cannot"),
+    ("Llama4TextConfig", {}, "llama4_text.* 'chunked_attention', whose cache cannot"),
+    ("T5Config", {}, "t5.* reads a text with one network and writes with another"),
+    ("BartConfig", {}, "bart.* reads a text with one network and writes with another"),
+    ("BloomConfig", {}, "bloom.* has no positions"),
+    ("FalconConfig", {"alibi": True}, "falcon.* has no positions"),
+    ("GPTNeoConfig", {}, "gpt_neo.* local layers count a window along the cache"),
+    ("Gemma3nTextConfig", GEMMA3N, "gemma3n_text.* read the cache of another layer"),
+    ("Qwen2VLConfig", {}, "qwen2_vl.* no network for it that writes text alone"),
+    ("SiglipConfig", {}, "siglip.* no network for it that writes text alone"),
+]
+
+
+@pytest.mark.parametrize(
+    "name, settings, reason", REFUSED, ids=[name for name, _, _ in REFUSED]
+)
+def test_a_model_that_no_method_can_run_is_refused_by_name(
+    tmp_path, name, settings, reason
+):
+    model = save_config(tmp_path, name, **settings)
+    for world in ("processes", "virtual"):
+        with pytest.raises(BadValue, match=reason) as caught:
+            speclib.decode("w1 w2", pair=pair_of(model), world=world, gamma=2)
+        assert f"model {model!r}" in str(caught.value)
+        assert "Give a decoder of text" in str(caught.value)
+
+
+def test_a_model_whose_passes_know_no_positions_is_refused_before_its_weights(
+    tmp_path,
+):
+    model = save_config(tmp_path, "RwkvConfig", vocab_size=VOCAB)
+    with pytest.raises(BadValue, match="rwkv.* passes take no .*position_ids"):
+        factory.build(pair_of(model), "target")
+
+
+def test_a_network_that_ranks_cannot_cut_is_refused_before_its_weights(tmp_path):
+    model = save_config(tmp_path, "GPTNeoXConfig", **ARCHITECTURES["GPTNeoXConfig"])
+    pair = speclib.pair(target={"model": model, "spread": "tensors"}, draft=model)
+    with pytest.raises(BadValue, match="GPTNeoX.* between which heads") as caught:
+        factory.build(pair, "target", rank=FIRST_OF_TWO)
+    assert f"model {model!r}" in str(caught.value)
+
+
+def test_layers_that_cannot_share_an_input_are_refused_before_the_weights(tmp_path):
+    model = save_config(tmp_path, "MistralConfig", **ARCHITECTURES["MistralConfig"])
+    pair = speclib.pair(target=model, draft={"model": model, "spread": "layers"})
+    with pytest.raises(BadValue, match="Mistral.* cannot run several of its") as caught:
+        factory.build(pair, "draft", rank=FIRST_OF_TWO)
+    assert f"model {model!r}" in str(caught.value)
+
+
+# -- the text part of a multimodal model -----------------------------------------------
+VISION = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 4,  # as many as the text part has
+    "num_attention_heads": 2,
+    "image_size": 8,
+    "patch_size": 4,
+}
+
+
+def multimodal(folder: Path, **text_settings) -> str:
+    text = ARCHITECTURES["Gemma3TextConfig"] | text_settings
+    return save_config(
+        folder,
+        "Gemma3Config",
+        text_config=transformers.Gemma3TextConfig(**text).to_dict(),
+        vision_config=VISION,
+        mm_tokens_per_image=4,
+    )
+
+
+def test_the_limits_of_a_multimodal_model_are_those_of_its_text_part(tmp_path):
+    model = multimodal(tmp_path, eos_token_id=[7, 9])
+    assert configuration.end_tokens(model) == {7, 9}
+    assert vocabulary.limits(model) == (VOCAB, 1024)
+    windows = configuration.attention_windows(configuration.text_config(model))
+    assert windows == {"sliding_attention": 60, "full_attention": None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["speculative", "tree", "eagle"])
+def test_a_multimodal_model_writes_text_as_transformers_does(tmp_path, method):
+    model = multimodal(tmp_path)
+    config = transformers.AutoConfig.from_pretrained(model)
+    torch.manual_seed(1)
+    network = transformers.Gemma3ForConditionalGeneration(config).eval()
+    for weight in network.requires_grad_(False).parameters():
+        weight.normal_(0, 0.2)
+    network.save_pretrained(model)
+
+    words = [f"w{(number * 7) % VOCAB}" for number in range(50)]
+    result = speclib.decode(
+        " ".join(words),
+        pair=pair_of(model),
+        world="processes",
+        method=method,
+        gamma=3,
+        max_new_tokens=24,
+    )
+    ids = torch.tensor([[int(word[1:]) for word in words]])
+    expected = network.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=24,
+        do_sample=False,
+        pad_token_id=0,
+    )
+    assert list(result.tokens) == expected[0, 50:].tolist()
+
+
+# -- how long a text may be ------------------------------------------------------------
+def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
+    """From 128 tokens on, transformers itself drops its cache and reads all anew."""
+    model = save_config(
+        tmp_path,
+        "Phi3Config",
+        **ARCHITECTURES["Phi3Config"],
+        original_max_position_embeddings=128,
+        rope_parameters={
+            "rope_type": "longrope",
+            "rope_theta": 10_000.0,
+            "short_factor": [1.0] * 4,
+            "long_factor": [2.0] * 4,
+        },
+    )
+    assert vocabulary.limits(model).context == 128
+
+
+# -- what ends a text ------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "generation, model_config, expected",
+    [
+        ({"eos_token_id": [3, 5]}, {"eos_token_id": 4}, {3, 5}),
+        ({"eos_token_id": 6}, {"eos_token_id": [4]}, {6}),
+        (None, {"eos_token_id": [4, 8]}, {4, 8}),
+        (None, {"eos_token_id": 4}, {4}),
+    ],
+)
+def test_end_tokens_are_those_that_transformers_generate_goes_by(
+    tmp_path, generation, model_config, expected
+):
+    """Its own loading is asked, beside the expectation that stands here."""
+    network = random_network("LlamaConfig")
+    network.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, numbered_words(VOCAB))
+    config = json.loads((tmp_path / "config.json").read_text())
+    write_json(tmp_path, "config.json", **config | model_config)
+    (tmp_path / "generation_config.json").unlink(missing_ok=True)
+    if generation is not None:
+        write_json(tmp_path, "generation_config.json", **generation)
+
+    assert configuration.end_tokens(str(tmp_path)) == expected
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    theirs = loaded.generation_config.eos_token_id
+    assert {theirs} if isinstance(theirs, int) else set(theirs) == expected
+
+
+@pytest.mark.parametrize("generation", [None, {}, {"eos_token_id": None}])
+def test_without_any_in_its_configurations_a_models_tokenizer_is_asked(
+    tmp_path, generation
+):
+    model = save_config(tmp_path, "LlamaConfig", **LLAMA)
+    if generation is not None:
+        write_json(tmp_path, "generation_config.json", **generation)
+    assert configuration.end_tokens(model) == frozenset()
+
+    other = tmp_path / "with an end token"
+    save_config(other, "LlamaConfig", **LLAMA)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(other)
+    tokenizer.eos_token = "w17"
+    tokenizer.save_pretrained(other)
+    assert configuration.end_tokens(str(other)) == {17}
+
+
+def test_a_damaged_generation_config_is_named(tmp_path):
+    model = save_config(tmp_path, "LlamaConfig", **LLAMA)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [3,')
+    with pytest.raises(BadValue, match="generation configuration of model"):
+        configuration.end_tokens(model)
+
+
+def test_the_embedded_models_end_as_their_tokenizer_says():
+    for name in ("embedded/llama-7b-70b", "embedded/easyspec-qwen"):
+        pair = speclib.load_pair(name)
+        assert factory.end_tokens(pair) == {factory.tokenizer(pair).eos_token_id}
+
+
+def test_a_toy_has_no_end_token():
+    assert factory.end_tokens(speclib.load_pair("toy")) == frozenset()
