@@ -260,6 +260,27 @@ def test_of_equally_likely_tokens_those_of_the_smallest_ids_are_kept():
         assert np.flatnonzero(probabilities).tolist() == list(range(count))
 
 
+def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
+    """The likeliest tokens reach top_p if they are added in pairs, but not one by one.
+
+    So some of the others are kept, too.
+    """
+    tried = 0
+    for count in range(20_000, 40_000, 1000):
+        logits = np.concatenate([np.zeros(count), np.full(10_000, -5.0)])
+        row = logits.astype(np.float32)[None]
+        probabilities = Sampler(1.0)(row)[0]
+        in_pairs = float(probabilities[:count].sum())
+        in_order = float(np.cumsum(probabilities[:count])[-1])
+        if in_order < in_pairs:
+            top_p = (in_order + in_pairs) / 2
+            have = Sampler(1.0, 0, top_p)(row)[0]
+            assert have.tobytes() == whole_row_nucleus(probabilities, top_p).tobytes()
+            assert np.count_nonzero(have) > count
+            tried += 1
+    assert tried
+
+
 def test_a_large_nucleus_is_that_of_transformers():
     torch = pytest.importorskip("torch")
     warpers = pytest.importorskip("transformers").generation.logits_process
