@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from speclib import paths
 from speclib.atomic_files import write_atomically
 
-from . import contention, layered, orchestration, rates, speedups
+from . import contention, layered, orchestration, rates, speedups, vocabularies
 from .rows import COLUMNS, FULL, BenchRow, Size
 
 Measure = Callable[[Size], Iterator[BenchRow]]
@@ -32,6 +32,8 @@ MEASURES: tuple[Measure, ...] = (
     orchestration.cancelled,
     orchestration.emulated,
     orchestration.controller,
+    vocabularies.sampling,
+    vocabularies.messages,
 )
 
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .sampling import Drafted, Tokens, ids
+from .text import AnyText, as_text, first_tokens
 
 
 class CandidateTree(NamedTuple):
@@ -69,13 +70,13 @@ def depths(parents: Sequence[int]) -> tuple[int, ...]:
     return tuple(depth_of_node)
 
 
-def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[Tokens, ...]:
+def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
     """The texts that a tree's rows follow: the bare text, then the path to each node.
 
     ``text`` ends with the tree's own tokens, in the order of ``parents``.
     """
     start = len(text) - len(parents)
-    bare_text = tuple(text[:start])
+    bare_text = first_tokens(as_text(text), start)
     nodes = np.array(text[start:], int)
 
     found = [bare_text]

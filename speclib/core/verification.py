@@ -23,6 +23,7 @@ import numpy as np
 
 from .candidate_tree import CandidateTree, merged
 from .sampling import CoinTosser, Drafted, Row, Rows, Tokens, residual
+from .text import AnyText
 
 ACCEPT = 0  # the outcome of a coin that lets a drafted token pass
 TEXT = -1  # where a walk down a tree begins: the parent of its first nodes
@@ -49,7 +50,7 @@ class Writing(Protocol):
     """What a test needs of a world: the text, its coins, and marks for the trace."""
 
     @property
-    def text(self) -> Tokens: ...
+    def text(self) -> AnyText: ...
     @property
     def coins(self) -> CoinTosser: ...
     def mark(self, drafted: Drafted, outcome: str) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from speclib.arguments import checked
 from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
+from speclib.core.text import AnyText
 from speclib.data.latency import Durations, Latency, Step, steps_of
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
@@ -184,7 +185,7 @@ class Replayed(Virtual):
         )
 
     def target_rows(
-        self, texts: Sequence[Tokens], likeliest: Tokens, tested: bool = False
+        self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
         """What the target says after ``texts``: what was committed there.
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.settings import require_counts, require_one_of
+from speclib.core.text import AnyText, begins_with
 from speclib.core.verification import match, verify
 from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
 from speclib.worlds.world import World
@@ -76,7 +77,7 @@ class Scoring(NamedTuple):
     """What a target is busy with: the row after each of ``texts``."""
 
     target: Device
-    texts: list[Tokens]
+    texts: list[AnyText]
 
 
 class Speculation:
@@ -103,7 +104,7 @@ class Speculation:
         self.drafts: dict[Device, tuple[Drafted, ...]] = {}
         for drafter in world.drafts:
             self.drafts[drafter] = ()
-        self.known_rows: dict[Tokens, Row] = {}
+        self.known_rows: dict[AnyText, Row] = {}
         self._scoring: dict[Future[Rows], Scoring] = {}
         self._writing: dict[Future[tuple[Drafted, ...]], Device] = {}
 
@@ -132,7 +133,7 @@ class Speculation:
                 future = target.score(texts[-1], last=len(texts) - 1)
                 self._scoring[future] = Scoring(target, texts)
 
-    def _texts_to_score(self) -> list[Tokens]:
+    def _texts_to_score(self) -> list[AnyText]:
         """The unseen texts along the first draft that has enough of them; or none."""
         seen = set(self.known_rows)
         for scoring in self._scoring.values():
@@ -175,7 +176,7 @@ class Speculation:
         committed = self.world.text
         written = future.op.text + ids(future.result())
         beyond = len(written) - len(committed)
-        if not beyond or written[: len(committed)] != committed:
+        if not beyond or not begins_with(written, committed):
             return ()
         return (draft + future.result())[-beyond:]
 
@@ -205,7 +206,7 @@ class Speculation:
         committed = self.world.text
         following = {}
         for text, row in self.known_rows.items():
-            if text[: len(committed)] == committed:
+            if begins_with(text, committed):
                 following[text] = row
         self.known_rows = following
 
@@ -213,14 +214,14 @@ class Speculation:
         self.world.cancel(*stale)
 
 
-def texts_along(text: Tokens, draft: tuple[Drafted, ...]) -> list[Tokens]:
+def texts_along(text: AnyText, draft: tuple[Drafted, ...]) -> list[AnyText]:
     """``text``, then the same with one drafted token more each."""
     return [text + ids(draft[:count]) for count in range(len(draft) + 1)]
 
 
-def first_unseen(texts: list[Tokens], seen: set[Tokens]) -> list[Tokens]:
+def first_unseen(texts: list[AnyText], seen: set[AnyText]) -> list[AnyText]:
     """The first run of ``texts`` that are not ``seen``."""
-    unseen: list[Tokens] = []
+    unseen: list[AnyText] = []
     for text in texts:
         if text not in seen:
             unseen.append(text)

@@ -17,7 +17,7 @@ window moves one place: level 0 goes, the likeliest tokens are the new lowest le
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
 import numpy as np
@@ -94,7 +94,7 @@ def lookahead(
 
 def random_tokens(world: World, count: int) -> Tokens:
     """``count`` tokens of the text, each drawn from all of its places alike."""
-    shares = np.bincount(world.text, minlength=world.vocab) / len(world.text)
+    shares = np.bincount(tuple(world.text), minlength=world.vocab) / len(world.text)
     tokens = []
     for place in range(count):
         position = len(world.text) + place
@@ -109,7 +109,7 @@ class Window:
     adds a level until there are ``height`` of them.
     """
 
-    def __init__(self, prompt: Tokens, places: int, height: int):
+    def __init__(self, prompt: Sequence[int], places: int, height: int):
         self.places = places
         self.height = height
         self.levels: list[Tokens] = [tuple(islice(cycle(prompt), places))]

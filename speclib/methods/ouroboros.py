@@ -78,7 +78,7 @@ def ouroboros(
             drafted = world.wait(world.draft.propose(world.text, gamma))
         else:
             drafted = draft_by_phrases(world, gamma, pool, ahead)
-        last_token = (*world.text, *ids(drafted))[-1]
+        last_token = (world.text + ids(drafted))[-1]
 
         tried = pool.starting_with(last_token)[:phrases]
         tree = lengthened(world, drafted, tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from speclib.core.sampling import Tokens, ids
 from speclib.core.settings import require_counts
+from speclib.core.text import AnyText
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
@@ -38,8 +39,9 @@ def prompt_lookup(
         world.commit(verify(world, draft, rows).tokens)
 
 
-def continuation(text: Tokens, length: int, longest: int) -> Tokens:
+def continuation(text: AnyText, length: int, longest: int) -> Tokens:
     """Up to ``length`` tokens after the first place of the text's last tokens."""
+    text = tuple(text)  # of which slices are taken fastest
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]
         for start in range(len(text) - size):

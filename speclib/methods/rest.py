@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from speclib.core.sampling import Tokens
 from speclib.core.settings import require_counts
+from speclib.core.text import AnyText
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
@@ -66,8 +67,9 @@ def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     return sorted(ranked[:most], key=depth_first_key)
 
 
-def after_in_text(text: Tokens, longest: int, length: int) -> list[Tokens]:
+def after_in_text(text: AnyText, longest: int, length: int) -> list[Tokens]:
     """As ``Datastore.after``, of earlier places in the text itself."""
+    text = tuple(text)  # of which slices are taken fastest
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]
         continuations = []

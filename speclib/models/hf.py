@@ -153,7 +153,7 @@ class HFModel:
         rows = self._pass(
             text, new - 1, sampler, kept, self._tree_view(text, parents, kept)
         )
-        self.prefix.fed[:] = text[: len(text) - len(parents) + stem(parents)]
+        self.prefix.hold(text, len(text) - len(parents) + stem(parents))
         return rows
 
     def _tree_view(
@@ -287,7 +287,7 @@ def within_window(
 
 def _check_numbers(logits: np.ndarray) -> None:
     """Raises SpeclibError for logits that are no numbers."""
-    if np.isnan(logits).any():
+    if np.isnan(logits.max(-1)).any():  # a row with NaN has it as its largest
         raise SpeclibError(
             "the model's logits contain NaN: its weights or dtype are unsound; "
             "try dtype='float32'"

@@ -14,13 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
-from speclib.core.sampling import Row, Rows, Sampler
+from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import BadValue
 
 from .uncached import Uncached
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat
+LARGEST_TABLE = 4096  # tokens of a vocabulary whose one-hot rows are kept in a table
 
 
 class Toy(Uncached):
@@ -113,6 +114,12 @@ class Toy(Uncached):
         """One-hot rows [vocab, vocab]; made only when they are asked for."""
         return np.eye(self.vocab)
 
+    def _certain(self, tokens: Sequence[int] | np.ndarray) -> Rows:
+        """The one-hot rows [tokens, vocab] of ``tokens``."""
+        if self.vocab > LARGEST_TABLE:
+            return certain(tokens, self.vocab)
+        return self._one_hot[tokens]
+
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
@@ -120,7 +127,7 @@ class Toy(Uncached):
         start = end - last - 1
 
         if sampler.greedy:
-            return self._one_hot[self._chosen(slice(start, end))]
+            return self._certain(self._chosen(slice(start, end)))
         distributions = self._sampling_rows(np.arange(start, end))
         with np.errstate(divide="ignore"):
             return sampler(np.log(distributions))
@@ -134,7 +141,7 @@ class Toy(Uncached):
         position = len(self.prefix.fed) - 1
         chosen = int(self._chosen(position))
         if self._confidence is None:
-            return self._one_hot[chosen]
+            return self._certain([chosen])[0]
 
         ranking = self._ranking(position, chosen)
         confidence = self._confidence[position]

@@ -15,6 +15,7 @@ from speclib.core.candidate_tree import paths, stem
 from speclib.core.features import Features
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
+from speclib.core.text import AnyText, as_text
 from speclib.errors import BadValue
 from speclib.operations.draft_tree import rows_path_by_path
 from speclib.operations.operation import Stopped
@@ -126,7 +127,9 @@ class Uncached:
         text, kept, parents = self._last_pass
         start = len(text) - len(parents)
         bare_text = tuple(text[:start])
-        paths_fed = [bare_text[: place + 1] for place in range(kept, start)]
+        paths_fed: list[AnyText] = [
+            bare_text[: place + 1] for place in range(kept, start)
+        ]
         paths_fed += paths(text, parents)[1 + max(0, kept - start) :]
         return np.array([[_checksum(path)] for path in paths_fed])
 
@@ -159,9 +162,9 @@ class Uncached:
         and the tree's stem.
         """
         with self._uncounted():
-            rows = rows_path_by_path(self, tuple(text), parents, new, sampler)
+            rows = rows_path_by_path(self, as_text(text), parents, new, sampler)
         kept = len(text) - len(parents) + stem(parents)
-        self.prefix.fed[:] = text[:kept]
+        self.prefix.hold(text, kept)
         self.prefix.count += new
         if self.sharing == 1:
             self.exact = len(self.prefix.fed)
@@ -176,7 +179,7 @@ class Uncached:
         """
         cached, exact = self.prefix, self.exact
         self.prefix = Prefix()
-        self.prefix.fed[:] = cached.fed[:1]
+        self.prefix.hold(cached.fed, min(1, len(cached.fed)))
         try:
             yield
         finally:

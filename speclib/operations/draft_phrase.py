@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from speclib.core.sampling import Drafted, Row, Tokens, certain
+from speclib.core.text import AnyText, begins_with, first_tokens
 from speclib.core.verification import TEXT
 
 from .operation import (
@@ -88,6 +89,7 @@ class DraftPhrase(Operation):
 
     name: ClassVar[str] = "draft_phrase"
     payload_type: ClassVar = DraftedPhrase
+    gives_distributions: ClassVar[bool] = True
 
     @classmethod
     def example(cls, text: Tokens) -> DraftPhrase:
@@ -95,9 +97,9 @@ class DraftPhrase(Operation):
         return cls((*text, *nodes), parents, n=3, candidates=2, looked=1)
 
     @property
-    def bare_text(self) -> Tokens:
+    def bare_text(self) -> AnyText:
         """The text without the tree's nodes."""
-        return self.text[: len(self.text) - len(self.parents)]
+        return first_tokens(self.text, len(self.text) - len(self.parents))
 
     @property
     def last(self) -> int:
@@ -111,8 +113,8 @@ class DraftPhrase(Operation):
     def is_empty(self) -> bool:
         return not self.n
 
-    def concerns(self, text: Tokens) -> bool:
-        return self.bare_text[: len(text)] == text
+    def concerns(self, text: AnyText) -> bool:
+        return begins_with(self.bare_text, text)
 
     def run(self, model: Any, request: Request) -> Raw | None:
         try:

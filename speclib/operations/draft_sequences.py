@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from speclib.core.sampling import Row, Sampler, Tokens
+from speclib.core.text import AnyText
 
 from .operation import (
     Finished,
@@ -213,7 +214,7 @@ class DraftSequences(Operation):
 
 
 def continued(
-    model: Any, text: Tokens, starts: tuple[Tokens, ...], n: int
+    model: Any, text: AnyText, starts: tuple[Tokens, ...], n: int
 ) -> tuple[Tokens, ...]:
     """Each of ``starts`` continued greedily after ``text`` until it has ``n`` tokens.
 

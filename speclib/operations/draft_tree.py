@@ -15,6 +15,7 @@ import numpy as np
 
 from speclib.core.candidate_tree import CandidateTree, depths, paths
 from speclib.core.sampling import Row, Rows, Sampler, Tokens, certain
+from speclib.core.text import AnyText
 from speclib.errors import SpeclibError
 
 from .operation import (
@@ -158,6 +159,7 @@ class DraftTree(Operation):
 
     name: ClassVar[str] = "draft_tree"
     payload_type: ClassVar = DraftedTree
+    gives_distributions: ClassVar[bool] = True
 
     @classmethod
     def example(cls, text: Tokens) -> DraftTree:
@@ -327,7 +329,7 @@ def without(token: int, row: Row) -> Row:
 
 
 def level_rows(
-    model: Any, text: Tokens, parents: Sequence[int], new: int, sampler: Sampler
+    model: Any, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
 ) -> Rows:
     """The draft's rows [new, V] after a tree's last ``new`` nodes.
 
@@ -342,7 +344,7 @@ def level_rows(
 
 
 def rows_path_by_path(
-    model: Any, text: Tokens, parents: Sequence[int], new: int, sampler: Sampler
+    model: Any, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
 ) -> Rows:
     """The same, one path after the other."""
     rows = []

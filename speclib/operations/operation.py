@@ -29,6 +29,7 @@ import numpy as np
 from speclib.core.features import Features
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import CoinTosser, Drafted, Row, Rows, Sampler, Tokens
+from speclib.core.text import AnyText, begins_with
 
 from .payload import OwnEvent, Payload
 
@@ -103,7 +104,7 @@ class ContinuesSequences(Protocol):
     """A model that goes on with several sequences in a way of its own."""
 
     def continued(
-        self, text: Tokens, starts: tuple[Tokens, ...], n: int
+        self, text: AnyText, starts: tuple[Tokens, ...], n: int
     ) -> tuple[Tokens, ...]:
         """Each of ``starts`` continued greedily after ``text`` until it has ``n``
         tokens."""
@@ -141,7 +142,9 @@ class GivesFeatures(Protocol):
 class ReadsFeatures(Protocol):
     """A draft that goes on with its target's features, such as an EAGLE head."""
 
-    def reading(self, text: Tokens, features: Features) -> AbstractContextManager[None]:
+    def reading(
+        self, text: AnyText, features: Features
+    ) -> AbstractContextManager[None]:
         """In here is one drafting operation after ``text``, from ``features``."""
         ...
 
@@ -197,7 +200,7 @@ class Recording(Protocol):
     def vocab(self) -> int: ...
 
     def target_rows(
-        self, texts: Sequence[Tokens], likeliest: Tokens, tested: bool = False
+        self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
         """What the target said after ``texts``, and of the last what was likeliest.
 
@@ -211,10 +214,14 @@ class Recording(Protocol):
 class Operation(ABC):
     """One thing that a device can be asked to do; see the top of this file."""
 
-    text: Tokens
+    text: AnyText
 
     name: ClassVar[str]
     payload_type: ClassVar[type[Payload]]
+
+    # Whether its rows are distributions as the sampler shapes them. A greedy sampler's
+    # are each certain of one token, so that this token says it all.
+    gives_distributions: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -240,9 +247,9 @@ class Operation(ABC):
         """The same, for a model that has room for ``room`` tokens after the text."""
         return self
 
-    def concerns(self, text: Tokens) -> bool:
+    def concerns(self, text: AnyText) -> bool:
         """Whether its result can still matter once ``text`` is committed."""
-        return self.text[: len(text)] == text
+        return begins_with(self.text, text)
 
     @abstractmethod
     def run(self, model: Any, request: Request) -> Raw | None:

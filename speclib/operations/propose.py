@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from speclib.core.sampling import Row, Tokens, certain
+from speclib.core.text import AnyText, begins_with
 
 from .operation import (
     Done,
@@ -46,6 +47,7 @@ class Propose(Operation):
 
     name: ClassVar[str] = "propose"
     payload_type: ClassVar = DraftPayload
+    gives_distributions: ClassVar[bool] = True
 
     @classmethod
     def example(cls, text: Tokens) -> Propose:
@@ -64,14 +66,13 @@ class Propose(Operation):
             return self
         return Propose(self.text, room, self.index, self.confidence)
 
-    def concerns(self, text: Tokens) -> bool:
+    def concerns(self, text: AnyText) -> bool:
         """Whether it can still say what may follow ``text``."""
-        shared = min(len(self.text), len(text))
-        is_same_way = self.text[:shared] == text[:shared]
+        is_same_way = begins_with(self.text, text) or begins_with(text, self.text)
         return is_same_way and len(self.text) + self.n > len(text)
 
     def run(self, model: Any, request: Request) -> Raw:
-        text = list(self.text)
+        text = self.text
         q_rows: list[Row] = []
         takes_turns = hasattr(model, "go_to_last")
         first_half = ceil(self.n / 2)
@@ -84,7 +85,7 @@ class Propose(Operation):
             except Stopped:
                 break
             token = request.coins.choose(q, len(text), "draft", self.index)
-            text.append(token)
+            text += (token,)
             q_rows.append(q)
             if self._ends_with(token, q, model, request):
                 break
@@ -92,7 +93,7 @@ class Propose(Operation):
             model.go_to_first()
 
         rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
-        return Raw(tuple(text[len(self.text) :]), rows)
+        return Raw(text[len(self.text) :], rows)
 
     def _ends_with(self, token: int, q: Row, model: Model, request: Request) -> bool:
         """Whether the draft is to stop after ``token``, being unsure of it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from speclib.core.sampling import Tokens
+from speclib.core.text import AnyText, first_tokens
 
 from .operation import (
     Finished,
@@ -61,6 +62,7 @@ class Score(Operation):
 
     name: ClassVar[str] = "score"
     payload_type: ClassVar = Scored
+    gives_distributions: ClassVar[bool] = True
 
     @classmethod
     def example(cls, text: Tokens) -> Score:
@@ -71,10 +73,11 @@ class Score(Operation):
         return self.candidates
 
     @property
-    def texts(self) -> tuple[Tokens, ...]:
+    def texts(self) -> tuple[AnyText, ...]:
         """What the rows follow, in their order."""
         first = len(self.text) - self.candidates
-        return tuple(self.text[:end] for end in range(first, len(self.text) + 1))
+        ends = range(first, len(self.text) + 1)
+        return tuple(first_tokens(self.text, end) for end in ends)
 
     def run(self, model: Model, request: Request) -> Raw | None:
         try:

@@ -9,6 +9,7 @@ import numpy as np
 
 from speclib.core.candidate_tree import depths, paths
 from speclib.core.sampling import Rows, Sampler, Tokens
+from speclib.core.text import AnyText
 
 from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request, Stopped
 from .payload import OwnEvent, Payload, Words
@@ -61,6 +62,7 @@ class ScoreTree(Operation):
 
     name: ClassVar[str] = "score_tree"
     payload_type: ClassVar = ScoredTree
+    gives_distributions: ClassVar[bool] = True
 
     @classmethod
     def example(cls, text: Tokens) -> ScoreTree:
@@ -71,7 +73,7 @@ class ScoreTree(Operation):
         return len(self.parents)
 
     @property
-    def texts(self) -> tuple[Tokens, ...]:
+    def texts(self) -> tuple[AnyText, ...]:
         """What the rows follow, in their order."""
         return paths(self.text, self.parents)
 
@@ -104,7 +106,7 @@ class ScoreTree(Operation):
 
 
 def tree_rows(
-    model: Any, text: Tokens, parents: tuple[int, ...], sampler: Sampler
+    model: Any, text: AnyText, parents: tuple[int, ...], sampler: Sampler
 ) -> Rows:
     """Rows [len(parents) + 1, V]: after the bare text, and after each node's path.
 

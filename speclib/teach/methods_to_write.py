@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from speclib.core.sampling import Drafted, Row, Tokens, ids
+from speclib.core.text import AnyText
 from speclib.core.verification import Verified, match, verify
 from speclib.errors import unknown_name
 from speclib.methods.dsi import Speculation
@@ -27,7 +28,7 @@ Step: TypeAlias = Callable[[World, Any, int], Any]
 Draft: TypeAlias = tuple[Drafted, ...]
 MOST = 8  # sequences of DuoDecoding, as in its published code
 # commit(world, known_rows, draft) gives what is left of the draft.
-DSICommit: TypeAlias = Callable[[World, Mapping[Tokens, Row], Draft], Draft]
+DSICommit: TypeAlias = Callable[[World, Mapping[AnyText, Row], Draft], Draft]
 
 
 # -- mistakes of SD --------------------------------------------------------------------
@@ -194,7 +195,7 @@ class StudentsSpeculation(Speculation):
     def __init__(self, world: World, lookahead: int, commit: DSICommit):
         super().__init__(world, lookahead, None, "exact", block=lookahead)
         self.commit = commit
-        self._text_before: Tokens = ()
+        self._text_before: AnyText = ()
 
     def wait_for_some(self) -> None:
         """Takes in what ends next; nothing, where no device is at work any more.
@@ -255,7 +256,7 @@ def dsi_with(commit: DSICommit) -> Method:
     return run
 
 
-def commit_known(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
+def commit_known(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
     """Tests the next draft as long as the row after the text is known."""
     while world.going and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
@@ -264,7 +265,7 @@ def commit_known(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draf
     return draft
 
 
-def _untested(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
+def _untested(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
     """The next draft is committed as soon as the row before it is there."""
     while world.going and world.text in rows:
         own = match(world, (), [rows[world.text]]).tokens
@@ -273,7 +274,7 @@ def _untested(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
     return draft
 
 
-def _row_off_by_one(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
+def _row_off_by_one(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
     """A draft is tested with the row after it."""
     while world.going and world.text + ids(draft[:1]) in rows:
         row = rows[world.text + ids(draft[:1])]
@@ -283,13 +284,13 @@ def _row_off_by_one(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> D
     return draft
 
 
-def _one_row(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
+def _one_row(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
     """One row is used, although more may be known."""
     only = {text: row for text, row in rows.items() if text == world.text}
     return commit_known(world, only, draft)
 
 
-def _keeps_draft(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
+def _keeps_draft(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
     """What follows a rejected draft stays."""
     while world.going and world.text in rows:
         world.commit(match(world, draft[:1], [rows[world.text]]).tokens)
@@ -297,7 +298,7 @@ def _keeps_draft(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draf
     return draft
 
 
-def _forgets_draft(world: World, rows: Mapping[Tokens, Row], draft: Draft) -> Draft:
+def _forgets_draft(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
     """What follows an accepted draft is thrown away."""
     before = world.text
     left = commit_known(world, rows, draft)

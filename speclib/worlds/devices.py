@@ -12,6 +12,7 @@ from speclib.core.candidate_tree import CandidateTree
 from speclib.core.features import Features
 from speclib.core.sampling import Drafted, Rows
 from speclib.core.settings import Role
+from speclib.core.text import as_text
 from speclib.errors import BadValue, SpeclibError
 from speclib.operations.draft_dynamic_tree import DraftDynamicTree
 from speclib.operations.draft_phrase import DraftPhrase, Phrase
@@ -125,7 +126,7 @@ class Device:
 
         There are fewer where the context ends, or where ``confidence`` ends them.
         """
-        return self.ask(Propose(tuple(text), n, index, confidence))
+        return self.ask(Propose(as_text(text), n, index, confidence))
 
     def draft_phrase(
         self,
@@ -141,7 +142,8 @@ class Device:
         ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
         ``DraftPhrase`` for the others.
         """
-        operation = DraftPhrase((*text, *tokens), tuple(parents), n, candidates, looked)
+        whole = as_text(text) + tuple(tokens)
+        operation = DraftPhrase(whole, tuple(parents), n, candidates, looked)
         return self.ask(operation)
 
     def draft_sequences(
@@ -152,7 +154,7 @@ class Device:
 
         ``budget``: their tokens in all; fewer where the context ends.
         """
-        return self.ask(DraftSequences(tuple(text), budget, k, most))
+        return self.ask(DraftSequences(as_text(text), budget, k, most))
 
     def draft_tree(
         self,
@@ -167,7 +169,7 @@ class Device:
 
         It has fewer levels where the context or the ``budget`` ends.
         """
-        operation = DraftTree(tuple(text), levels, width, budget, lp, calibrate)
+        operation = DraftTree(as_text(text), levels, width, budget, lp, calibrate)
         return self.ask(operation)
 
     def draft_dynamic_tree(
@@ -183,12 +185,12 @@ class Device:
 
         It has fewer levels where the context ends.
         """
-        operation = DraftDynamicTree(tuple(text), levels, width, budget, features)
+        operation = DraftDynamicTree(as_text(text), levels, width, budget, features)
         return self.ask(operation)
 
     def score(self, text: Sequence[int], last: int = 0) -> Future[Rows]:
         """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
-        return self.ask(Score(tuple(text), last))
+        return self.ask(Score(as_text(text), last))
 
     def score_tree(
         self,
@@ -203,11 +205,13 @@ class Device:
         ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
         ``ScoreTree`` for ``looked`` and ``tested``.
         """
-        operation = ScoreTree((*text, *tokens), tuple(parents), looked, tested)
+        whole = as_text(text) + tuple(tokens)
+        operation = ScoreTree(whole, tuple(parents), looked, tested)
         return self.ask(operation)
 
     def score_tree_features(
         self, text: Sequence[int], tokens: Sequence[int], parents: Sequence[int]
     ) -> Future[RowsAndFeatures]:
         """As ``score_tree``; also the features of the tokens that the pass feeds."""
-        return self.ask(ScoreTreeFeatures((*text, *tokens), tuple(parents)))
+        whole = as_text(text) + tuple(tokens)
+        return self.ask(ScoreTreeFeatures(whole, tuple(parents)))

@@ -5,9 +5,10 @@ operation lasts as long as a latency file says.
 
 Workers start once, from a fork server that has the heavy imports preloaded, and serve
 many requests. Each holds at most one operation. What else is queued stays here, so a
-result is read before its buffer is written again. Small messages go through pipes, and
-distributions through shared memory that has no name, so nothing is left behind however
-a process ends.
+result is read before its buffer is written again. Small messages go through pipes: a
+text only as far as its worker lacks it, and of greedy rows only their tokens. Other
+distributions go through shared memory that has no name, so nothing is left behind
+however a process ends.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 import time
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from multiprocessing.connection import wait
 from statistics import median
@@ -24,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from speclib.arguments import Count, Seconds, checked
-from speclib.core.sampling import Coins, Sampler
+from speclib.core.sampling import Coins, Rows, Sampler
+from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory, preflight
@@ -36,7 +39,7 @@ from . import cost_ratio, kept_ratios
 from .cost_ratio import CostRatio, Trial
 from .devices import AnyFuture, Cancelled, DeviceLost, device_names
 from .stages import StageLocks
-from .worker import STOP, Array, Failure, Reply, device
+from .worker import STOP, Array, Certain, Failure, Question, Reply, device
 from .worker_process import CONTEXT, Worker, dismiss
 from .world import World
 
@@ -105,6 +108,7 @@ class Processes(World):
         self._locks = StageLocks() if shares_devices else None
         self._workers: dict[str, Worker] = {}
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
+        self._senders: dict[str, TextSender] = {}  # what each has of the text
         self._asked: dict[
             str, AnyFuture
         ] = {}  # what each was sent and has not answered
@@ -135,6 +139,7 @@ class Processes(World):
         ranks = 1 if self.emulate else factory.ranks(self.pair, role, index)
         shared = CONTEXT.RawArray("b", BUFFERED_ROWS * self.vocab * BYTES_PER_ENTRY)
         self._shared[name] = shared
+        self._senders[name] = TextSender()
         self._workers[name] = Worker(
             name,
             self.pair,
@@ -177,6 +182,9 @@ class Processes(World):
         self._start_missing_workers()
         super().begin(prompt, **request)
 
+    def _text_of_log(self) -> Text:
+        return Text(self._log, len(self._log))
+
     def _drain(self) -> None:
         """Leaves every device idle.
 
@@ -192,12 +200,24 @@ class Processes(World):
         super()._drain()
 
     def _start(self, future: AnyFuture) -> None:
-        worker = self._workers.get(future.device)
-        if worker is not None:
-            # A broken pipe is noticed when the reply is awaited.
-            with contextlib.suppress(ConnectionError):
-                worker.pipe.send((future.op, self.request))
+        if future.device in self._workers:
+            self._ask(future)
         self._asked[future.device] = future
+
+    def _ask(self, future: AnyFuture) -> None:
+        """Sends its worker an operation, and of the text what the worker lacks.
+
+        A broken pipe is noticed when the reply is awaited. Where an interrupt cuts this
+        short, ``_asked`` lacks the future: the worker is dropped with the next request,
+        and what it has of the text does not matter any more.
+        """
+        worker = self._workers[future.device]
+        sender = self._senders[future.device]
+        operation = replace(future.op, text=())
+        text = sender.pack(future.op.text)
+        with contextlib.suppress(ConnectionError):
+            worker.pipe.send(Question(operation, text, self.request))
+            sender.note_sent(future.op.text, text)
 
     def _abort(self, future: AnyFuture) -> None:
         """Its worker looks for this between layers, then answers with what it has."""
@@ -265,17 +285,21 @@ class Processes(World):
     def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
         """An operation ended, or was stopped: then there are no rows."""
         error = Cancelled("cancelled") if reply.rows is None else None
-        rows = reply.rows
-        if isinstance(rows, Array):
-            rows = rows.read(self._shared[future.device])
-        if rows is None:
-            rows = np.empty(0)
+        rows = self._rows_of(reply, future.device)
         has_result = error is None or reply.small is not None
         raw = Raw(reply.small, rows) if has_result else None
 
         future.start = reply.start - self._origin
         end = reply.end - self._origin
         self._finish(future, raw, end, reply.kept, reply.fed, error, reply.overrun)
+
+    def _rows_of(self, reply: Reply, device: str) -> Rows:
+        """A reply's rows; none where the operation was stopped."""
+        if isinstance(reply.rows, Certain):
+            return reply.rows.read(self.vocab)
+        if isinstance(reply.rows, Array):
+            return reply.rows.read(self._shared[device])
+        return np.empty(0) if reply.rows is None else reply.rows
 
     def _lose(self, future: AnyFuture, error: DeviceLost) -> None:
         self._asked.pop(future.device, None)

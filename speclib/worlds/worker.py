@@ -3,10 +3,11 @@
 A worker is a device: it builds a model and performs operations until its pipe closes.
 It may also be anything else that answers messages.
 
-Messages are small; distributions go through shared memory. Timestamps are those of the
-system-wide monotonic clock, so the controller can lay them on one axis. An emulated
-device computes its tokens with a cheap model, and then waits until the operation's
-latency is over.
+Messages are small: of a text only what is new is sent (see ``core.text``), and of rows
+that are each certain of one token only these tokens. Other distributions go through
+shared memory. Timestamps are those of the system-wide monotonic clock, so the
+controller can lay them on one axis. An emulated device computes its tokens with a cheap
+model, and then waits until the operation's latency is over.
 
 ``STOP`` says that the operation under way is not wanted any more. A device looks for it
 between tokens, between layers and while it waits. It is sent before that operation's
@@ -27,12 +28,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from speclib.core.sampling import Rows, Tokens, certain
+from speclib.core.text import TextMessage, TextReceiver
 from speclib.data.latency import Step, steps_of
 from speclib.errors import SpeclibError
 from speclib.models import factory
@@ -63,6 +67,24 @@ class Array(NamedTuple):
         return np.frombuffer(shared, self.dtype, size).reshape(self.shape).copy()
 
 
+class Certain(NamedTuple):
+    """Rows that are each certain of one token."""
+
+    tokens: Tokens
+
+    def read(self, vocab: int) -> Rows:
+        """The rows themselves, [tokens, vocab]."""
+        return certain(self.tokens, vocab)
+
+
+class Question(NamedTuple):
+    """What a device is asked: an operation without its text, and that text."""
+
+    operation: Operation
+    text: TextMessage
+    request: Request
+
+
 class Reply(NamedTuple):
     """An operation's result.
 
@@ -77,7 +99,7 @@ class Reply(NamedTuple):
     kept: int
     fed: int
     small: Any
-    rows: Array | np.ndarray | None
+    rows: Array | Certain | np.ndarray | None
     overrun: bool = False
 
 
@@ -162,7 +184,7 @@ def device(
     )
     if rank and rank.number:
         return model
-    return partial(answer_operation, model, shared, name, latency, locks)
+    return partial(answer, model, TextReceiver(), shared, name, latency, locks)
 
 
 class Stopping:
@@ -183,17 +205,20 @@ class Stopping:
         return self.has_come
 
 
-def answer_operation(
+def answer(
     model: Any,
+    texts: TextReceiver,
     shared: Any,
     name: str,
     latency: Latency | None,
     locks: StageLocks | None,
-    message: tuple[Operation, Request],
+    question: Question,
     pipe: Connection,
 ) -> Reply:
-    """Performs one message's operation; emulated, it lasts as it should."""
-    operation, request = message
+    """Performs the operation of one question; emulated, it lasts as it should."""
+    text = texts.unpack(question.text)
+    operation = replace(question.operation, text=text)
+    request = question.request
     stopping = Stopping(pipe)
     model.stopped = stopping
 
@@ -209,7 +234,8 @@ def answer_operation(
             done = operation.until(done, spent / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
 
-    small, rows = _parts_to_send(done, shared, was_stopped=stopping.has_come)
+    is_certain = operation.gives_distributions and request.sampler.greedy
+    small, rows = _parts_to_send(done, shared, is_certain, stopping.has_come)
     end = time.perf_counter()
     return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
 
@@ -245,14 +271,19 @@ def _spend(
 
 
 def _parts_to_send(
-    done: Done, shared: Any, was_stopped: bool
-) -> tuple[Any, Array | np.ndarray | None]:
-    """(small part, rows) of a result; rows that fit are left in ``shared``."""
+    done: Done, shared: Any, is_certain: bool, was_stopped: bool
+) -> tuple[Any, Array | Certain | np.ndarray | None]:
+    """(small part, rows) of a result; rows that fit are left in ``shared``.
+
+    ``is_certain``: each row is certain of one token.
+    """
     if done.raw is None:
         return None, None
     small, rows = done.raw
     if was_stopped:
         return small, None
+    if is_certain:
+        return small, Certain(tuple(rows.argmax(-1).tolist()))
     if rows.nbytes > len(shared):
         return small, rows  # larger than foreseen: through the pipe
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()

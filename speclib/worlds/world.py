@@ -33,6 +33,7 @@ from typing import Any, Self, TypeVar, overload
 
 from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens, certain
 from speclib.core.settings import EndTokens, end_token_set
+from speclib.core.text import AnyText
 from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Raw, Request
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
@@ -73,7 +74,7 @@ class World:
             )
         self.draft = self.drafts[0]
         self.target = self.targets[0]
-        self.text: Tokens = ()
+        self.text: AnyText = ()
 
         self._queue: dict[str, deque[AnyFuture]] = {name: deque() for name in names}
         self._running: dict[str, AnyFuture | None] = dict.fromkeys(names)
@@ -108,7 +109,8 @@ class World:
         self._drain()
         self.request = Request(next(World._run_numbers), coins, sampler, end_tokens)
         self.coins = coins
-        self.text = tuple(prompt)
+        self._log = list(prompt)  # and, as it grows, what was committed
+        self.text = self._text_of_log()
         self.round = 0
         self.limit = limit
         self.left = limit  # tokens that may still be committed
@@ -161,7 +163,8 @@ class World:
         count as never tested.
         """
         committed, is_over = self._allowed(tuple(tokens))
-        self.text += committed
+        self._log += committed
+        self.text = self._text_of_log()
         self.left -= len(committed)
         if is_over or self.left <= 0:
             self.going = False
@@ -400,6 +403,10 @@ class World:
 
     def _zero(self) -> None:
         """Sets the clock to zero."""
+
+    def _text_of_log(self) -> AnyText:
+        """The committed text; a world that sends texts has them share the log."""
+        return tuple(self._log)
 
     def _start(self, future: AnyFuture) -> None:
         """An idle device begins an operation."""

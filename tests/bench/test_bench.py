@@ -11,7 +11,7 @@ import pytest
 
 import speclib
 from speclib import machine, paths
-from speclib.bench import contention, orchestration, rates, speedups
+from speclib.bench import contention, orchestration, rates, speedups, vocabularies
 from speclib.bench.races import race
 from speclib.bench.rows import COLUMNS, BenchRow, Size, median_row
 from speclib.bench.run_bench import run_bench
@@ -200,11 +200,14 @@ def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    monkeypatch.setattr(vocabularies, "VOCABULARIES", (500, 1000))
     measures = (
         rates.virtual_clock,
         rates.importing,
         orchestration.controller,
         orchestration.emulated,
+        vocabularies.sampling,
+        vocabularies.messages,
         toy_speedups,
     )
     rows = run_bench(measures, TINY)

@@ -207,6 +207,141 @@ def test_a_residual_that_underflows_is_p():
     assert residual(p, np.array([0.5, 0.75])).tolist() == p.tolist()
 
 
+# -- large vocabularies ----------------------------------------------------------------
+def whole_row_nucleus(row: np.ndarray, top_p: float) -> np.ndarray:
+    """The nucleus by its definition: the whole row is sorted, then summed in order."""
+    order = np.lexsort((np.arange(len(row)), -row))
+    ranked = row[order]
+    mass_before = np.cumsum(ranked) - ranked
+    kept = np.zeros_like(row)
+    kept[order] = np.where(mass_before < top_p, ranked, 0)
+    return kept / kept.sum()
+
+
+def whole_softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
+    """The softmax of all rows at once."""
+    scores = (logits - logits.max(-1, keepdims=True)) / logits.dtype.type(temperature)
+    probabilities = np.exp(scores)
+    return probabilities / probabilities.sum(-1, keepdims=True)
+
+
+def logits_of_many_kinds(vocab: int) -> dict[str, np.ndarray]:
+    """Rows of logits as models have them, and as no model has them."""
+    random = np.random.default_rng(vocab)
+    return {
+        "peaked": random.normal(0, 5, vocab),
+        "usual": random.normal(0, 2.5, vocab),
+        "nearly flat": random.normal(0, 0.1, vocab),
+        "all equal": np.zeros(vocab),
+        "equal in groups": random.integers(0, 4, vocab).astype(float),
+        "mostly banned": np.where(np.arange(vocab) % 97, -np.inf, 1.0),
+        "one token": np.where(np.arange(vocab) == vocab // 2, 50.0, 0.0),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("vocab", [7, 1000, 40_000])
+def test_a_nucleus_is_that_of_sorting_the_whole_row_to_the_last_bit(vocab, dtype):
+    for kind, logits in logits_of_many_kinds(vocab).items():
+        row = logits.astype(dtype)[None]
+        probabilities = Sampler(1.0)(row)[0]
+        for top_p in (1e-6, 0.1, 0.5, 0.9, 0.95, 0.999, 1 - 1e-9):
+            expected = whole_row_nucleus(probabilities, top_p)
+            have = Sampler(1.0, 0, top_p)(row)[0]
+            assert have.dtype == expected.dtype
+            assert have.tobytes() == expected.tobytes(), (kind, top_p)
+
+
+def test_of_equally_likely_tokens_those_of_the_smallest_ids_are_kept():
+    """4,096 tokens of 1/4096 each, of which every sum is exact."""
+    logits = np.zeros((1, 4096), np.float32)
+    for count in (1, 2, 1000, 4095, 4096):
+        probabilities = Sampler(1.0, 0, count / 4096)(logits)[0]
+        assert np.flatnonzero(probabilities).tolist() == list(range(count))
+
+
+def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
+    """The likeliest tokens reach top_p if they are added in pairs, but not one by one.
+
+    So some of the others are kept, too.
+    """
+    tried = 0
+    for count in range(20_000, 40_000, 1000):
+        logits = np.concatenate([np.zeros(count), np.full(10_000, -5.0)])
+        row = logits.astype(np.float32)[None]
+        probabilities = Sampler(1.0)(row)[0]
+        in_pairs = float(probabilities[:count].sum())
+        in_order = float(np.cumsum(probabilities[:count])[-1])
+        if in_order < in_pairs:
+            top_p = (in_order + in_pairs) / 2
+            have = Sampler(1.0, 0, top_p)(row)[0]
+            assert have.tobytes() == whole_row_nucleus(probabilities, top_p).tobytes()
+            assert np.count_nonzero(have) > count
+            tried += 1
+    assert tried
+
+
+def test_a_large_nucleus_is_that_of_transformers():
+    torch = pytest.importorskip("torch")
+    warpers = pytest.importorskip("transformers").generation.logits_process
+    logits = np.random.default_rng(1).normal(0, 3, (4, 32_000))
+    for top_p in (0.1, 0.5, 0.9, 0.99):
+        kept = warpers.TopPLogitsWarper(top_p)(None, torch.tensor(logits))
+        expected = kept.softmax(-1).numpy()
+        have = Sampler(1.0, 0, top_p)(logits)
+        assert ((have > 0) == (expected > 0)).all()
+        np.testing.assert_allclose(have, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(6, 40_000), (1, 40_000), (50, 3_000), (3, 70_001)])
+def test_rows_that_are_shaped_a_few_at_a_time_are_those_of_all_at_once(shape, dtype):
+    logits = np.random.default_rng(2).normal(0, 3, shape).astype(dtype)
+    for temperature in (0.6, 1.0):
+        expected = whole_softmax(logits, temperature)
+        assert Sampler(temperature)(logits).tobytes() == expected.tobytes()
+
+
+def test_a_sampler_leaves_the_logits_as_they_are():
+    logits = np.random.default_rng(3).normal(0, 3, (3, 500)).astype(np.float32)
+    before = logits.copy()
+    for sampler in (Sampler(), Sampler(1.0), Sampler(0.7, 20), Sampler(1.0, 0, 0.9)):
+        sampler(logits)
+        assert logits.tobytes() == before.tobytes()
+
+
+def first_beyond(dist: np.ndarray, u: float) -> int:
+    """By definition: the first token up to which more than ``u`` has summed up."""
+    cumulative = np.cumsum(dist.astype(np.float64))
+    beyond = np.flatnonzero(cumulative > u * cumulative[-1])
+    if not len(beyond):
+        beyond = np.flatnonzero(cumulative == cumulative[-1])
+    return int(beyond[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_coin_falls_on_the_same_token_however_long_the_row_is(dtype):
+    """Also where it falls on the edge of two tokens, or a rounding beside it."""
+    random = np.random.default_rng(4)
+    for vocab in (8_191, 8_192, 50_000):
+        for kind, logits in logits_of_many_kinds(vocab).items():
+            dist = Sampler(1.0)(logits.astype(dtype)[None])[0]
+            cumulative = np.cumsum(dist, dtype=np.float64)
+            edges = cumulative[random.integers(0, vocab, 20)] / cumulative[-1]
+            on_edges = [edges, np.nextafter(edges, 0), np.nextafter(edges, 1)]
+            for u in np.concatenate([random.random(50), *on_edges, [0.0, ONE]]):
+                u = min(float(u), ONE)
+                assert invert(dist, u) == first_beyond(dist, u), (vocab, kind, u)
+
+
+def test_a_residual_of_a_long_row_has_the_bits_of_its_definition():
+    random = np.random.default_rng(5)
+    p, q = Sampler(1.0)(random.normal(0, 3, (2, 50_000)).astype(np.float32))
+    difference = np.maximum(p.astype(np.float64) - q.astype(np.float64), 0)
+    expected = difference / difference.sum()
+    assert residual(p, q).tobytes() == expected.tobytes()
+
+
 # -- verification ----------------------------------------------------------------------
 class Fixed:
     """A world whose coins are given: role -> u.

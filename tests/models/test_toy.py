@@ -3,6 +3,7 @@
 import numpy as np
 
 from speclib.core.sampling import Sampler
+from speclib.models import toy
 from speclib.models.toy import BOS, Random, Toy
 
 GREEDY, SOFT = Sampler(), Sampler(temperature=1.0)
@@ -31,3 +32,14 @@ def test_the_row_of_a_fuzzy_pass_is_that_of_no_other_text():
     texts = [(0, 1), (0, 1, 2), (0, 1, 2, 1)]  # the last ends as the pass is described
     for text in texts:
         assert not np.array_equal(row, exact.rows(text, 0, SOFT)[0])
+
+
+def test_the_rows_of_a_large_vocabulary_are_those_of_a_small_one(monkeypatch):
+    """Only small vocabularies have a table of their one-hot rows."""
+    tabled, written = Toy(vocab=9), Toy(vocab=9)
+    rows = tabled.rows((BOS,) * 7, 4, GREEDY)
+    chances = tabled.chances()
+    monkeypatch.setattr(toy, "LARGEST_TABLE", 8)
+    assert np.array_equal(written.rows((BOS,) * 7, 4, GREEDY), rows)
+    assert np.array_equal(written.chances(), chances)
+    assert "_one_hot" in vars(tabled) and "_one_hot" not in vars(written)

@@ -21,6 +21,8 @@ import threading
 import time
 from multiprocessing import connection
 from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -37,6 +39,7 @@ import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import ModelSpec, Pair
+from speclib.worlds.devices import Future
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import DeviceLost
 
@@ -377,6 +380,105 @@ def test_a_method_that_raises_leaves_the_world_usable(world):
     assert pids(world) == before
 
 
+# -- a text that is sent in parts ------------------------------------------------------
+class Asked(NamedTuple):
+    """A target's pass over ``text`` and the nodes after it, which follow each other."""
+
+    text: tuple[int, ...]
+    nodes: tuple[int, ...]
+    future: Future
+
+
+def ask(world, nodes: tuple[int, ...]) -> Asked:
+    """Has the target score the world's text and a line of ``nodes``, with features."""
+    line = range(-1, len(nodes) - 1)
+    future = world.target.score_tree_features(world.text, nodes, tuple(line))
+    return Asked(tuple(world.text), nodes, future)
+
+
+def check_features(asked: Asked) -> None:
+    """A toy's feature of a token is a checksum of all tokens up to it.
+
+    So they say which text has come to the worker.
+    """
+    features = asked.future.result().features
+    whole = asked.text + asked.nodes
+    for place, feature in enumerate(features.values[:, 0], features.start):
+        path = np.array(whole[: place + 1], np.int64)
+        assert int(feature) == crc32(path.tobytes())
+    assert features.end == len(whole)
+
+
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+def test_a_worker_has_the_text_that_was_meant_whatever_was_cancelled(cancel):
+    """A text grows, goes another way, is scored and cancelled, in any order."""
+    dice = random.Random(cancel)
+    swift = Latency.ratio(2, 0.004)
+    with Processes(TOY, cancel=cancel, emulate=swift) as world:
+        for _ in range(4):
+            prompt = [dice.randrange(1, 9) for _ in range(dice.choice((1, 300)))]
+            world.begin(prompt, sampler=Sampler(), coins=Coins(), limit=400)
+            for _ in range(40):
+                nodes = [dice.randrange(1, 9) for _ in range(dice.randint(0, 3))]
+                asked = ask(world, tuple(nodes))
+                if dice.random() < 0.4:
+                    time.sleep(dice.uniform(0, 0.004))
+                    world.cancel(asked.future)
+                else:
+                    world.wait(asked.future)
+                    check_features(asked)
+                world.commit([dice.randrange(1, 9) for _ in range(dice.randint(0, 3))])
+
+
+def test_a_replaced_worker_is_sent_the_whole_text_again():
+    with Processes(TOY, timeout=5) as world:
+        text = tuple(random.Random(1).choices(range(1, 9), k=3000))
+        for _ in range(3):
+            begin(world, text)
+            for nodes in ((1, 2), (1, 3), ()):
+                asked = ask(world, nodes)
+                world.wait(asked.future)
+                check_features(asked)
+                world.commit((4,))
+
+            kill(world, "target")
+            with pytest.raises(DeviceLost):
+                world.wait(ask(world, ()).future)
+
+
+def test_what_other_targets_have_of_a_text_does_not_hang_on_one_that_is_lost():
+    with Processes(TOY, servers=3, timeout=5) as world:
+        begin(world, tuple(range(1, 9)) * 50)
+        for count in range(8):
+            if count == 3:
+                kill(world, "target-2")
+            for target in world.targets:
+                nodes = (1 + count,)
+                future = target.score_tree_features(world.text, nodes, (-1,))
+                if target.name == "target-2" and count >= 3:
+                    with pytest.raises(DeviceLost):
+                        world.wait(future)
+                else:
+                    world.wait(future)
+                    check_features(Asked(tuple(world.text), nodes, future))
+            world.commit((1 + count % 3,))
+
+
+def test_after_an_error_in_a_worker_the_text_goes_on():
+    """Only one operation of the request fails; the worker stays, and what it has."""
+    with Processes(TOY, timeout=5) as world:
+        begin(world, (1,) * 500)
+        before = pids(world)
+        too_long = (2,) * (world.context - 400)
+        with pytest.raises(DeviceLost, match="does not fit this toy's context"):
+            world.wait(world.target.score(world.text + too_long))
+        world.commit((3,))
+        asked = ask(world, (4, 5))
+        world.wait(asked.future)
+        check_features(asked)
+        assert pids(world) == before
+
+
 # -- an interrupt ----------------------------------------------------------------------
 WATCHED = {
     str(Path(speclib.__file__).parent / f"{name}.py")
@@ -384,6 +486,7 @@ WATCHED = {
         "worlds/world",
         "worlds/processes",
         "worlds/worker_process",
+        "core/text",
         "decoding/decode",
     )
 } | {connection.__file__}

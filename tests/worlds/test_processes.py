@@ -13,11 +13,13 @@ import time
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.patience import on_this_machine
 from helpers.processes import gone
 
 import speclib
+from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.methods import takes_gamma
 from speclib.worlds.processes import Processes
@@ -95,6 +97,42 @@ def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
             len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens)
             == 64
         )
+
+
+GREEDY_ROWS = ["speculative", "pearl", "dsi", "tree", "lookahead", "ouroboros"]
+
+
+def has_rows(world: Processes) -> bool:
+    """Whether a worker has left rows in its shared memory."""
+    return any(any(bytes(shared)) for shared in world._shared.values())
+
+
+@pytest.mark.parametrize("method", GREEDY_ROWS)
+def test_greedy_rows_are_sent_as_their_tokens_alone(method):
+    """Those of a tree, too. At temperature 1 the same operations send whole rows."""
+    settings = {"gamma": 3} if takes_gamma(method) else {"lookahead": 2}
+    settings = settings if method != "lookahead" else {"window": 3}
+    with Processes(TOY, timeout=5) as world:
+        for temperature in (0.0, 1.0):
+            speclib.decode(
+                "x", world=world, method=method, temperature=temperature, **settings
+            )
+            assert has_rows(world) is (temperature > 0)
+
+
+def test_a_greedy_row_arrives_as_it_is_on_the_virtual_clock():
+    rows = []
+    for world in (speclib.open_world("virtual", TOY), Processes(TOY, timeout=5)):
+        with world:
+            world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
+            text = world.text + (3, 1, 4)
+            scored = world.wait(world.target.score(text, last=2))
+            tree = world.wait(world.target.score_tree(world.text, (5, 6), (-1, -1)))
+            drafted = world.wait(world.draft.propose(world.text, 3))
+            q_rows = [draft.q for draft in drafted]
+            rows.append(np.concatenate((scored, tree, q_rows)))
+    assert rows[0].shape == rows[1].shape
+    assert np.array_equal(*rows)
 
 
 # -- several target servers ------------------------------------------------------------

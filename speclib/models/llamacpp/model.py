@@ -64,12 +64,15 @@ class Sequences(Prefix):
         serving = {}
         for sequence in self.tokens:
             self.current = sequence
+            self.doubt(0)  # what is known is known of another sequence
             serving[sequence] = super().keep(text, last)
+        self.doubt(0)
         self.current = max(serving, key=serving.__getitem__)
         return serving[self.current]
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of every sequence."""
+        self.doubt(length)
         for tokens in self.tokens.values():
             del tokens[length:]
 
@@ -298,7 +301,7 @@ class LlamaCpp:
         pointer = api.llama_get_logits(self._context)
         all_rows = np.ctypeslib.as_array(pointer, (wanted, self._all_rows))
         logits = all_rows[:, : self.vocab]
-        if np.isnan(logits).any():
+        if np.isnan(logits.max(-1)).any():  # a row with NaN has it as its largest
             raise SpeclibError(
                 f"the logits of {self.path} contain NaN: its weights are unsound, "
                 'or too large for its quantization; try runtime = "torch"'

@@ -24,7 +24,7 @@ leader's pipe. This module knows nothing of what is inside a model.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from enum import IntEnum
@@ -36,6 +36,7 @@ from torch import distributed
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row
+from speclib.core.text import Text, TextMessage, TextReceiver, TextSender
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
@@ -185,6 +186,7 @@ class Following:
     def __init__(self, model: RankedModel, rank: Rank):
         self.model = model
         self.rank = rank
+        self.texts = TextReceiver()
 
     def __call__(
         self, message: tuple[Any, ...], pipe: Connection
@@ -193,7 +195,7 @@ class Following:
         name, *arguments = message
         owner = self if name == "join" else self.model
         try:
-            getattr(owner, name)(*arguments)
+            getattr(owner, name)(*map(self._unpacked, arguments))
         except RanksApart as error:
             _leave_group()
             return MissedAnother(str(error))
@@ -201,6 +203,12 @@ class Following:
             _leave_group()
             raise
         return None
+
+    def _unpacked(self, argument: Any) -> Any:
+        """An argument as the leader has it: texts come without what is known here."""
+        if isinstance(argument, TextMessage):
+            return self.texts.unpack(argument)
+        return argument
 
     def join(self, port: int) -> None:
         """Meets the other ranks in the store that the leader has opened at ``port``."""
@@ -238,6 +246,7 @@ class Leading:
         self.model = model
         self.rank = rank
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
+        self._senders = [TextSender() for _ in rank.pipes]
         store = distributed.TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
         self._send("join", store.port, patience=None)  # they may still be loading
         model.ranks = Ranks(0, rank.size, store, model.network.device, rank.patience)
@@ -288,7 +297,7 @@ class Leading:
             if trouble is not None:
                 raise SpeclibError(trouble.message)
             with suppress(ConnectionError):  # noticed when its answer is due
-                pipe.send(order)
+                _send_order(order, pipe, self._senders[number - 1])
 
     def _trouble_of(self, number: int, patience: float | None) -> Trouble | None:
         """Reads a follower's answer; None if it has done what it was told."""
@@ -326,3 +335,15 @@ class Leading:
         if not troubles:
             return SpeclibError(str(error))
         return SpeclibError(min(troubles).message)
+
+
+def _send_order(order: Sequence[Any], pipe: Connection, sender: TextSender) -> None:
+    """Sends an order; of a text in it, what the follower lacks."""
+    message = []
+    for argument in order:
+        packed = sender.pack(argument) if isinstance(argument, Text) else argument
+        message.append(packed)
+    pipe.send(message)
+    for argument, packed in zip(order, message, strict=True):
+        if isinstance(argument, Text):
+            sender.note_sent(argument, packed)

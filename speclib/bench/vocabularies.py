@@ -1,0 +1,183 @@
+"""What vocabularies of real models and long texts cost beside the models' own work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import numpy as np
+
+from speclib.core.sampling import Coins, Drafted, Rows, Sampler
+from speclib.core.verification import verify
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.models.toy import BOS
+from speclib.worlds.processes import Processes
+from speclib.worlds.world import World
+
+from .rows import BenchRow, Size, median_row
+
+VOCABULARIES = (32_000, 152_000, 256_000)
+AIMED_AT = 152_000  # the vocabulary that the aims are for; others' are in proportion
+TOP_P = 0.9
+GAMMA = 5
+SPREAD = 2.5  # of logits from token to token; a real model's rows are steeper
+DISAGREEMENT = 0.3  # how far the draft's logits are from the target's
+
+LONG_TEXT = 32_000  # tokens
+SHORT_TEXT = 128
+WARM_UP = 10  # messages before those that count
+
+
+# -- a vocabulary ----------------------------------------------------------------------
+def sampling(size: Size) -> Iterator[BenchRow]:
+    """Milliseconds of what happens to logits beside the models' passes.
+
+    A nucleus; the sampler of a pass of gamma + 1 rows; a coin; and all of this that a
+    target's pass needs at temperature 1, its sampler and then the test of gamma drafts.
+    """
+    for vocab in VOCABULARIES:
+        yield from _sampling_rows(vocab, size)
+
+
+def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
+    random = np.random.default_rng(vocab)
+    logits = random.normal(0, SPREAD, (GAMMA + 1, vocab)).astype(np.float32)
+    noise = random.normal(0, DISAGREEMENT, (GAMMA, vocab)).astype(np.float32)
+    q_rows = Sampler(1.0)(logits[:GAMMA] + noise)
+    p_row = Sampler(1.0)(logits[:1])[0]
+
+    nucleus = Sampler(1.0, top_p=TOP_P)
+    nucleus_size = np.count_nonzero(nucleus(logits[:1]))
+    rounds = [Round(Coins(seed), q_rows) for seed in range(_count(size))]
+
+    measures: dict[str, tuple[Callable[[int], object], float, str]] = {
+        "top_p, a row": (
+            lambda number: nucleus(logits[:1]),
+            1.5,
+            f"the sampler with top_p {TOP_P}, which keeps {nucleus_size:,} tokens",
+        ),
+        f"sampler, {GAMMA + 1} rows": (
+            lambda number: Sampler(1.0)(logits),
+            1.5,
+            "temperature 1",
+        ),
+        "a coin": (
+            lambda number: Coins(number).choose(p_row, 0, "draft"),
+            0.2,
+            "",
+        ),
+        "a pass beside the model": (
+            lambda number: rounds[number].test(logits),
+            2.0,
+            f"gamma {GAMMA}, temperature 1: the sampler, then the test of the drafts",
+        ),
+    }
+    for name, (act, aim, note) in measures.items():
+        yield median_row(
+            f"{name}, vocabulary {vocab:,}",
+            _milliseconds(act, size),
+            "ms",
+            note,
+            aim=aim * vocab / AIMED_AT,
+            at_most=True,
+        )
+
+
+class Round:
+    """A round of speculative decoding of which only the target's pass is to come.
+
+    It is all that a test of drafts needs of a world. ``q_rows``: [gamma, V].
+    """
+
+    text = (BOS,)
+
+    def __init__(self, coins: Coins, q_rows: Rows):
+        self.coins = coins
+        self.drafted = []
+        for position, q in enumerate(q_rows, len(self.text)):
+            token = coins.choose(q, position, "draft")
+            self.drafted.append(Drafted(token, q))
+
+    def mark(self, drafted: Drafted, outcome: str) -> None:
+        """There is no trace."""
+
+    def test(self, logits: Rows) -> None:
+        """Tests the drafts by the target's ``logits`` [gamma + 1, V]."""
+        verify(self, self.drafted, Sampler(1.0)(logits))
+
+
+def _count(size: Size) -> int:
+    return size.repeats * size.passes
+
+
+def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
+    """How long ``act`` takes, which is told how often it has been called."""
+    act(0)
+    times = []
+    for number in range(_count(size)):
+        started = time.perf_counter()
+        act(number)
+        times.append(1000 * (time.perf_counter() - started))
+    return times
+
+
+# -- a long text -----------------------------------------------------------------------
+def messages(size: Size) -> Iterator[BenchRow]:
+    """Milliseconds from asking a worker for a pass to having its rows in hand.
+
+    The target is a toy, which takes hardly any time. Greedy; after each pass the text
+    goes on with other tokens than those that were scored, as after a rejection. Long
+    and short texts take turns.
+    """
+    for vocab in VOCABULARIES:
+        longs: list[float] = []
+        shorts: list[float] = []
+        with Processes(_toys(vocab)) as world:
+            for _ in range(size.repeats):
+                shorts.append(median(round_trips(world, SHORT_TEXT, size.operations)))
+                longs.append(median(round_trips(world, LONG_TEXT, size.operations)))
+
+        yield median_row(
+            f"a message, a text of {LONG_TEXT:,} tokens, vocabulary {vocab:,}",
+            longs,
+            "ms",
+            f"{size.operations} each; gamma {GAMMA}; of {SHORT_TEXT} tokens: "
+            f"{median(shorts):.3g} ms",
+            aim=0.75,
+            at_most=True,
+        )
+        yield BenchRow(
+            f"a message of {LONG_TEXT:,} tokens over one of {SHORT_TEXT}, "
+            f"vocabulary {vocab:,}",
+            median(longs) / median(shorts),
+            "ratio",
+            aim=1.1,
+            at_most=True,
+        )
+
+
+def _toys(vocab: int) -> Pair:
+    context = 2 * LONG_TEXT
+    return Pair(
+        target=ModelSpec(model="toy", vocab=vocab, context=context),
+        draft=ModelSpec(model="toy", alpha=0.9, vocab=vocab, context=context),
+        name=f"toys of {vocab:,}",
+    )
+
+
+def round_trips(world: World, length: int, count: int) -> list[float]:
+    """Milliseconds of each of ``count`` passes after a text of ``length`` tokens."""
+    window = (1,) * GAMMA
+    committed = (1, 1, 2)
+    limit = (WARM_UP + count) * len(committed)
+    world.begin((BOS,) * length, sampler=Sampler(), coins=Coins(), limit=limit)
+
+    times = []
+    for _ in range(WARM_UP + count):
+        started = time.perf_counter()
+        world.wait(world.target.score(world.text + window, GAMMA))
+        times.append(1000 * (time.perf_counter() - started))
+        world.commit(committed)
+    world.end()
+    return times[WARM_UP:]

@@ -1,0 +1,199 @@
+"""A request's text, held once however often it is named, and sent once.
+
+A method names the text in every operation: the committed tokens, then what is drafted.
+The committed tokens only ever grow, so all these texts can share one list of them, the
+*log*, and each keeps only its own end, the *tail*::
+
+    log     t0 t1 t2 t3 t4 t5 t6 ...      grows by commits, and is never changed
+            |-- shared --|
+    tail                  d1 d2           this text: t0 t1 t2 t3 d1 d2
+
+So a longer text costs no more to name, to compare with another text of the same
+request, or to send to a process that has the beginning of the log already.
+
+Knows no model, no method and no process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, final, overload
+
+import numpy as np
+
+from speclib.errors import SpeclibError
+
+from .sampling import Tokens
+
+
+@final
+class Text(Sequence[int]):
+    """The first ``shared`` tokens of ``log``, then ``tail``.
+
+    It can be used as the tuple of its tokens: it is equal to that tuple and has its
+    hash; a slice of it is a tuple. ``log`` may grow, but what it holds never changes.
+
+    Nothing inherits from it, so ``type(text) is Text`` says whether a text is one. With
+    isinstance that takes four times as long, since Sequence is an abstract class.
+    """
+
+    __slots__ = ("log", "shared", "tail")
+
+    def __init__(self, log: list[int], shared: int, tail: Tokens = ()):
+        self.log = log
+        self.shared = shared
+        self.tail = tail
+
+    def __len__(self) -> int:
+        return self.shared + len(self.tail)
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> Tokens: ...
+    def __getitem__(self, place: SupportsIndex | slice) -> int | Tokens:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(len(self))
+            if step == 1:
+                return self._between(start, stop)
+            return self.whole()[place]
+
+        number = place.__index__()
+        if number < 0:
+            number += len(self)
+        if 0 <= number < self.shared:
+            return self.log[number]
+        if number < 0:
+            raise IndexError(f"a text of {len(self)} tokens has no token {place}")
+        return self.tail[number - self.shared]
+
+    def _between(self, start: int, stop: int) -> Tokens:
+        """The tokens from ``start`` up to ``stop``, neither of them negative."""
+        if start >= self.shared:
+            return self.tail[start - self.shared : max(0, stop - self.shared)]
+        of_log = tuple(self.log[start : min(stop, self.shared)])
+        return of_log + self.tail[: max(0, stop - self.shared)]
+
+    def whole(self) -> Tokens:
+        """All tokens, as a tuple."""
+        return self._between(0, len(self))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.whole())
+
+    def __add__(self, tokens: Tokens) -> Text:
+        return Text(self.log, self.shared, self.tail + tokens)
+
+    def __radd__(self, tokens: Tokens) -> Tokens:
+        return tokens + self.whole()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Text):
+            return len(self) == len(other) and begins_with(self, other)
+        if isinstance(other, tuple):
+            return len(self) == len(other) and self.whole() == other
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.whole())
+
+    def __repr__(self) -> str:
+        return repr(self.whole())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.whole(), dtype)
+
+    def __reduce__(self) -> tuple[type[tuple[int, ...]], tuple[Tokens]]:
+        """Pickled, it is a tuple: no other process has its log (see ``TextSender``)."""
+        return tuple, (self.whole(),)
+
+
+AnyText: TypeAlias = Tokens | Text
+
+
+def as_text(tokens: Sequence[int]) -> AnyText:
+    """``tokens`` as they are if they are a Text, else as a tuple."""
+    return tokens if type(tokens) is Text else tuple(tokens)
+
+
+def first_tokens(text: AnyText, length: int) -> AnyText:
+    """The first ``length`` tokens of ``text``, a Text if it is one."""
+    if type(text) is not Text:
+        return text[:length]
+    if length < text.shared:
+        return Text(text.log, length)
+    return Text(text.log, text.shared, text.tail[: length - text.shared])
+
+
+def begins_with(text: AnyText, start: AnyText) -> bool:
+    """Whether ``text`` begins with ``start``.
+
+    Of two texts of one request only what is beyond their common log is looked at.
+    """
+    known = 0
+    if type(text) is Text and type(start) is Text and text.log is start.log:
+        known = min(text.shared, start.shared)
+    return text[known : len(start)] == start[known:]
+
+
+# -- sending texts ---------------------------------------------------------------------
+class TextMessage(NamedTuple):
+    """A text, as far as its receiver lacks it.
+
+    ``begins_log``: the receiver is to begin a log; else it goes on with the one it has.
+    ``start``: how many tokens of the log the receiver has. ``new``: those that follow
+    there. ``shared``, ``tail``: as of Text.
+    """
+
+    begins_log: bool
+    start: int
+    new: Tokens
+    shared: int
+    tail: Tokens
+
+
+class TextSender:
+    """What one receiver has of the log, so that only the rest is sent to it.
+
+    A log never changes, so the number of its first tokens says which tokens they are.
+    """
+
+    def __init__(self) -> None:
+        self._log: list[int] | None = None
+        self._sent = 0
+
+    def pack(self, text: AnyText) -> TextMessage:
+        """What is to be sent for ``text``. Nothing is noted before ``note_sent``."""
+        if type(text) is not Text:
+            text = Text([], 0, text)
+        begins_log = text.log is not self._log
+        start = 0 if begins_log else self._sent
+        new = tuple(text.log[start : text.shared])
+        return TextMessage(begins_log, start, new, text.shared, text.tail)
+
+    def note_sent(self, text: AnyText, message: TextMessage) -> None:
+        """Notes that the receiver was sent ``message``, made of ``text``."""
+        self._log = text.log if type(text) is Text else None
+        self._sent = message.start + len(message.new)
+
+
+class TextReceiver:
+    """The log as far as it has come here."""
+
+    def __init__(self) -> None:
+        self._log: list[int] = []
+
+    def unpack(self, message: TextMessage) -> Text:
+        """The text of ``message``.
+
+        Raises SpeclibError where it does not go on from what has come here.
+        """
+        if message.begins_log:
+            self._log = []
+        if message.start != len(self._log):
+            raise SpeclibError(
+                f"a message goes on after {message.start} tokens, but "
+                f"{len(self._log)} have come here: one was lost; begin a new request"
+            )
+        self._log.extend(message.new)
+        return Text(self._log, message.shared, message.tail)

@@ -1,0 +1,197 @@
+"""Texts that share a log: they are tuples to everyone, and cost what is new of them."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+from helpers.watched_world import common_prefix
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speclib.core.kv_prefix import Prefix
+from speclib.core.text import (
+    Text,
+    TextReceiver,
+    TextSender,
+    as_text,
+    begins_with,
+    first_tokens,
+)
+from speclib.errors import SpeclibError
+
+LONG = 32_000
+SOME_TOKENS = st.lists(st.integers(0, 2), max_size=6)
+
+
+@st.composite
+def texts(draw) -> Text:
+    """A text of a log that may have gone on since."""
+    log = draw(SOME_TOKENS)
+    shared = draw(st.integers(0, len(log)))
+    return Text(log, shared, tuple(draw(SOME_TOKENS)))
+
+
+class CountedLog(list):
+    """A log that counts how many of its tokens are read."""
+
+    read = 0
+
+    def __getitem__(self, place):
+        found = super().__getitem__(place)
+        self.read += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+# -- a text is the tuple of its tokens -------------------------------------------------
+@given(texts(), st.integers(-15, 15), st.integers(-15, 15), st.sampled_from([1, 2, -1]))
+def test_a_text_does_what_the_tuple_of_its_tokens_does(text, start, stop, step):
+    whole = (*text.log[: text.shared], *text.tail)
+    assert tuple(text) == whole and len(text) == len(whole)
+    assert text == whole and whole == text and not text != whole
+    assert text != (*whole, 0) and text != list(whole)
+    assert hash(text) == hash(whole) and repr(text) == repr(whole)
+    assert text[start:stop:step] == whole[start:stop:step]
+    assert text[start:] == whole[start:] and text[:stop] == whole[:stop]
+    assert type(text[start:stop]) is tuple
+    assert text + (1, 2) == whole + (1, 2) and (1, 2) + text == (1, 2) + whole
+    assert np.array(text, int).tolist() == list(whole)
+    assert pickle.loads(pickle.dumps(text)) == whole
+    assert (1 in text) == (1 in whole) and text.count(2) == whole.count(2)
+    if -len(whole) <= start < len(whole):
+        assert text[start] == whole[start]
+    else:
+        with pytest.raises(IndexError):
+            _ = text[start]
+
+
+@given(texts(), SOME_TOKENS, st.data())
+def test_one_text_begins_with_another_as_their_tuples_do(text, tail, data):
+    same_log = Text(text.log, data.draw(st.integers(0, len(text.log))), tuple(tail))
+    for start in (same_log, tuple(same_log), Text(list(text.log), same_log.shared)):
+        expected = tuple(text)[: len(start)] == tuple(start)
+        assert begins_with(text, start) is expected
+        assert (text == start) is (tuple(text) == tuple(start))
+
+
+@given(texts(), st.data())
+def test_the_first_tokens_of_a_text_share_its_log(text, data):
+    length = data.draw(st.integers(0, len(text)))
+    beginning = first_tokens(text, length)
+    assert beginning == tuple(text)[:length] and beginning.log is text.log
+    assert first_tokens(tuple(text), length) == tuple(text)[:length]
+
+
+def test_a_text_stays_what_it_was_when_its_log_grows():
+    log = [1, 2, 3]
+    text = Text(log, 3, (4,))
+    log += [5, 6]
+    assert text == (1, 2, 3, 4) and as_text(text) is text
+    assert as_text([1, 2]) == (1, 2) and type(as_text([1, 2])) is tuple
+
+
+# -- what a cache keeps of it ----------------------------------------------------------
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cache_keeps_the_same_of_a_text_as_of_its_tuple(seed):
+    """Texts of several logs, in any order, cut and held in between.
+
+    What is kept is told from the tokens themselves.
+    """
+    dice = random.Random(seed)
+    prefix = Prefix()
+    logs = [[dice.randrange(2) for _ in range(4)] for _ in range(2)]
+    for _ in range(300):
+        log = dice.choice(logs)
+        log += [dice.randrange(2) for _ in range(dice.choice((0, 0, 1, 3)))]
+        shared = dice.randint(max(0, len(log) - 4), len(log))
+        tail = tuple(dice.randrange(2) for _ in range(dice.randint(1, 4)))
+        text = Text(log, shared, tail)
+        asked = tuple(text) if dice.random() < 0.2 else text
+
+        last = dice.randint(0, min(2, len(text) - 1))
+        kept = prefix.keep(asked, last)
+        agreeing = common_prefix(prefix.fed, tuple(text))
+        assert kept == min(agreeing, len(text) - last - 1)
+
+        change = dice.choice(("move", "move", "cut", "hold", "nothing"))
+        if change == "move":
+            prefix.move(asked, kept)
+            assert prefix.fed == list(text)
+        elif change == "cut":
+            before = list(prefix.fed)
+            length = dice.randint(0, len(before))
+            prefix.cut(length)
+            assert prefix.fed == before[:length]
+        elif change == "hold":
+            length = dice.randint(0, len(text))
+            prefix.hold(asked, length)
+            assert prefix.fed == list(text)[:length]
+
+
+def test_a_match_reads_what_is_new_however_long_the_text_is():
+    log = CountedLog(range(LONG))
+    prefix = Prefix()
+    prefix.move(Text(log, LONG, (1, 2)), 0)
+
+    log += [1, 7, 8]
+    log.read = 0
+    for window in ((), (5,), (6, 5), (6, 4)):
+        text = Text(log, len(log), window)
+        kept = prefix.keep(text, len(window))
+        prefix.cut(kept)
+        prefix.move(text, kept)
+    assert prefix.fed == [*range(LONG), 1, 7, 8, 6, 4]
+    assert log.read <= 3 * len(log[LONG:])
+
+
+# -- what is sent of it ----------------------------------------------------------------
+def test_texts_arrive_as_they_were_sent_in_any_order():
+    dice = random.Random(0)
+    sender, receiver = TextSender(), TextReceiver()
+    log = [1, 2]
+    for _ in range(500):
+        if dice.random() < 0.05:
+            log = [dice.randrange(9) for _ in range(3)]  # another request
+        log += [dice.randrange(9) for _ in range(dice.randint(0, 3))]
+        text = Text(log, dice.randint(0, len(log)), (dice.randrange(9),))
+        asked = tuple(text) if dice.random() < 0.1 else text
+        message = pickle.loads(pickle.dumps(sender.pack(asked)))
+        sender.note_sent(asked, message)
+        assert receiver.unpack(message) == text
+
+
+def test_a_message_is_as_long_as_what_is_new():
+    sizes = []
+    for length in (100, LONG):
+        log = list(range(length))
+        sender = TextSender()
+        for new in ((), (3, 4)):
+            log += new
+            text = Text(log, len(log), (5, 6))
+            message = sender.pack(text)
+            sender.note_sent(text, message)
+        sizes.append(len(pickle.dumps(message)))
+        assert message.new == (3, 4)
+    assert sizes[1] <= sizes[0] + 8  # the numbers in it are larger
+
+
+def test_what_was_not_sent_is_sent_with_the_next_message():
+    log = [1, 2, 3]
+    sender, receiver = TextSender(), TextReceiver()
+    sender.pack(Text(log, 3))  # and then the pipe was broken
+    log += [4]
+    assert receiver.unpack(sender.pack(Text(log, 4))) == (1, 2, 3, 4)
+
+
+def test_a_message_that_goes_on_from_one_that_was_lost_is_refused():
+    log = [1, 2, 3]
+    sender, receiver = TextSender(), TextReceiver()
+    lost = sender.pack(Text(log, 3))
+    sender.note_sent(Text(log, 3), lost)
+    log += [4]
+    following = sender.pack(Text(log, 4))
+    with pytest.raises(SpeclibError, match="after 3 tokens, but 0 have come.*lost"):
+        receiver.unpack(following)
+    assert receiver.unpack(TextSender().pack(Text(log, 4))) == (1, 2, 3, 4)
