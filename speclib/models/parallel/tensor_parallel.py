@@ -53,7 +53,7 @@ import torch
 from torch import nn
 
 from speclib.errors import BadValue
-from speclib.models.hf import HFModel, named
+from speclib.models.hf import HFModel, named, outline
 from speclib.models.packed_linear import pack
 from speclib.models.weights import Share, fill, open_weights, torch_device
 
@@ -132,9 +132,9 @@ def load(
 
     Raises BadValue for a network that cannot be cut, before its weights are read.
     """
+    _check_plan(outline(spec.model))
     device = torch_device(places[rank.number])
     weights = open_weights(spec, dtype, device)
-    _check_plan(weights.network)
     model = Tensors(weights.network, vocab, rank.number, rank.size)
     fill(model.network, weights, device, model.shares)
     if packed:
