@@ -21,7 +21,8 @@ VOCABULARIES = (32_000, 152_000, 256_000)
 AIMED_AT = 152_000  # the vocabulary that the aims are for; others' are in proportion
 TOP_P = 0.9
 GAMMA = 5
-SPREAD = 2.5  # of logits from token to token; a real model's rows are steeper
+SPREAD = 3.0  # of logits from token to token; a real model's rows are steeper
+SPREAD_OF_FLAT = 1.0  # then 0.9 of the mass is on three tokens of five
 DISAGREEMENT = 0.3  # how far the draft's logits are from the target's
 
 LONG_TEXT = 32_000  # tokens
@@ -46,16 +47,23 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
     noise = random.normal(0, DISAGREEMENT, (GAMMA, vocab)).astype(np.float32)
     q_rows = Sampler(1.0)(logits[:GAMMA] + noise)
     p_row = Sampler(1.0)(logits[:1])[0]
+    flat_row = logits[:1] * np.float32(SPREAD_OF_FLAT / SPREAD)
 
     nucleus = Sampler(1.0, top_p=TOP_P)
-    nucleus_size = np.count_nonzero(nucleus(logits[:1]))
+    size_of_nucleus = np.count_nonzero(nucleus(logits[:1]))
+    size_of_flat = np.count_nonzero(nucleus(flat_row))
     rounds = [Round(Coins(seed), q_rows) for seed in range(_count(size))]
 
-    measures: dict[str, tuple[Callable[[int], object], float, str]] = {
+    measures: dict[str, tuple[Callable[[int], object], float | None, str]] = {
         "top_p, a row": (
             lambda number: nucleus(logits[:1]),
             1.5,
-            f"the sampler with top_p {TOP_P}, which keeps {nucleus_size:,} tokens",
+            f"the sampler with top_p {TOP_P}, which keeps {size_of_nucleus:,} tokens",
+        ),
+        "top_p, a nearly flat row": (
+            lambda number: nucleus(flat_row),
+            None,
+            f"the same, of which {size_of_flat:,} tokens are kept",
         ),
         f"sampler, {GAMMA + 1} rows": (
             lambda number: Sampler(1.0)(logits),
@@ -79,7 +87,7 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
             _milliseconds(act, size),
             "ms",
             note,
-            aim=aim * vocab / AIMED_AT,
+            aim=None if aim is None else aim * vocab / AIMED_AT,
             at_most=True,
         )
 
