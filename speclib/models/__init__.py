@@ -18,5 +18,6 @@ architecture. ``window_cache`` keeps what a sliding window has left, and
 for comparison.
 
 ``hf``, ``dilate``, ``packed_linear``, ``window_cache``, ``parallel``,
-``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until something is built.
+``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until
+something is built.
 """
