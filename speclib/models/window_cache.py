@@ -103,6 +103,6 @@ class WindowLayer(DynamicLayer):
         return keys[:, :, start:], values[:, :, start:]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many tokens a pass is shown, and the place of the first one."""
+        """How many tokens a pass of ``query_length`` is shown, and which is first."""
         start = first_within_reach(self.first_position, self.window)
         return self.get_seq_length() + query_length - start, start

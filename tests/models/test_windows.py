@@ -18,11 +18,13 @@ from helpers.snapshots import (  # noqa: E402
     prompt,
     random_network,
 )
+from transformers.cache_utils import DynamicSlidingWindowLayer  # noqa: E402
 
 from speclib.core.candidate_tree import paths  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models.configuration import attention_windows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.window_cache import WindowLayer  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 
 LONG = prompt(WINDOW + 20)
@@ -110,6 +112,32 @@ def test_the_windows_of_a_configuration_are_those_of_transformers_own_cache(name
     cache = transformers.DynamicCache(config=config)
     has_window = [layer.is_sliding for layer in cache.layers]
     assert any(has_window) and all(has_window) == (name in ONE_KIND)
+
+
+def test_a_pass_reads_what_transformers_own_layer_shows_it_also_after_a_rejection():
+    torch.manual_seed(0)
+    keys, values = torch.randn(2, 1, 2, 400, 8)
+    ours, length = WindowLayer(WINDOW), 0
+    theirs = DynamicSlidingWindowLayer(WINDOW)
+    for fed in (1, 20, 58, 1, 1, 130, 7):
+        end = length + fed
+        ours.first_position = length
+        assert ours.get_mask_sizes(fed) == theirs.get_mask_sizes(fed)
+        new = keys[:, :, length:end], values[:, :, length:end]
+        shown_by_both = zip(ours.update(*new), theirs.update(*new), strict=True)
+        for shown, expected in shown_by_both:
+            assert torch.equal(shown, expected)
+        length = end
+
+    # Back to before what the window shows; theirs would have to read the text again.
+    length = 90
+    ours.crop(length - ours.get_seq_length())
+    ours.first_position = length
+    shown, _ = ours.update(keys[:, :, 300:302], values[:, :, 300:302])
+    expected = torch.cat(
+        [keys[:, :, length - WINDOW + 1 : length], keys[:, :, 300:302]], 2
+    )
+    assert torch.equal(shown, expected)
 
 
 @pytest.mark.slow
