@@ -13,8 +13,8 @@ from speclib.models import gpus
 PAIR = "embedded/llama-7b-70b"
 SEVEN_BILLION = (32, 4096, 32, 11008)  # layers, width, heads, ffn of Llama 2 7B
 ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
-SMALL = (6, 256, 8, 704)
-SMALLER = (3, 192, 6, 512)
+SMALL = (12, 768, 12, 2048)  # of the embedded pairs, as they stand in for Llama 2
+SMALLER = (4, 512, 8, 1184)
 DEVICES = ("cuda", "cpu")
 
 
