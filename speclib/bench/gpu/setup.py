@@ -15,6 +15,7 @@ SEVEN_BILLION = (32, 4096, 32, 11008)  # layers, width, heads, ffn of Llama 2 7B
 ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
 SMALL = (12, 768, 12, 2048)  # of the embedded pairs, as they stand in for Llama 2
 SMALLER = (4, 512, 8, 1184)
+CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
 DEVICES = ("cuda", "cpu")
 
 
@@ -88,7 +89,7 @@ class Setup:
         pair = self.speed_pair()
         draft = ModelSpec(
             model=pair.draft.model,
-            shape=SMALLER,
+            shape=CPU_DRAFT,
             runtime="llamacpp",
             quantization="Q5_K_M",
         )

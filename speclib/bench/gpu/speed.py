@@ -106,5 +106,5 @@ def _race(
             f"{name} over {PLAIN}",
             finished.ratios(name, PLAIN),
             "ratio",
-            f"{DTYPE}, c {c}; output the same in {same}; {note}".rstrip("; "),
+            f"{DTYPE}, {c}; output the same in {same}; {note}".rstrip("; "),
         )
