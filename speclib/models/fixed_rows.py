@@ -36,9 +36,10 @@ FILLER = 0  # a token that every vocabulary has
 
 
 class FixedLayer(CacheLayerMixin):
-    """Keys and values of one layer: [1, heads, room, width of a head].
+    """Keys and values of one layer: [1, heads, places, width of a head].
 
     ``places``: where the tokens of the next pass are written; shared by all layers.
+    ``room``: how many places, from the first on, that pass looks at.
     """
 
     is_sliding = False
@@ -63,21 +64,16 @@ class FixedLayer(CacheLayerMixin):
         *args: object,
         **kwargs: object,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Writes the tokens of a pass to their places; gives all places."""
+        """Writes the tokens of a pass to their places; gives the first ``room``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None and self.values is not None
+        if self.keys.shape[2] < self.room:
+            self.keys = _with_room(self.keys, self.room)
+            self.values = _with_room(self.values, self.room)
         self.keys.index_copy_(2, self.places, key_states)
         self.values.index_copy_(2, self.places, value_states)
-        return self.keys, self.values
-
-    def grow(self, room: int) -> None:
-        """Takes what is there into a larger room."""
-        self.room = room
-        if self.is_initialized:
-            assert self.keys is not None and self.values is not None
-            self.keys = _with_room(self.keys, room)
-            self.values = _with_room(self.values, room)
+        return self.keys[:, :, : self.room], self.values[:, :, : self.room]
 
     def get_seq_length(self) -> int:
         """Where the next pass begins."""
@@ -140,14 +136,16 @@ class FixedRows(HFModel):
         """Feeds ``tokens`` block by block; the logits [wanted, vocab] of the last."""
         first_wanted = len(tokens) - wanted
         rows, features = [], []
-        for first in range(0, len(tokens), self.count):
-            block = tokens[first : first + self.count]
+        first = 0
+        while first < len(tokens):
+            block = tokens[first : first + self._tokens_of_one_room()]
             end = first + len(block)
             is_wanted = end > first_wanted
             logits = self._feed(block, first, view, with_logits=is_wanted)
             features.append(self.hidden[:, : len(block)])
             if is_wanted:
                 rows.append(logits[max(0, first_wanted - first) : len(block)])
+            first = end
         self.hidden = torch.cat(features, dim=1)
         return torch.cat(rows)
 
@@ -163,7 +161,6 @@ class FixedRows(HFModel):
         ``first``: the block's first row in ``view``. Without logits only its keys and
         values are wanted.
         """
-        self._make_room_for(self.cached + self.count)
         self.places.copy_(self._order + self.cached)
         fillers = [FILLER] * (self.count - len(block))
         mask, positions = self._causal_view()
@@ -181,14 +178,20 @@ class FixedRows(HFModel):
         self.cached += len(block)
         return output.logits[0, :, : self.vocab]
 
-    def _make_room_for(self, tokens: int) -> None:
-        """Doubles the room until so many tokens fit."""
-        if tokens <= self.room:
-            return
-        while self.room < tokens:
-            self.room *= 2
+    def _tokens_of_one_room(self) -> int:
+        """How many tokens the next block may have; gives all layers their room.
+
+        A token's room hangs on its place alone, for the shape of a pass does on the
+        room. So a block ends where a larger room begins, which is where fillers behind
+        one more token would not fit.
+        """
+        room = FIRST_ROOM
+        while self.cached + self.count > room:
+            room *= 2
+        self.room = room
         for layer in self.layers:
-            layer.grow(self.room)
+            layer.room = room
+        return min(self.count, room - self.count - self.cached + 1)
 
     def _causal_view(self) -> tuple[torch.Tensor, torch.Tensor]:
         """A block's mask [1, 1, count, room] and positions [1, count] in a plain text.
@@ -211,7 +214,8 @@ def _lay_over(
 ) -> None:
     """Writes the ``rows`` of ``view`` from ``first`` on into those of a block."""
     assert isinstance(view.attention_mask, torch.Tensor)  # one kind of attention
-    visible = view.attention_mask[:, :, first : first + rows]
+    room = mask.shape[-1]  # what is beyond it is fed later, and seen by none of these
+    visible = view.attention_mask[:, :, first : first + rows, :room]
     mask[:, :, :rows] = torch.finfo(mask.dtype).min
     mask[:, :, :rows, : visible.shape[-1]] = visible
     positions[:, :rows] = view.position_ids[:, first : first + rows]

@@ -85,6 +85,19 @@ def test_trees_have_the_rows_of_passes_of_any_shape(count):
         text += nodes[: dice.randrange(3)]
 
 
+def test_a_tree_that_outgrows_the_room_has_the_rows_of_passes_of_any_shape():
+    net = network(dtype=torch.float64, layers=2, max_position_embeddings=600)
+    fixed, free = FixedRows(net, VOCAB, 8), hf.HFModel(net, VOCAB)
+    text = [token % VOCAB for token in range(FIRST_ROOM - 5)]
+    parents = [-1, 0, 0, 1, 2, 3, 3, 4, 5]
+    for model in (fixed, free):
+        model.rows(text, 0, PLAIN)
+    nodes = list(range(len(parents)))
+    found = fixed.tree((*text, *nodes), parents, PLAIN)
+    wanted = free.tree((*text, *nodes), parents, PLAIN)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
 def test_a_tree_is_drafted_level_by_level_as_in_passes_of_any_shape():
     net = network(dtype=torch.float64, layers=3)
     fixed, free = FixedRows(net, VOCAB, 4), hf.HFModel(net, VOCAB)
@@ -131,11 +144,11 @@ def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
     """The embedded target; in one go, token by token, and in random parts."""
     pair = speclib.load_pair(PAIR).with_fixed_rows(16)
     model = factory.build(pair, "target", dtype, dilated=False)
-    text = factory.tokenizer(pair).encode("def add(a, b):\n    return a + b\n" * 9)
-    text = text[:120]
+    text = factory.tokenizer(pair).encode("def add(a, b):\n    return a + b\n" * 30)
+    text = text[: FIRST_ROOM + 40]  # so that the room is doubled, sooner or later
     logits_of: dict[int, np.ndarray] = {}
     dice = random.Random(4)
-    for _ in range(6):
+    for _ in range(4):
         model.reset()
         fed = 1
         while fed < len(text):
