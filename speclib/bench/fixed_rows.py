@@ -10,88 +10,59 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from speclib.core.sampling import Sampler
 from speclib.data import prompts
-from speclib.data.pairs import Pair, load_pair, pair
-from speclib.decoding.decode import decode, open_world
-from speclib.methods import METHODS
+from speclib.data.pairs import load_pair
+from speclib.decoding.decode import open_world
 from speclib.models import factory
-from speclib.worlds.world import World
 
+from .exact_outputs import (
+    FIXED_ROWS,
+    PLAIN,
+    WITH_HEAD,
+    WITH_OWN_DRAFT,
+    Arithmetic,
+    Divergence,
+    divergences,
+    with_own_head,
+    written,
+)
 from .rows import FULL, BenchRow, Size, median_row
 
 PAIR = "embedded/llama-7b-70b"
-COUNT = 16
-PLAIN = "autoregressive"
 TASKS = ("humaneval", "gsm8k", "qa", "summarization", "translation", "rag", "mt_bench")
 TEXT_LENGTH = 100  # tokens of the text behind which passes are timed
 FED = (1, 6, 16)  # tokens that are new in a timed pass
 
 
-class Setting(NamedTuple):
-    """How a target computes: ``fixed``, the rows of each pass; None: any number."""
-
-    dtype: str
-    fixed: int | None
-
-    def __str__(self) -> str:
-        rows = "any number of rows" if self.fixed is None else f"{self.fixed} rows"
-        return f"{self.dtype}, {rows}"
-
-    def of(self, pair: Pair) -> Pair:
-        """The pair with such a target."""
-        return pair if self.fixed is None else pair.with_fixed_rows(self.fixed)
-
-
 # -- whether outputs are equal ---------------------------------------------------------
 def differing(
-    setting: Setting, texts: Sequence[Any], tokens: int
-) -> dict[str, list[tuple[int, int]]]:
-    """By method: (prompt, token) where its output leaves plain decoding's first.
+    arithmetic: Arithmetic, texts: Sequence[Any], tokens: int
+) -> dict[str, list[Divergence]]:
+    """By method: where its outputs leave plain decoding's.
 
     The models are the embedded ones, undilated; every method runs on the virtual clock.
     """
-    found: dict[str, list[tuple[int, int]]] = {}
-    own_draft = load_pair(PAIR)
-    own_head = pair(
-        {"model": own_draft.target.model},
-        {"model": own_draft.target.model, "head": True},
-        latency=own_draft.latency,
-    )
-    with _world(own_draft, setting) as world, _world(own_head, setting) as with_head:
-        plain = [_written(world, PLAIN, text, tokens) for text in texts]
-        for method in METHODS:
-            if method == PLAIN:
-                continue
-            own_world = with_head if method == "eagle" else world
-            found[method] = []
-            for number, text in enumerate(texts):
-                written = _written(own_world, method, text, tokens)
-                place = _first_difference(written, plain[number])
-                if place is not None:
-                    found[method].append((number, place))
-            print(f"{setting}: {method}: {len(found[method])} differ", flush=True)
+    pair = load_pair(PAIR)
+    found = {}
+    for own_pair, methods in (
+        (pair, WITH_OWN_DRAFT),
+        (with_own_head(pair), (WITH_HEAD,)),
+    ):
+        described = arithmetic.of(own_pair)
+        with open_world("virtual", described, dtype=arithmetic.dtype) as world:
+            plain = written(world, PLAIN, texts, tokens, ignore_eos=False)
+            for method in methods:
+                found[method] = divergences(
+                    world, method, texts, plain, tokens, ignore_eos=False
+                )
+                count = len(found[method])
+                print(f"{arithmetic}: {method}: {count} differ", flush=True)
     return found
-
-
-def _world(pair: Pair, setting: Setting) -> World:
-    return open_world("virtual", setting.of(pair), dtype=setting.dtype)
-
-
-def _written(world: World, method: str, text: Any, tokens: int) -> tuple[int, ...]:
-    answer = decode(text, world=world, method=method, max_new_tokens=tokens)
-    return answer.tokens
-
-
-def _first_difference(one: tuple[int, ...], other: tuple[int, ...]) -> int | None:
-    for place, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return place
-    return None if len(one) == len(other) else min(len(one), len(other))
 
 
 # -- what it costs ---------------------------------------------------------------------
@@ -102,7 +73,7 @@ def passes(size: Size = FULL) -> Iterator[BenchRow]:
     """
     for dtype in ("float32", "bfloat16"):
         free = factory.build(load_pair(PAIR), "target", dtype)
-        with_fixed_rows = load_pair(PAIR).with_fixed_rows(COUNT)
+        with_fixed_rows = load_pair(PAIR).with_fixed_rows(FIXED_ROWS)
         fixed = factory.build(with_fixed_rows, "target", dtype)
         for fed in FED:
             ratios = []
@@ -111,7 +82,7 @@ def passes(size: Size = FULL) -> Iterator[BenchRow]:
                     _seconds_of_pass(fixed, fed) / _seconds_of_pass(free, fed)
                 )
             yield median_row(
-                f"pass of {fed} tokens in {COUNT} rows over {fed} rows, {dtype}",
+                f"pass of {fed} tokens in {FIXED_ROWS} rows over {fed} rows, {dtype}",
                 ratios,
                 "ratio",
                 note=f"{PAIR}, behind {TEXT_LENGTH} tokens",
@@ -146,12 +117,12 @@ def main() -> None:
         texts += [prompt.input for prompt in prompts.load(task)]
     texts = texts[: asked.prompts]
     for dtype in ("bfloat16", "float32"):
-        for count in (None, COUNT):
-            setting = Setting(dtype, count)
-            found = differing(setting, texts, asked.tokens)
+        for fixed_rows in (None, FIXED_ROWS):
+            arithmetic = Arithmetic(dtype, fixed_rows)
+            found = differing(arithmetic, texts, asked.tokens)
             total = sum(len(differences) for differences in found.values())
             outputs = len(texts) * len(found)
-            print(f"{setting}: {total} of {outputs} outputs differ: {found}")
+            print(f"{arithmetic}: {total} of {outputs} outputs differ: {found}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import Latency, load_latency
+from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
@@ -53,7 +53,7 @@ def open_world(
     pair: Pair,
     *,
     dtype: str = "auto",
-    latency: str | None = None,
+    latency: str | Durations | None = None,
     servers: Count = 1,
     cancel: str | None = None,
 ) -> World:
@@ -66,7 +66,8 @@ def open_world(
     - "emulated": the same tokens and durations, in worker processes that wait;
     - "processes": one worker process per device, on the wall clock.
 
-    ``latency``: a path under data/latency, in place of the pair's own. ``cancel``: when
+    ``latency``: durations, or a path under data/latency, in place of the pair's own.
+    ``cancel``: when
     work ends that nobody wants any more, see World; None is "immediate" in "virtual"
     and "after-op" in worker processes. Close the world when you are done.
     """
@@ -75,11 +76,11 @@ def open_world(
 
 
 def load_latency_for(
-    world: str, pair: Pair, latency: str | None = None
-) -> Latency | None:
+    world: str, pair: Pair, latency: str | Durations | None = None
+) -> Durations | None:
     """The durations that a world goes by; None for "processes", which measure them.
 
-    ``latency`` names a file in place of the pair's own.
+    ``latency``: durations, or the name of a file, in place of the pair's own.
     """
     if world not in WORLDS:
         raise unknown_name(
@@ -87,6 +88,8 @@ def load_latency_for(
         )
     if world == "processes":
         return None
+    if latency is not None and not isinstance(latency, str):
+        return latency
     name = latency or pair.latency
     if name is None:
         raise BadValue(
@@ -99,7 +102,7 @@ def load_latency_for(
 def _open(
     world: str,
     pair: Pair,
-    latency: Latency | None,
+    latency: Durations | None,
     servers: int,
     dtype: str,
     cancel: str | None,
@@ -229,7 +232,7 @@ def _check_policy(world: World, cancel: str | None) -> None:
         )
 
 
-def _servers_for(requested: RequestedSettings, latency: Latency | None) -> int:
+def _servers_for(requested: RequestedSettings, latency: Durations | None) -> int:
     """How many target servers the method's settings ask for."""
     if latency is None:
         return requested.servers_on_this_machine()

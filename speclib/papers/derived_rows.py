@@ -56,18 +56,34 @@ def _add_means_of_row(
 def _add_mean(
     result: TableResult, row: str, column: str, kind: str, others: list[Estimate]
 ) -> None:
-    mean = average(others)
-    result.samples[row, column, kind] = mean.resamples
+    setup = result.setup_of_row(row, kind)
+    note = f"mean of the other {len(others)} columns"
+    _add_derived(result, (row, column, kind), average(others), setup, note)
+
+
+def _add_derived(
+    result: TableResult,
+    place: tuple[str, str, str],
+    value: Estimate,
+    setup: str,
+    note: str,
+) -> None:
+    """Adds a number that was computed from others, with its resamples.
+
+    ``place``: its row, column and kind.
+    """
+    row, column, kind = place
     settings = result.table.settings_of(row, column)
+    result.samples[place] = value.resamples
     result.add(
         row=row,
         column=column,
         metric=settings["metric"],
         unit=settings["unit"],
         kind=kind,
-        setup=result.setup_of_row(row, kind),
-        value=mean,
-        note=f"mean of the other {len(others)} columns",
+        setup=setup,
+        value=value,
+        note=note,
     )
 
 
@@ -99,21 +115,11 @@ def _add_quotient(
     if of is None or by is None or place in result.left_out:
         return
 
-    settings = result.table.settings_of(row, column)
     quotient = divide(of, by)
-    if settings["unit"] == "%":
+    if result.table.settings_of(row, column)["unit"] == "%":
         quotient = quotient.times(100)
-    result.samples[place] = quotient.resamples
-    result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind=kind,
-        setup=result.setup_of_row(top, kind),
-        value=quotient,
-        note=f"{top} over {bottom}",
-    )
+    setup = result.setup_of_row(top, kind)
+    _add_derived(result, place, quotient, setup, f"{top} over {bottom}")
 
 
 def _kinds_that_were_run(result: TableResult) -> list[str]:

@@ -180,3 +180,14 @@ def test_importing_speclib_is_fast_and_without_torch():
     )
     # 0.5 s is the aim of `make bench`; this only catches torch.
     assert float(out.stdout) < 2.0
+
+
+def test_a_world_goes_by_durations_that_it_is_given():
+    """A target pass of 2 s, alone, writes a token: four tokens take 8 s."""
+    pair = speclib.load_pair("toy")
+    durations = latency.Latency.ratio(4.0, 2.0)
+    with speclib.open_world("virtual", pair, latency=durations) as world:
+        run = speclib.decode(
+            "toy", world=world, method="autoregressive", max_new_tokens=4
+        )
+    assert run.trace.makespan == pytest.approx(8.0)

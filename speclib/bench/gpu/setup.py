@@ -65,12 +65,6 @@ class Setup:
             }
         )
 
-    def head_pair(self) -> Pair:
-        """The embedded target with its EAGLE head as the draft."""
-        pair = self.exact_pair()
-        head = ModelSpec(model=pair.target.model, head=True)
-        return pair.model_copy(update={"draft": head})
-
     def speed_pair(self) -> Pair:
         """The embedded models in the shapes whose speed is measured."""
         embedded = load_pair(PAIR)

@@ -1,0 +1,115 @@
+"""Whether a method's greedy output is plain decoding's, and where it leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from speclib.core.sampling import Coins, Sampler, Tokens
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.decoding.decode import decode
+from speclib.methods import METHODS
+from speclib.worlds.world import World
+
+PLAIN = "autoregressive"
+WITH_HEAD = "eagle"  # the method that drafts with the target's own head
+WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD))
+FIXED_ROWS = 16
+
+
+class Arithmetic(NamedTuple):
+    """A number format, and the rows of every pass of the target; None: any number."""
+
+    dtype: str
+    fixed_rows: int | None = None
+
+    def of(self, pair: Pair) -> Pair:
+        """The pair with such a target."""
+        if self.fixed_rows is None:
+            return pair
+        return pair.with_fixed_rows(self.fixed_rows)
+
+    def __str__(self) -> str:
+        if self.fixed_rows is None:
+            return self.dtype
+        return f"{self.dtype} in passes of {self.fixed_rows} tokens"
+
+
+class Divergence(NamedTuple):
+    """Where an output leaves plain decoding's: at which token of which prompt.
+
+    ``gap``: how much larger the likeliest token's logit is there than the next one's.
+    """
+
+    prompt: int
+    token: int
+    gap: float
+
+    def __str__(self) -> str:
+        return (
+            f"prompt {self.prompt} from token {self.token} on, where the two likeliest "
+            f"tokens' logits are {self.gap:.2g} apart"
+        )
+
+
+def with_own_head(pair: Pair) -> Pair:
+    """The pair's target with its EAGLE head as the draft."""
+    head = ModelSpec(model=pair.target.model, head=True)
+    return pair.model_copy(update={"draft": head})
+
+
+def written(
+    world: World, method: str, texts: Sequence[Any], tokens: int, ignore_eos: bool
+) -> list[Tokens]:
+    """What a method writes after each of ``texts``, greedily."""
+    outputs = []
+    for text in texts:
+        answer = decode(
+            text,
+            world=world,
+            method=method,
+            max_new_tokens=tokens,
+            ignore_eos=ignore_eos,
+        )
+        outputs.append(answer.tokens)
+    return outputs
+
+
+def divergences(
+    world: World,
+    method: str,
+    texts: Sequence[Any],
+    plain: Sequence[Tokens],
+    tokens: int,
+    ignore_eos: bool,
+) -> list[Divergence]:
+    """Where a method's outputs leave ``plain``, those of plain decoding."""
+    found = []
+    for number, text in enumerate(texts):
+        (output,) = written(world, method, [text], tokens, ignore_eos)
+        if output != plain[number]:
+            place = _first_difference(output, plain[number])
+            prompt = world.text[: len(world.text) - len(output)]
+            gap = _gap_after(world, prompt + plain[number][:place])
+            found.append(Divergence(number, place, gap))
+    return found
+
+
+def _first_difference(one: Tokens, other: Tokens) -> int:
+    """The first place at which they differ; where one ends, if that is first."""
+    for place, (token, other_token) in enumerate(zip(one, other, strict=False)):
+        if token != other_token:
+            return place
+    return min(len(one), len(other))
+
+
+def _gap_after(world: World, text: Tokens) -> float:
+    """The difference of the target's two largest logits after ``text``."""
+    world.begin(text, sampler=Sampler(1.0), coins=Coins(), limit=1)
+    row = world.wait(world.target.score(text))[0]
+    world.end()
+    second, first = np.sort(row)[-2:]
+    return log(first / second) if second else inf
