@@ -100,7 +100,7 @@ class FixedRows(HFModel):
     """A transformers model of which every pass feeds ``count`` tokens.
 
     Its rows are those of an HFModel but for the last bits. A text's row has the same
-    bits however the text was fed, as far as this machine's kernels treat all rows of a
+    bits however the text was fed in a line (a tree's nodes stand at other places), as far as this machine's kernels treat all rows of a
     block alike; tests/models/test_fixed_rows.py looks at that.
     """
 
@@ -138,7 +138,12 @@ class FixedRows(HFModel):
         rows, features = [], []
         first = 0
         while first < len(tokens):
-            block = tokens[first : first + self._tokens_of_one_room()]
+            room = self._room_at(self.cached)
+            last_place = room - self.count  # fillers behind a later token would not fit
+            most = min(self.count, last_place + 1 - self.cached)
+            self._look_at(room)
+
+            block = tokens[first : first + most]
             end = first + len(block)
             is_wanted = end > first_wanted
             logits = self._feed(block, first, view, with_logits=is_wanted)
@@ -178,20 +183,28 @@ class FixedRows(HFModel):
         self.cached += len(block)
         return output.logits[0, :, : self.vocab]
 
-    def _tokens_of_one_room(self) -> int:
-        """How many tokens the next block may have; gives all layers their room.
+    def _room_at(self, place: int) -> int:
+        """How many places a pass looks at in which the token at ``place`` is fed.
 
-        A token's room hangs on its place alone, for the shape of a pass does on the
-        room. So a block ends where a larger room begins, which is where fillers behind
-        one more token would not fit.
+        That is part of a pass's shape, so it hangs on the token's place alone. In
+        blocks of four, with eight places at first::
+
+            places   0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
+            room         8     |         16         | 32
+
+        A block that begins at 4 reaches to 7 with its fillers, and fits into eight; one
+        that begins at 5 does not. So a block ends where another room begins.
         """
         room = FIRST_ROOM
-        while self.cached + self.count > room:
+        while place + self.count > room:
             room *= 2
+        return room
+
+    def _look_at(self, room: int) -> None:
+        """From now on passes look at the first ``room`` places."""
         self.room = room
         for layer in self.layers:
             layer.room = room
-        return min(self.count, room - self.count - self.cached + 1)
 
     def _causal_view(self) -> tuple[torch.Tensor, torch.Tensor]:
         """A block's mask [1, 1, count, room] and positions [1, count] in a plain text.
