@@ -100,8 +100,9 @@ class FixedRows(HFModel):
     """A transformers model of which every pass feeds ``count`` tokens.
 
     Its rows are those of an HFModel but for the last bits. A text's row has the same
-    bits however the text was fed in a line (a tree's nodes stand at other places), as far as this machine's kernels treat all rows of a
-    block alike; tests/models/test_fixed_rows.py looks at that.
+    bits however the text was fed in a line, as far as this machine's kernels treat all
+    rows of a block alike; tests/models/test_fixed_rows.py looks at that. A tree's nodes
+    stand at other places than in a line, and nothing is promised of their last bits.
     """
 
     def __init__(self, network: PreTrainedModel, vocab: int, count: int):
