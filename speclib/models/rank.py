@@ -5,15 +5,18 @@ from __future__ import annotations
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
+THIS_MACHINE = "127.0.0.1"
+
 
 class Rank(NamedTuple):
     """One of the ``size`` processes that compute a device's model together.
 
     The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
-    late.
+    late. ``host``: the address of the machine that the first is on.
     """
 
     number: int
     size: int
     patience: float
     pipes: tuple[Connection, ...] = ()
+    host: str = THIS_MACHINE

@@ -42,6 +42,9 @@ class Event(NamedTuple):
 
     ``kept``, ``fed``: tokens in the KV cache before it, and those it added.
 
+    ``sent``, ``received``: when the controller sent the message that asked for it, and
+    when it had the answer; None where there are no messages.
+
     ``payload``: what only this operation has to show. ``overrun``: an emulated
     operation outlasted its latency. ``lost``: its device was lost by then, or failed in
     it.
@@ -60,6 +63,8 @@ class Event(NamedTuple):
     kept: int = 0
     fed: int = 0
     payload: Payload = Payload()
+    sent: float | None = None
+    received: float | None = None
     overrun: bool = False
     lost: bool = False
     cancelled: bool = False
@@ -68,6 +73,13 @@ class Event(NamedTuple):
     def end(self) -> float:
         """Seconds since the request began."""
         return self.ts + self.dur
+
+    @property
+    def message_seconds(self) -> float:
+        """What the two messages took: all the time but that of the operation."""
+        if self.sent is None or self.received is None:
+            return 0.0
+        return self.received - self.sent - self.dur
 
     # What the operation knows about its own event; see operations.payload.
     @property

@@ -39,8 +39,9 @@ class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
     Once ``done``, ``value`` is its result, or ``error`` says why there is none.
-    ``start`` is the second at which the device began it. ``cancelled``: nobody wants it
-    any more.
+    ``start`` is the second at which the device began it. ``sent``, ``received``: those
+    of the message that asked for it and of the one that answered; None where none is
+    sent. ``cancelled``: nobody wants it any more.
     """
 
     __slots__ = (
@@ -49,6 +50,8 @@ class Future(Generic[Value]):
         "id",
         "round",
         "start",
+        "sent",
+        "received",
         "done",
         "cancelled",
         "value",
@@ -61,6 +64,8 @@ class Future(Generic[Value]):
         self.id = id
         self.round = round
         self.start = 0.0
+        self.sent: float | None = None
+        self.received: float | None = None
         self.done = False
         self.cancelled = False
         self.value: Value | None = None

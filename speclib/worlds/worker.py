@@ -47,7 +47,7 @@ from .stages import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
-    from speclib.data.latency import Latency
+    from speclib.data.latency import Durations
     from speclib.data.pairs import Pair
 
 STOP = None
@@ -111,14 +111,19 @@ class Failure(NamedTuple):
 
 # -- the process -----------------------------------------------------------------------
 def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """The main function of a worker process.
+    """The main function of a worker process; see ``answer_messages``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
+    end_with_parent()
+    answer_messages(pipe, start, *args)
+
+
+def answer_messages(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
+    """Answers what comes through ``pipe`` until its other end is gone.
 
     ``start(*args)`` returns what answers (message, pipe). Sends None once it is ready,
     and then one answer for each message that is not STOP. Where anything raises, the
     answer is a Failure.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
-    end_with_parent()
     try:
         answer = attempt(start, *args)
         has_failed = isinstance(answer, Failure)
@@ -166,16 +171,17 @@ def device(
     index: int,
     shared: Any,
     dtype: str,
-    latency: Latency | None = None,
+    latency: Durations | None = None,
     locks: StageLocks | None = None,
     rank: Rank | None = None,
 ) -> Any:
     """Builds the model of device ``name``; returns what performs (operation, request).
 
     ``index``: which of the devices of its ``role``. ``shared``: where it leaves its
-    rows. ``latency``: emulate these durations. ``locks``: of the stages that draft and
-    target share there. ``rank``: of several processes the first
-    performs the operations and tells the others what to do; those answer to it alone.
+    rows; None: they go with the reply. ``latency``: emulate these durations.
+    ``locks``: of the stages that draft and target share there. ``rank``: of several
+    processes the first performs the operations and tells the others what to do; those
+    answer to it alone.
     """
     places = factory.place(pair).of(role, index)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
@@ -210,7 +216,7 @@ def answer(
     texts: TextReceiver,
     shared: Any,
     name: str,
-    latency: Latency | None,
+    latency: Durations | None,
     locks: StageLocks | None,
     question: Question,
     pipe: Connection,
@@ -273,7 +279,7 @@ def _spend(
 def _parts_to_send(
     done: Done, shared: Any, is_certain: bool, was_stopped: bool
 ) -> tuple[Any, Array | Certain | np.ndarray | None]:
-    """(small part, rows) of a result; rows that fit are left in ``shared``.
+    """(small part, rows) of a result; rows that fit are left in ``shared``, if any.
 
     ``is_certain``: each row is certain of one token.
     """
@@ -284,8 +290,8 @@ def _parts_to_send(
         return small, None
     if is_certain:
         return small, Certain(tuple(rows.argmax(-1).tolist()))
-    if rows.nbytes > len(shared):
-        return small, rows  # larger than foreseen: through the pipe
+    if shared is None or rows.nbytes > len(shared):
+        return small, rows  # with the reply, as what is larger than foreseen
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
     return small, Array(rows.shape, rows.dtype.str)
 

@@ -31,7 +31,7 @@ from speclib.models.rank import Rank
 
 from .devices import DeviceLost
 from .forkserver_preload import PARENT
-from .worker import serve
+from .worker import STOP, Question, serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
@@ -95,6 +95,7 @@ class Worker:
             self.processes.append(process)
         self.process = self.processes[0]
         self.followers = self.processes[1:]
+        self.has_followers = bool(self.followers)
         self._start(their_end, links)
 
     def _start(
@@ -116,6 +117,16 @@ class Worker:
         finally:
             for end in (their_end, *chain(*links)):
                 end.close()
+
+    def ask(self, question: Question) -> None:
+        """Sends it an operation. A broken pipe is noticed when the reply is due."""
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(question)
+
+    def interrupt(self) -> None:
+        """Tells it that the operation under way is not wanted any more."""
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(STOP)
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
         """The next message.

@@ -141,7 +141,11 @@ class World:
             "limit": self.limit,
             "eos": sorted(self.eos),
         }
-        return Trace(events, own_meta | meta)
+        return Trace(events, own_meta | self._facts() | meta)
+
+    def _facts(self) -> dict[str, Any]:
+        """What a trace's ``meta`` says beyond that, of a world that has more to say."""
+        return {}
 
     def _drain(self) -> None:
         """Leaves every device idle."""
@@ -372,6 +376,8 @@ class World:
                 kept=kept,
                 fed=fed,
                 payload=payload,
+                sent=future.sent,
+                received=future.received,
                 overrun=overrun,
                 lost=isinstance(error, DeviceLost),
                 cancelled=isinstance(error, Cancelled),

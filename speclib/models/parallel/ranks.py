@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from speclib.models.rank import Rank
 
 GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
-HOST = "127.0.0.1"
 
 
 class RanksApart(SpeclibError):
@@ -212,7 +211,7 @@ class Following:
 
     def join(self, port: int) -> None:
         """Meets the other ranks in the store that the leader has opened at ``port``."""
-        store = distributed.TCPStore(HOST, port, is_master=False)
+        store = distributed.TCPStore(self.rank.host, port, is_master=False)
         self.model.ranks = Ranks(
             self.rank.number,
             self.rank.size,
@@ -247,7 +246,9 @@ class Leading:
         self.rank = rank
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         self._senders = [TextSender() for _ in rank.pipes]
-        store = distributed.TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
+        store = distributed.TCPStore(
+            rank.host, 0, is_master=True, wait_for_workers=False
+        )
         self._send("join", store.port, patience=None)  # they may still be loading
         model.ranks = Ranks(0, rank.size, store, model.network.device, rank.patience)
 

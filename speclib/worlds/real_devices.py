@@ -1,0 +1,383 @@
+"""Real devices, whatever carries messages to them, and the wall-clock.
+
+The models are real, or emulated: then cheap models compute the tokens, and every
+operation lasts as long as a latency file says.
+
+Workers start once and serve many requests. Each holds at most one operation, and what
+else is queued stays here. Messages are small: a text only as far as its worker lacks
+it, and of greedy rows only their tokens.
+
+What a worker is, a subclass knows: a process of this machine (``processes``), or an
+actor somewhere in a cluster (``cluster``).
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from statistics import median
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from speclib.core.sampling import Coins, Rows, Sampler
+from speclib.core.text import Text, TextSender
+from speclib.data.latency import Durations, Latency
+from speclib.data.pairs import Pair
+from speclib.models import factory
+from speclib.operations.operation import Raw
+from speclib.operations.propose import Propose
+from speclib.operations.score import Score
+
+from . import cost_ratio, kept_ratios
+from .cost_ratio import CostRatio, Trial
+from .devices import AnyFuture, Cancelled, DeviceLost, device_names
+from .worker import Array, Certain, Failure, Question, Reply
+from .world import World
+
+# How c is measured: texts of so many tokens; a few trials that do not count, of which
+# the first one prefills; and how many tokens the draft writes beside a target pass.
+TEXT_LENGTH = 16
+UNCOUNTED_TRIALS = 4
+DRAFTED_AT_FIRST = 4
+DRAFTED_AT_MOST = 32
+
+
+class AnyWorker(Protocol):
+    """What performs the operations of one device, in another process."""
+
+    @property
+    def has_followers(self) -> bool:
+        """Whether further processes compute its model with it."""
+        ...
+
+    def ask(self, question: Question) -> None:
+        """Sends it an operation. That it is gone is noticed when its reply is due."""
+        ...
+
+    def interrupt(self) -> None:
+        """Tells it that the operation under way is not wanted any more."""
+        ...
+
+    def receive(self, timeout: float, setting: str = "timeout") -> Any:
+        """Its next message; DeviceLost with the cause when none came in ``timeout``
+        seconds (the argument called ``setting``), or none can come any more."""
+        ...
+
+    def stop(self, patience: float) -> None:
+        """Ends it, after at most ``patience`` seconds by force."""
+        ...
+
+
+W = TypeVar("W", bound=AnyWorker)
+
+
+class RealDevices(World, Generic[W]):
+    """``pair`` on real devices: a draft and ``servers`` targets.
+
+    See Processes for the arguments. Raises DeviceLost naming the device and the cause.
+    A lost worker is replaced when the next request begins, and so is one whose message
+    an interrupt cut.
+
+    A subclass is a way to reach workers. It provides ``_start_worker``,
+    ``_wait_for_one`` and ``_dismiss``, and calls ``_start_missing_workers`` when it is
+    ready to.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        servers: int,
+        cancel: str,
+        dtype: str,
+        emulate: Latency | Durations | None,
+        timeout: float,
+        start_timeout: float,
+        remeasure: bool,
+    ):
+        factory.check_dtype(dtype)
+        super().__init__(device_names(servers), cancel)
+        factory.tokenizer(pair)  # two vocabularies: that fails here, not in a worker
+        self.kind = "measured" if emulate is None else "emulated"
+        self.emulate = emulate
+        self.pair = pair
+        self.dtype = dtype
+        self.context = factory.context(pair)
+        self.datastore = factory.datastore(pair)
+        self.timeout = timeout
+        self.start_timeout = start_timeout
+        self.remeasure = remeasure
+        self._vocab = factory.vocab(pair)
+
+        self._workers: dict[str, W] = {}
+        self._senders: dict[str, TextSender] = {}  # what each has of the text
+        self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
+        weakref.finalize(self, self._dismiss, self._workers)
+        self._zero()
+
+    # -- workers -----------------------------------------------------------------------
+    @staticmethod
+    def _dismiss(workers: dict[str, W]) -> None:
+        """Stops all ``workers``, and empties the dict."""
+        raise NotImplementedError
+
+    def _start_missing_workers(self) -> None:
+        """Starts them all at once, and waits until they are ready."""
+        missing = self._missing()
+        try:
+            for name in missing:
+                self._senders[name] = TextSender()
+                self._workers[name] = self._start_worker(name)
+            for name in missing:
+                answer = self._receive(name, self.start_timeout, "start_timeout")
+                if isinstance(answer, Failure):
+                    raise DeviceLost(
+                        f"device {name!r} could not build {self.pair.name!r}: "
+                        f"{answer.cause}"
+                    )
+                self._note_ready(name, answer)
+        except BaseException:
+            self.close()
+            raise
+
+    def _missing(self) -> list[str]:
+        """The devices without a worker, in the order in which to start them."""
+        return [name for name in self.devices if name not in self._workers]
+
+    def _start_worker(self, name: str) -> W:
+        """Starts the worker of a device; its first message says whether it is ready."""
+        raise NotImplementedError
+
+    def _note_ready(self, name: str, answer: Any) -> None:
+        """A device's model is built; ``answer``: what its worker says of itself."""
+
+    def _receive(self, name: str, timeout: float, setting: str = "timeout") -> Any:
+        """The next message of a worker, or DeviceLost saying how it was lost."""
+        try:
+            return self._workers[name].receive(timeout, setting)
+        except DeviceLost as error:
+            del self._workers[name]
+            raise DeviceLost(
+                f"device {name!r} of pair {self.pair.name!r} was lost: {error}"
+            ) from None
+
+    # -- the clock ---------------------------------------------------------------------
+    @property
+    def now(self) -> float:
+        return time.perf_counter() - self._origin
+
+    @property
+    def vocab(self) -> int:
+        return self._vocab
+
+    def _zero(self) -> None:
+        self._origin = time.perf_counter()
+
+    def begin(self, prompt: Sequence[int], **request: Any) -> None:
+        self._drain()
+        self._start_missing_workers()
+        super().begin(prompt, **request)
+
+    def _text_of_log(self) -> Text:
+        return Text(self._log, len(self._log))
+
+    def _drain(self) -> None:
+        """Leaves every device idle.
+
+        An interrupt may have made it unknown what a worker was asked; such workers are
+        dropped.
+        """
+        for name, future in self._running.items():
+            if future is not self._asked.get(name):
+                if name in self._workers:
+                    self._workers.pop(name).stop(0.0)
+                self._running[name] = None
+                self._asked.pop(name, None)
+        super()._drain()
+
+    def _start(self, future: AnyFuture) -> None:
+        if future.device in self._workers:
+            self._ask(future)
+        self._asked[future.device] = future
+
+    def _ask(self, future: AnyFuture) -> None:
+        """Sends its worker an operation, and of the text what the worker lacks.
+
+        Where an interrupt cuts this short, ``_asked`` lacks the future: the worker is
+        dropped with the next request, and what it has of the text does not matter any
+        more.
+        """
+        sender = self._senders[future.device]
+        operation = replace(future.op, text=())
+        text = sender.pack(future.op.text)
+        future.sent = self.now
+        self._workers[future.device].ask(Question(operation, text, self.request))
+        sender.note_sent(future.op.text, text)
+
+    def _abort(self, future: AnyFuture) -> None:
+        """Its worker looks for this between layers, then answers with what it has."""
+        if future.device in self._workers:
+            self._workers[future.device].interrupt()
+
+    def _step(self) -> None:
+        """Waits for the next reply of any busy device, and takes it in."""
+        busy = [future for future in self._running.values() if future is not None]
+        for future in busy:
+            if future.device not in self._workers:
+                self._lose(future, DeviceLost(f"device {future.device!r} is gone"))
+                return
+
+        patience = _oldest(busy).start + self.timeout - self.now
+        answering = self._wait_for_one(busy, max(0.0, patience))
+        if answering is None:
+            self._give_up_on_oldest(busy)
+            return
+        self._asked.pop(answering.device, None)
+        try:
+            reply = self._receive(answering.device, 0.0)
+        except DeviceLost as error:
+            self._lose(answering, error)
+            return
+        if isinstance(reply, Failure):
+            self._take_failure(answering, reply)
+        else:
+            self._take_reply(answering, reply)
+
+    def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
+        """The future whose worker says something or ends; None if none does in time.
+
+        ``patience``: seconds.
+        """
+        raise NotImplementedError
+
+    def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
+        """Nothing came in time: the device that has worked longest counts as hung."""
+        oldest = _oldest(busy)
+        worker = self._workers.pop(oldest.device)
+        worker.stop(0.0)
+        rank = " of rank 0" if worker.has_followers else ""  # it would name another one
+        error = DeviceLost(
+            f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
+            f"{rank} in {self.timeout:g} s; it was stopped. Slow hardware: "
+            f"{type(self).__name__}(timeout=...)"
+        )
+        self._lose(oldest, error)
+
+    def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
+        """An operation raised in its worker."""
+        worker = self._workers[future.device]
+        if worker.has_followers:  # they may be at different places
+            del self._workers[future.device]
+            worker.stop(0.0)
+        error = DeviceLost(
+            f"device {future.device!r} failed in {future.op.name}: {failure.cause}"
+        )
+        self._lose(future, error)
+
+    def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
+        """An operation ended, or was stopped: then there are no rows."""
+        error = Cancelled("cancelled") if reply.rows is None else None
+        rows = self._rows_of(reply, future.device)
+        has_result = error is None or reply.small is not None
+        raw = Raw(reply.small, rows) if has_result else None
+
+        future.received = self.now
+        future.start, end = self._times_of(reply, future)
+        self._finish(future, raw, end, reply.kept, reply.fed, error, reply.overrun)
+
+    def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
+        """When an operation began and ended, seconds since the request began."""
+        return reply.start - self._origin, reply.end - self._origin
+
+    def _rows_of(self, reply: Reply, device: str) -> Rows:
+        """A reply's rows; none where the operation was stopped."""
+        if isinstance(reply.rows, Certain):
+            return reply.rows.read(self.vocab)
+        if isinstance(reply.rows, Array):
+            return self._read_shared(reply.rows, device)
+        return np.empty(0) if reply.rows is None else reply.rows
+
+    def _read_shared(self, rows: Array, device: str) -> Rows:
+        """Rows that a worker of this machine left in memory that it shares with us."""
+        raise NotImplementedError
+
+    def _lose(self, future: AnyFuture, error: DeviceLost) -> None:
+        self._asked.pop(future.device, None)
+        self._finish(future, None, self.now, 0, 0, error=error)
+
+    # -- latencies ---------------------------------------------------------------------
+    @cached_property
+    def cost_ratio(self) -> CostRatio:
+        """c of the emulated passes; else as an earlier run has kept it, or measured.
+
+        What is measured on an undisturbed machine is kept for later runs, see
+        ``kept_ratios``.
+        """
+        if self.emulate is not None:
+            return CostRatio.known(self.emulate.c)
+
+        key = self._key_of_ratio()
+        if key is None:
+            return self._measure_cost_ratio()
+        if self.remeasure:
+            return kept_ratios.measure_anew(key, self._measure_cost_ratio)
+        return kept_ratios.load_or_measure(key, self._measure_cost_ratio)
+
+    def _key_of_ratio(self) -> str | None:
+        """What the measured c is kept under; None: it is not kept."""
+        return None
+
+    @property
+    def latency(self) -> Durations:
+        """Seconds of a forward pass of one token: the emulated ones, or measured."""
+        if self.emulate is not None:
+            return self.emulate
+        return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
+
+    def _measure_cost_ratio(self) -> CostRatio:
+        """c as passes show it that are made now; the request that ran is over."""
+        prompt = (1,) * TEXT_LENGTH
+        self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
+        uncounted = []
+        for _ in range(UNCOUNTED_TRIALS):
+            uncounted.append(self._take_trial(DRAFTED_AT_FIRST))
+
+        # As many drafts as fit beside a target pass: then both sides work all the time.
+        estimate = cost_ratio.read(uncounted[1:])
+        drafted = min(cost_ratio.nearest_count(estimate.value), DRAFTED_AT_MOST)
+        began = self.now
+        measured = cost_ratio.measure(
+            lambda: self._take_trial(drafted), lambda: self.now - began
+        )
+        self.end()
+        return measured
+
+    def _take_trial(self, drafted: int) -> Trial:
+        """One pass of every target, beside ``drafted`` passes of the draft.
+
+        The text is always the same, so that each pass is fed its last token alone.
+        """
+        earlier = len(self._events)
+        drafting = self.submit("draft", Propose(self.text, drafted))
+        scoring = [self.submit(t.name, Score(self.text)) for t in self.targets]
+        self.all(drafting, *scoring)
+
+        target_seconds = []
+        for event in self._events[earlier:]:
+            if event.device == "draft":
+                draft_seconds = event.dur / drafted
+            else:
+                target_seconds.append(event.dur)
+        return Trial(target=median(target_seconds), draft=draft_seconds)
+
+    def close(self) -> None:
+        """Ends the workers."""
+        self._dismiss(self._workers)
+
+
+def _oldest(busy: list[AnyFuture]) -> AnyFuture:
+    """What a device has worked on longest."""
+    return min(busy, key=lambda future: future.start)
