@@ -12,6 +12,10 @@ The part ``shared``, where there is one, says that the draft stands on devices o
 target, which is computed in so many ``stages``, one device after the other. ``move`` is
 [[tokens, seconds], ...] of moving the draft's KV cache from one device to another.
 
+The part ``message``, where there is one, says how many seconds a message takes one way
+between the controller and the ``draft``, and a ``target``: where devices are on several
+machines, and the network between them counts.
+
 Knows no clock and no model.
 """
 
@@ -160,12 +164,24 @@ class Shared:
 
 
 @dataclass(frozen=True)
+class Message:
+    """Seconds that a message takes one way between the controller and a device."""
+
+    draft: float = 0.0
+    target: float = 0.0
+
+
+NO_TIME = Message()
+
+
+@dataclass(frozen=True)
 class Latency:
     """How long the operations of a pair last.
 
     ``fuzzy``: of the draft's passes in which layers share an input; without it they
     take as long as exact ones. ``shared``: how draft and target share devices; None:
-    they have devices of their own. ``name``: of the file.
+    they have devices of their own. ``message``: what the network takes. ``name``: of
+    the file.
     """
 
     draft: Curve
@@ -173,6 +189,7 @@ class Latency:
     name: str = ""
     fuzzy: Fuzzy | None = None
     shared: Shared | None = None
+    message: Message = NO_TIME
 
     @classmethod
     @checked
@@ -194,6 +211,11 @@ class Latency:
         """
         move = self.shared.move if self.shared else Curve(((1, 0.0),))
         return replace(self, shared=Shared(stages, move))
+
+    @checked
+    def over_network(self, draft: Seconds, target: Seconds) -> Latency:
+        """The same where a message to the draft, and to a target, takes so long."""
+        return replace(self, message=Message(draft, target))
 
     def lengthened(self, share: float) -> Latency:
         """Each pass longer by ``share`` of one for every token beyond the first."""
@@ -259,12 +281,20 @@ def steps_of(
     return [Step(durations.seconds(device, op, kept, fed))]
 
 
+def message_seconds(durations: Durations, device: str) -> float:
+    """Seconds of a message to ``device``; none where ``durations`` know none."""
+    if not isinstance(durations, Latency):
+        return 0.0
+    is_draft = device.startswith("draft")
+    return durations.message.draft if is_draft else durations.message.target
+
+
 # -- files -----------------------------------------------------------------------------
 FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
     "seconds above 0, and may have prefill; [fuzzy] needs forward, layers and an "
     "lp_size that joins some; [shared] needs stages, 2 or more, and move = [[tokens, "
-    "seconds], ...]"
+    "seconds], ...]; [message] needs draft and target, seconds"
 )
 
 
@@ -280,6 +310,7 @@ def load_latency(name: str) -> Latency:
             name=name,
             fuzzy=_read_fuzzy(**parts["fuzzy"]) if "fuzzy" in parts else None,
             shared=_read_shared(**parts["shared"]) if "shared" in parts else None,
+            message=_read_message(**parts.get("message", {"draft": 0, "target": 0})),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadValue(f"{toml_path(folder, name)}: {FORMAT}: {error!r}") from error
@@ -297,6 +328,13 @@ def _read_shared(stages: int, move: list[list[float]]) -> Shared:
     if isinstance(stages, bool) or not isinstance(stages, int) or stages < 2:
         raise ValueError(f"stages {stages!r}")
     return Shared(stages, _read_curve({"forward": move}))
+
+
+def _read_message(draft: float, target: float) -> Message:
+    """The part [message] of a latency file."""
+    if not (0 <= draft < inf and 0 <= target < inf):
+        raise ValueError(f"message {draft}, {target}")
+    return Message(float(draft), float(target))
 
 
 def _read_curve(part: dict[str, Any]) -> Curve:

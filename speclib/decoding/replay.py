@@ -151,9 +151,9 @@ class Replayed(Virtual):
             return [Step(event.dur)]
         return steps_of(self.latency, future.device, future.op, event.kept, event.fed)
 
-    def _abort(self, future: Future[Any]) -> None:
+    def _until_now(self, future: Future[Any]) -> Done:
         """It had got there as far as the trace says."""
-        self._give_up(future, self._progress[future].done)
+        return self._progress[future].done
 
     def _step(self) -> None:
         if self._heap and self._heap[0].time == inf:

@@ -7,6 +7,7 @@ method's own code runs on the virtual clock, so every number is of the kind "vir
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import inf
 from typing import Annotated, Any, NamedTuple
@@ -165,17 +166,25 @@ class MortalWorld(Virtual):
                 raise unknown_name(f"no device {name!r} to lose", name, models)
         self._lost = lost
 
-    def _schedule(self, time: float, future: Future[Any]) -> None:
-        """What would end after its device has died fails at that moment instead."""
+    def _schedule(
+        self,
+        time: float,
+        future: Future[Any],
+        happens: Callable[[Future[Any]], None],
+    ) -> None:
+        """What would end after its device has died fails at that moment instead.
+
+        A message that is under way by then still arrives.
+        """
         dies = self._lost.get(future.device, inf)
-        if time > dies:
+        if time > dies and happens == self._end_step:
             time = max(dies, self.now)
             progress = self._progress[future]
             progress.done = Done(None, 0, 0)
             progress.error = DeviceLost(
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )
-        super()._schedule(time, future)
+        super()._schedule(time, future, happens)
 
 
 @checked

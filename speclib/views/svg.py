@@ -32,6 +32,7 @@ KIND_COLOURS = {
     "dropped": "#f7f2c4",
     "score": "#0072B2",
     "unused": "#9CC7E4",
+    "message": "#CC79A7",
     "idle": "#f3f3f3",
     "lost": "#4d4d4d",
 }

@@ -8,20 +8,28 @@ differ by rounding, so times that only rounding tells apart are the same moment.
 Models compute their tokens at once; only the durations are simulated. Prefill and
 catching up are charged too, since ``Prefix`` counts what is fed here as everywhere.
 Where draft and target share devices, an operation is a chain of steps, and each waits
-until its device is free.
+until its device is free. Where messages take time, an operation begins when the
+question has come to its device, and is done when the answer has come back; a device is
+asked the next thing only then, as on a real network.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple
 
 from speclib.arguments import checked
-from speclib.data.latency import Durations, Latency, Step, steps_of
+from speclib.data.latency import (
+    Durations,
+    Latency,
+    Step,
+    message_seconds,
+    steps_of,
+)
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, perform
 
@@ -33,12 +41,13 @@ from .world import World
 SAME_MOMENT = 1e-9  # of the time since the start; rounding is less
 
 
-class Ending(NamedTuple):
-    """An entry of the clock's heap: a step of ``future`` ends at ``time``."""
+class Moment(NamedTuple):
+    """An entry of the clock's heap: at ``time``, this ``happens`` to ``future``."""
 
     time: float
     number: int  # in the order of starting
     future: AnyFuture
+    happens: Callable[[AnyFuture], None]
 
 
 @dataclass
@@ -47,7 +56,7 @@ class Progress:
 
     ``done``, ``error``: what it gives at its end. ``spent``: seconds of the steps that
     have ended. ``since``: when the first of ``steps`` began; None while it waits for
-    its stage.
+    its stage. ``end``: when the device was done with it.
     """
 
     steps: deque[Step]
@@ -55,6 +64,7 @@ class Progress:
     error: Exception | None
     spent: float = 0.0
     since: float | None = None
+    end: float | None = None
 
     def share_spent(self, now: float) -> float:
         """How much of the operation is over, of the seconds that it computes."""
@@ -104,7 +114,7 @@ class Virtual(World):
 
     def _zero(self) -> None:
         self._now = 0.0
-        self._heap: list[Ending] = []
+        self._heap: list[Moment] = []
         self._progress: dict[AnyFuture, Progress] = {}
         self._stages = Stages()
 
@@ -126,6 +136,16 @@ class Virtual(World):
     ) -> None:
         """Has an operation take these steps, and then give ``done`` or ``error``."""
         self._progress[future] = Progress(deque(steps), done, error)
+        message = message_seconds(self.latency, future.device)
+        if message:
+            future.sent = self._now
+            self._schedule(self._now + message, future, self._arrive)
+        else:
+            self._queue_step(future)
+
+    def _arrive(self, future: AnyFuture) -> None:
+        """The question has come to the device."""
+        future.start = self._now
         self._queue_step(future)
 
     def _queue_step(self, future: AnyFuture) -> None:
@@ -137,7 +157,8 @@ class Virtual(World):
     def _begin_step(self, future: AnyFuture) -> None:
         progress = self._progress[future]
         progress.since = self._now
-        self._schedule(self._now + progress.steps[0].seconds, future)
+        ends = self._now + progress.steps[0].seconds
+        self._schedule(ends, future, self._end_step)
 
     def _leave_step(self, future: AnyFuture) -> None:
         """The operation's first step is over, or given up; its stage goes on."""
@@ -149,9 +170,10 @@ class Virtual(World):
             if following is not None:
                 self._begin_step(following)
 
-    def _schedule(self, time: float, future: AnyFuture) -> None:
-        """The operation's first step ends at ``time``."""
-        heappush(self._heap, Ending(time, next(self._sequence), future))
+    def _schedule(
+        self, time: float, future: AnyFuture, happens: Callable[[AnyFuture], None]
+    ) -> None:
+        heappush(self._heap, Moment(time, next(self._sequence), future, happens))
 
     def _step(self) -> None:
         if not self._heap:
@@ -159,22 +181,46 @@ class Virtual(World):
                 "the method waits for an operation that was cancelled or never "
                 "submitted: nothing is running"
             )
-        ending = heappop(self._heap)
-        future = ending.future
-        if self._running[future.device] is not future:
+        moment = heappop(self._heap)
+        if self._running[moment.future.device] is not moment.future:
             return  # it was aborted, and its device went on
+        self._now = moment.time
+        moment.happens(moment.future)
 
-        self._now = ending.time
+    def _end_step(self, future: AnyFuture) -> None:
+        """The operation's first step has ended."""
         progress = self._progress[future]
+        if progress.end is not None:
+            return  # it was stopped before
         progress.spent += progress.steps[0].seconds
         self._leave_step(future)
         if progress.steps and progress.error is None:
             self._queue_step(future)
-            return
+        else:
+            self._answer(future)
 
-        del self._progress[future]
+    def _answer(self, future: AnyFuture) -> None:
+        """The device is done with the operation, and says so."""
+        self._progress[future].end = self._now
+        message = message_seconds(self.latency, future.device)
+        if message:
+            self._schedule(self._now + message, future, self._receive)
+        else:
+            self._hand_over(future)
+
+    def _receive(self, future: AnyFuture) -> None:
+        """The answer has come to the controller."""
+        future.received = self._now
+        self._hand_over(future)
+
+    def _hand_over(self, future: AnyFuture) -> None:
+        """The operation ends for the controller, with what there is of it."""
+        progress = self._progress.pop(future)
+        assert progress.end is not None, "the device is done with it"
         done = progress.done
-        self._finish(future, done.raw, ending.time, done.kept, done.fed, progress.error)
+        self._finish(
+            future, done.raw, progress.end, done.kept, done.fed, progress.error
+        )
 
     def _end_moment(self) -> None:
         moment_ends = self._now * (1 + SAME_MOMENT)
@@ -182,19 +228,31 @@ class Virtual(World):
             self._step()
 
     def _abort(self, future: AnyFuture) -> None:
-        """The device is free now; of a pass that was aborted nothing stays cached."""
+        message = message_seconds(self.latency, future.device)
+        if message:
+            self._schedule(self._now + message, future, self._stop)
+        else:
+            self._stop(future)
+
+    def _stop(self, future: AnyFuture) -> None:
+        """The device stops."""
+        progress = self._progress[future]
+        if progress.end is not None:
+            return  # it was done already, and its answer is on the way
+        progress.done = self._until_now(future)
+        progress.error = Cancelled("cancelled")
+        self._leave_step(future)
+        self._answer(future)
+
+    def _until_now(self, future: AnyFuture) -> Done:
+        """What there is of an operation that is stopped now.
+
+        Of a pass that was aborted nothing stays cached.
+        """
         progress = self._progress[future]
         done = Done(None, 0, 0)
         if progress.error is None:
             share = progress.share_spent(self._now)
             done = future.op.until(progress.done, share)
         self.models[future.device].cut(done.kept + done.fed)
-        self._give_up(future, done)
-
-    def _give_up(self, future: AnyFuture, done: Done) -> None:
-        """Ends an operation that was aborted, with what there is of it."""
-        self._leave_step(future)
-        del self._progress[future]
-        self._finish(
-            future, done.raw, self._now, done.kept, done.fed, Cancelled("cancelled")
-        )
+        return done

@@ -84,6 +84,8 @@ def fact_lines(
         lines.append(f"{stats.accepted} of {tested} tested accepted")
         lines.append(f"{discarded_tokens(run)} discarded untested")
     lines.append(f"waits: {idle_shares(run)}" if run.devices else "no operations")
+    if run.clock_error:
+        lines.append(f"clocks agree to ± {duration(run.clock_error, unit)}")
     return tuple(lines)
 
 

@@ -1,5 +1,8 @@
 """What stands in the lanes of a timeline: operations, and waiting between them.
 
+Where messages take their time, that is drawn too: the device waits for a question that
+is under way, or for one that cannot be asked before its answer has come.
+
 How an operation is drawn is its own business: its event gives cells, in shares of the
 operation's time, and here they get their place on the time axis and their tooltips.
 
@@ -21,6 +24,9 @@ from .shapes import Box, Lane, TimeAxis
 
 if TYPE_CHECKING:
     from speclib.operations.payload import Cell
+
+
+LEAST_MESSAGE = 0.002  # of the axis: what a message takes to be drawn
 
 
 class RunWords:
@@ -63,7 +69,10 @@ def lane(
     boxes: list[Box] = []
     free_since = 0.0
     for event in events:
-        boxes += waiting(device, free_since, event.ts, axis)
+        asked = message(event, "question", event.sent, event.ts, axis)
+        begins = event.sent if asked and event.sent is not None else event.ts
+        boxes += waiting(device, free_since, begins, axis)
+        boxes += asked
         if event.ts >= axis.span:
             break  # the axis ends before this
         free_since = max(free_since, event.end)
@@ -72,6 +81,10 @@ def lane(
                 tip = (*cell.tip, "its result was not used")
                 cell = cell._replace(kind="unused", tip=tip)
             boxes.append(box_of(cell, event, axis))
+        answered = message(event, "answer", event.end, event.received, axis)
+        boxes += answered
+        if answered and event.received is not None:
+            free_since = event.received
     else:
         boxes += waiting(device, free_since, end, axis)
 
@@ -95,6 +108,19 @@ def passes_without_use(run: TimelineRun, device: str) -> set[int]:
         if event.is_scoring and (not event.tokens or event.end > in_time):
             useless.add(event.id)
     return useless
+
+
+def message(
+    event: Event, name: str, start: float | None, end: float | None, axis: TimeAxis
+) -> list[Box]:
+    """The rectangle of a question or an answer; none where it is too short to see."""
+    if start is None or end is None or end - start < axis.span * LEAST_MESSAGE:
+        return []
+    tip = (
+        f"{name} under way for {axis.time(end - start)}\nfrom {axis.time(start)}\n"
+        f"{event.device}, round {event.round}"
+    )
+    return [Box("message", axis.x(start), axis.x(end - start), "", tip)]
 
 
 def waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:

@@ -59,12 +59,18 @@ MEANINGS = {
     "dropped": "not on the way",
     "score": "target pass",
     "unused": "unused",
+    "message": "message under way",
     "idle": "waiting",
     "lost": "lost",
     "draft": "text by the draft model",
     "target": "text by the target model",
 }
-RARE_KINDS = ("dropped", "unused", "lost")  # named only where there are such boxes
+RARE_KINDS = (
+    "dropped",
+    "unused",
+    "message",
+    "lost",
+)  # named only where there are such boxes
 LEGEND_KEY_WIDTH = 20
 LEGEND_KEY_GAP = 6
 LEGEND_ENTRY_GAP = 18

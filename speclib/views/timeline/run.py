@@ -62,6 +62,12 @@ class TimelineRun:
     places: dict[str, str] = field(default_factory=dict)
 
     @property
+    def clock_error(self) -> float:
+        """Seconds by which times of several machines may be off; 0 on one machine."""
+        errors: dict[str, float] = self.trace.meta.get("clock_error", {})
+        return max(errors.values(), default=0.0)
+
+    @property
     def title(self) -> str:
         """The label and, in parentheses, the note."""
         return f"{self.label} ({self.note})" if self.note else self.label
@@ -188,7 +194,7 @@ def timeline_run(
         note="" if label else settings_note(method, trace.meta),
         trace=trace,
         pieces=getattr(item, "pieces", None) or {},
-        places=places or {},
+        places=places or trace.meta.get("nodes", {}),
     )
 
 

@@ -24,10 +24,10 @@ TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 class Box(NamedTuple):
     """A rectangle in a lane: an operation, a part of one, or a wait.
 
-    ``kind``: accepted, rejected, discarded, dropped, score, unused, idle or lost; it
-    decides the colour. ``label`` is written on it, ``tip`` appears under the pointer. A
-    lane can be divided into ``rows``, one above the other; the box then stands in
-    ``row``, from 0.
+    ``kind``: accepted, rejected, discarded, dropped, score, unused, message, idle or
+    lost; it decides the colour. ``label`` is written on it, ``tip`` appears under the
+    pointer. A lane can be divided into ``rows``, one above the other; the box then
+    stands in ``row``, from 0.
     """
 
     kind: str

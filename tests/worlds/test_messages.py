@@ -1,0 +1,125 @@
+"""Messages that take time, on the virtual clock: expected times are sums by hand."""
+
+import pytest
+
+import speclib
+from speclib.data.latency import Latency, load_latency
+from speclib.errors import BadValue
+from speclib.methods import takes_gamma
+
+AGREEING = speclib.pair(
+    {"model": "toy", "vocab": 8}, {"model": "toy", "vocab": 8, "alpha": 1.0}
+)
+TOY = speclib.load_pair("toy")
+
+# A target pass takes 0.4 s and a draft pass 0.1 s; a message takes 0.01 s to the draft
+# and 0.02 s to a target.
+LATENCY = Latency.ratio(4, 0.4).over_network(draft=0.01, target=0.02)
+
+
+def run(method, pair=AGREEING, latency=LATENCY, cancel=None, **settings):
+    with speclib.open_world("virtual", pair, latency=latency, cancel=cancel) as world:
+        return speclib.decode("x", world=world, method=method, **settings)
+
+
+def test_plain_decoding_pays_two_messages_a_token():
+    trace = run("autoregressive", max_new_tokens=10).trace
+    assert trace.commits[-1].end == pytest.approx(10 * (0.02 + 0.4 + 0.02))
+
+
+def test_speculative_decoding_pays_four_messages_a_round():
+    """Every draft is accepted, so that a round of gamma 3 gives 4 tokens."""
+    trace = run("speculative", gamma=3, max_new_tokens=12).trace
+    a_round = (0.01 + 3 * 0.1 + 0.01) + (0.02 + 0.4 + 0.02)
+    assert trace.commits[-1].end == pytest.approx(3 * a_round)
+
+
+def test_pearl_waits_for_the_slower_of_both_with_its_messages():
+    """Draft and target are asked at once; the target's 0.44 s outlast 0.42 s."""
+    trace = run("pearl", gamma=4, max_new_tokens=12).trace
+    rounds = len(trace.commits)
+    assert trace.commits[-1].end == pytest.approx(rounds * (0.02 + 0.4 + 0.02))
+
+
+def test_an_operation_begins_when_it_is_asked_and_is_known_when_it_is_answered():
+    for event in run("pearl", gamma=4, max_new_tokens=20).trace.operations:
+        message = 0.01 if event.device == "draft" else 0.02
+        assert event.ts - event.sent == pytest.approx(message)
+        assert event.received - event.end == pytest.approx(message)
+        assert event.message_seconds == pytest.approx(2 * message)
+
+
+def test_a_stop_takes_a_message_too():
+    """What DSI does not want any more goes on until it hears so: 0.01 s for the draft.
+
+    It is then freed by its answer, another 0.01 s later.
+    """
+    trace = run("dsi", pair=TOY, lookahead=3, max_new_tokens=40).trace
+    stopped = [e for e in trace.operations if e.cancelled and e.device == "draft"]
+    assert stopped
+    starts = sorted(e.sent for e in trace.operations if e.device == "draft")
+    stops = [commit.end for commit in trace.commits]
+    for event in stopped:
+        assert any(event.end == pytest.approx(stop + 0.01) for stop in stops)
+        later = [start for start in starts if start > event.sent]
+        assert not later or later[0] >= event.received - 1e-9
+
+
+def test_without_message_times_no_message_is_shown():
+    trace = run("pearl", latency=Latency.ratio(4, 0.4), gamma=4).trace
+    assert all(event.sent is event.received is None for event in trace.operations)
+    assert all(event.message_seconds == 0 for event in trace.operations)
+
+
+@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("method", speclib.METHODS)
+def test_no_method_loses_a_token_to_slow_messages(method, temperature, cancel):
+    """Greedy tokens are plain decoding's; sampled ones are those without messages.
+
+    DSI's default test compares with the target's own choice, and the other methods go
+    in lock step: no timing changes their tokens.
+    """
+    asked = {"method": method, "temperature": temperature, "seed": 3, "pair": TOY}
+    asked |= {"gamma": 3} if takes_gamma(method) else {}
+    asked |= {"lookahead": 2, "servers": 1} if method == "dsi" else {}
+    slow = run(cancel=cancel, **asked)
+    quick = run(cancel=cancel, latency=Latency.ratio(4, 0.4), **asked)
+    assert slow.tokens == quick.tokens and len(slow.tokens) == 64
+    if temperature == 0:
+        assert slow.tokens == run("autoregressive", pair=TOY).tokens
+
+
+# -- files -----------------------------------------------------------------------------
+HEAD = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.4]]\n"
+
+
+@pytest.fixture
+def latency_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("speclib.data.latency.DATA", tmp_path)
+    (tmp_path / "latency").mkdir()
+    return tmp_path / "latency" / "net.toml"
+
+
+def test_a_latency_file_says_what_a_message_takes(latency_file):
+    latency_file.write_text(HEAD + "[message]\ndraft = 0.01\ntarget = 0.02\n")
+    assert load_latency("net").message == LATENCY.message
+    latency_file.write_text(HEAD)
+    assert load_latency("net").message.target == 0
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "draft = 0.01",
+        "draft = -1\ntarget = 0",
+        "draft = 0\ntarget = inf",
+        "draft = 0\ntarget = nan",
+        "draft = 0\ntarget = 0\nserver = 1",
+        'draft = "fast"\ntarget = 0',
+    ],
+)
+def test_a_message_part_that_cannot_be_is_refused(latency_file, part):
+    latency_file.write_text(f"{HEAD}[message]\n{part}\n")
+    with pytest.raises(BadValue, match=r"\[message\] needs draft and target"):
+        load_latency("net")
