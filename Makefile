@@ -10,7 +10,7 @@ PAPER  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llamacpp reproduce test test-all test-browser lab lectures pictures models merge bench gpu-check lint clean
+.PHONY: help setup llamacpp cluster reproduce test test-all test-browser lab lectures pictures models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -29,6 +29,9 @@ $(READY): requirements.lock pyproject.toml
 
 llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes on two cores)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-llamacpp.lock
+
+cluster: $(READY)  ## install Ray, for devices on several machines
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-cluster.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))

@@ -16,6 +16,7 @@ _LAZY = {
     "pair": "data.pairs",
     "Pair": "data.pairs",
     "Processes": "worlds.processes",
+    "Cluster": "worlds.cluster.world",
     "External": "decoding.transformers_baselines",
     "EXTERNAL": "decoding.transformers_baselines",
     "Virtual": "worlds.virtual",

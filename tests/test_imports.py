@@ -32,6 +32,7 @@ HEAVY = {
     "accelerate",
     "gguf",
     "llama_cpp",
+    "ray",
     "safetensors",
     "tokenizers",
     "torch",
@@ -123,9 +124,22 @@ def loaded_with(name: str) -> set[str]:
 def test_worlds_and_pairs_reach_torch_inside_functions_only(room):
     """So that describing a pair, or a virtual run of toys, costs no import of torch."""
     for name in modules_within(room):
+        if name.startswith("worlds.cluster"):
+            continue  # these need Ray, and are themselves imported in functions only
         for module in loaded_with(name):
             packages = {m.split(".")[0] for m in imports_at_the_top(module)}
             assert not packages & HEAVY, (name, module)
+
+
+def test_ray_is_imported_for_clusters_alone_and_only_where_one_is_opened():
+    """A module outside imports what needs Ray in the function that opens a cluster."""
+    for name in FILES:
+        if name.startswith("worlds.cluster"):
+            continue
+        packages = {module.split(".")[0] for module in imports_anywhere(name)}
+        assert "ray" not in packages, name
+        at_the_top = {m for m in imports_at_the_top(name) if "worlds.cluster" in m}
+        assert not at_the_top, name
 
 
 # -- weight ----------------------------------------------------------------------------

@@ -18,10 +18,10 @@ def canonical(name: str) -> str:
 
 
 def pins() -> dict[str, str]:
-    """name -> exact version, of every line of the two lock files."""
+    """name -> exact version, of every line of the lock files."""
     lines = [
         line.split(";")[0].strip()
-        for name in ("requirements", "requirements-llamacpp")
+        for name in ("requirements", "requirements-llamacpp", "requirements-cluster")
         for line in (ROOT / f"{name}.lock").read_text().splitlines()
         if line.strip() and not line.startswith("#")
     ]

@@ -8,9 +8,8 @@ Knows no method: only their names and what their settings are called.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal, TypeAlias
@@ -76,15 +75,14 @@ class RequestedSettings:
             lookahead = 1
         return min(MOST_SERVERS, rounds_up(c / lookahead))
 
-    def servers_on_this_machine(self) -> int:
+    def servers_where(self, room: Callable[[], int]) -> int:
         """How many target servers to open where they compute.
 
-        As many as were asked for; else one for each core that the drafter leaves.
+        As many as were asked for; else as many as there is ``room()`` for beside the
+        drafter.
         """
         servers = self.counts.get("servers", 1)
-        if isinstance(servers, int):
-            return servers
-        return max(1, (os.cpu_count() or 2) - 1)
+        return servers if isinstance(servers, int) else room()
 
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins, Sampler
@@ -21,10 +22,13 @@ from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .auto_settings import RequestedSettings, request_settings
+from .auto_settings import MOST_SERVERS, RequestedSettings, request_settings
 from .encode import encode, token_texts
 
-WORLDS = ("virtual", "emulated", "processes")
+if TYPE_CHECKING:
+    from speclib.worlds.cluster.world import Cluster
+
+WORLDS = ("virtual", "emulated", "processes", "cluster")
 OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
 
 
@@ -64,7 +68,8 @@ def open_world(
     - "virtual": tokens are computed inline and undilated, and operations last as long
       as the pair's latency file says;
     - "emulated": the same tokens and durations, in worker processes that wait;
-    - "processes": one worker process per device, on the wall clock.
+    - "processes": one worker process per device, on the wall clock;
+    - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
     ``latency``: durations, or a path under data/latency, in place of the pair's own.
     ``cancel``: when
@@ -78,7 +83,7 @@ def open_world(
 def load_latency_for(
     world: str, pair: Pair, latency: str | Durations | None = None
 ) -> Durations | None:
-    """The durations that a world goes by; None for "processes", which measure them.
+    """The durations that a world goes by; None where they are measured.
 
     ``latency``: durations, or the name of a file, in place of the pair's own.
     """
@@ -86,7 +91,7 @@ def load_latency_for(
         raise unknown_name(
             f"unknown world {world!r}", world, WORLDS, "Or give an open World"
         )
-    if world == "processes":
+    if world in ("processes", "cluster"):
         return None
     if latency is not None and not isinstance(latency, str):
         return latency
@@ -109,6 +114,9 @@ def _open(
 ) -> World:
     """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
     factory.check_dtype(dtype)
+    if world == "cluster":
+        cluster = _cluster_class()
+        return cluster(pair, servers=servers, cancel=cancel or "after-op", dtype=dtype)
     if latency is None or world == "emulated":
         return Processes(
             pair,
@@ -126,6 +134,20 @@ def _open(
     opened.pair, opened.dtype = pair, dtype
     opened.datastore = factory.datastore(pair)
     return opened
+
+
+def _cluster_class() -> type[Cluster]:
+    """Cluster, which is imported where it is used: Ray is an extra."""
+    try:
+        from speclib.worlds.cluster.world import Cluster
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise BadValue(
+            "world='cluster' needs Ray: `make cluster` installs it, or `pip install "
+            "speclib[cluster]`"
+        ) from error
+    return Cluster
 
 
 # -- one prompt ------------------------------------------------------------------------
@@ -171,8 +193,8 @@ def decode(
     temperature, top_k, top_p
                     see Sampler; temperature 0 is greedy
     seed, request   key the randomness: the same two draw the same coins
-    world           "virtual", "emulated" or "processes" (see ``open_world``), or an
-                    open World, whose pair is used
+    world           "virtual", "emulated", "processes" or "cluster" (see
+                    ``open_world``), or an open World, whose pair is used
     cancel          when work ends that nobody wants any more, see ``open_world``
     ignore_eos      takes an end token like any other, so that all outputs have the same
                     length. Else a text ends at the first of the target's end tokens,
@@ -197,7 +219,7 @@ def decode(
     latency = load_latency_for(world, pair)
     prompt_ids = encode(prompt, pair, max_new_tokens)
     task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
-    servers = _servers_for(requested, latency)
+    servers = _servers_for(requested, latency, world, pair)
     with _open(world, pair, latency, servers, dtype, cancel) as opened:
         return _decode_in(opened, task, requested)
 
@@ -232,11 +254,22 @@ def _check_policy(world: World, cancel: str | None) -> None:
         )
 
 
-def _servers_for(requested: RequestedSettings, latency: Durations | None) -> int:
-    """How many target servers the method's settings ask for."""
-    if latency is None:
-        return requested.servers_on_this_machine()
-    return requested.servers_at(latency.c)
+def _servers_for(
+    requested: RequestedSettings, latency: Durations | None, world: str, pair: Pair
+) -> int:
+    """How many target servers the method's settings ask for in a world."""
+
+    def room_on_this_machine() -> int:
+        return max(1, (os.cpu_count() or 2) - 1)
+
+    def room_in_cluster() -> int:
+        return _cluster_class().room_for_targets(pair, MOST_SERVERS)
+
+    if latency is not None:
+        return requested.servers_at(latency.c)
+    if world == "cluster":
+        return requested.servers_where(room_in_cluster)
+    return requested.servers_where(room_on_this_machine)
 
 
 def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:

@@ -66,6 +66,7 @@ def check_machine(hub_is_silent: str) -> list[Check]:
         *_gpus(),
         _bfloat16(),
         _llamacpp(),
+        _ray(),
         _embedded_models(),
         _chromium(),
         _cache_disk(),
@@ -172,6 +173,17 @@ def _llamacpp() -> Check:
         "not installed",
         "differs",
         "drafts of DuoDecoding are torch's; make llamacpp compiles it",
+    )
+
+
+def _ray() -> Check:
+    if importlib.util.find_spec("ray"):
+        return Check("Ray", machine.version_of("ray"))
+    return Check(
+        "Ray",
+        "not installed",
+        "differs",
+        "only world='cluster' needs it; make cluster installs it",
     )
 
 

@@ -1,0 +1,1 @@
+"""Devices on the machines of a Ray cluster. Needs the extra ``cluster``."""

@@ -1,0 +1,207 @@
+"""What Ray runs on a node: the worker that a process of one machine runs, unchanged.
+
+An actor is one process. It is a whole device, or one rank of several. Ray starts it,
+watches it and calls its methods; this module translates the calls into the messages
+that a worker knows. The ranks of a device speak with each other as they do on one
+machine, over connections that the first of them offers::
+
+    controller ── Ray ── rank 0 ──┬── connection ── rank 1
+                                  └── connection ── rank 2
+
+Operations are performed one after the other. To stop one, and to read the clock, an
+actor is called beside them: these methods are of a concurrency group of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Client, Connection, Listener
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psutil
+import ray
+
+from speclib.models import fingerprint
+from speclib.models.rank import Rank
+from speclib.worlds.worker import (
+    STOP,
+    Failure,
+    Question,
+    Reply,
+    answer_messages,
+    attempt,
+    device,
+)
+
+if TYPE_CHECKING:
+    from speclib.core.settings import Role
+    from speclib.data.latency import Durations
+    from speclib.data.pairs import Pair
+
+ASIDE = "aside"  # the concurrency group of what is called beside an operation
+
+# How torch's two libraries are told through which interface the ranks meet.
+INTERFACE_SETTINGS = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+
+
+class MeetingPoint(NamedTuple):
+    """Where the first rank of a device waits for the others."""
+
+    host: str
+    port: int
+    key: bytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an actor has to build: one device's model, or its part of it.
+
+    ``pair``: its places are as this actor sees them. ``number``, ``size``: its rank,
+    of so many. ``patience``: seconds that ranks wait for each other.
+    """
+
+    pair: Pair
+    name: str
+    role: Role
+    index: int
+    dtype: str
+    emulate: Durations | None
+    number: int
+    size: int
+    patience: float
+
+    def rank(self, host: str, pipes: tuple[Connection, ...] = ()) -> Rank | None:
+        """This actor among the ranks of its device; None where it is the only one."""
+        if self.size == 1:
+            return None
+        return Rank(self.number, self.size, self.patience, pipes, host)
+
+    def start(self, rank: Rank | None) -> Callable[..., Any]:
+        """Builds the model; returns what answers (message, pipe)."""
+        answer: Callable[..., Any] = device(
+            self.pair,
+            self.name,
+            self.role,
+            self.index,
+            shared=None,
+            dtype=self.dtype,
+            latency=self.emulate,
+            rank=rank,
+        )
+        return answer
+
+
+class Ready(NamedTuple):
+    """What an actor says of itself once its model is built.
+
+    ``node``: the number that Ray gave the node. ``code``: a hash of the source that
+    computes there.
+    """
+
+    node: str
+    code: str
+
+
+class Actor:
+    """One process of a device."""
+
+    def __init__(self) -> None:
+        self._pipe, self._stops = Pipe()  # how a worker is told that it is to stop
+        self._lock = threading.Lock()
+        self._performed = 0  # the number of the operation under way; 0: none
+        self._unwanted = 0  # operations up to this number are not wanted
+
+    # -- ranks -------------------------------------------------------------------------
+    def offer_meeting(self) -> MeetingPoint:
+        """Opens the first rank's door to the others."""
+        host = own_address()
+        key = secrets.token_bytes(16)
+        self._listener = Listener((host, 0), authkey=key)
+        _, port = self._listener.address
+        return MeetingPoint(host, int(port), key)
+
+    def follow(self, meeting: MeetingPoint, part: Part) -> None:
+        """Serves the first rank, until that ends."""
+        _meet_through(own_address())
+        with Client((meeting.host, meeting.port), authkey=meeting.key) as pipe:
+            pipe.send(part.number)
+            answer_messages(pipe, part.start, part.rank(meeting.host))
+
+    def _accept_followers(self, count: int) -> tuple[Connection, ...]:
+        """The connections to the other ranks, in the order of their numbers."""
+        pipe_of_rank = {}
+        for _ in range(count):
+            pipe = self._listener.accept()
+            pipe_of_rank[pipe.recv()] = pipe
+        self._listener.close()
+        return tuple(pipe_of_rank[number] for number in sorted(pipe_of_rank))
+
+    # -- operations --------------------------------------------------------------------
+    def start(self, part: Part) -> Ready | Failure:
+        """Builds the model of a device's only or first rank."""
+        pipes: tuple[Connection, ...] = ()
+        host = own_address()
+        if part.size > 1:
+            _meet_through(host)
+            pipes = self._accept_followers(part.size - 1)
+
+        answer = attempt(part.start, part.rank(host, pipes))
+        if isinstance(answer, Failure):
+            return answer
+        self._answer = answer
+        return Ready(ray.get_runtime_context().get_node_id(), fingerprint.of_code())
+
+    def perform(self, number: int, question: Question) -> Reply | Failure:
+        """The reply to a question; they are numbered from 1 on."""
+        with self._lock:
+            while self._pipe.poll():  # it came too late for the operation before
+                self._pipe.recv()
+            self._performed = number
+            if number <= self._unwanted:  # it overtook the question
+                self._stops.send(STOP)
+
+        reply: Reply | Failure = attempt(self._answer, question, self._pipe)
+
+        with self._lock:
+            self._performed = 0
+        return reply
+
+    # -- beside operations -------------------------------------------------------------
+    @ray.method(concurrency_group=ASIDE)
+    def stop(self, number: int) -> None:
+        """Says that the operation ``number`` is not wanted any more."""
+        with self._lock:
+            self._unwanted = number
+            if self._performed == number:
+                self._stops.send(STOP)
+
+    @ray.method(concurrency_group=ASIDE)
+    def clock(self) -> float:
+        """What this machine's monotonic clock reads, seconds."""
+        return time.perf_counter()
+
+
+def own_address() -> str:
+    """The address of this node, by which the others reach it."""
+    address: str = ray.util.get_node_ip_address()
+    return address
+
+
+def _meet_through(host: str) -> None:
+    """Has torch's ranks meet through the network interface that has this address.
+
+    Left alone, torch looks up the machine's own name, which often stands for an address
+    that no other machine can reach.
+    """
+    for interface, addresses in psutil.net_if_addrs().items():
+        for address in addresses:
+            if address.family == socket.AF_INET and address.address == host:
+                for setting in INTERFACE_SETTINGS:
+                    os.environ.setdefault(setting, interface)

@@ -1,0 +1,284 @@
+"""The nodes of a Ray cluster: how to join it, and whether a pair fits it.
+
+What a device needs of a node follows from its places in the pair file: so many CPUs for
+a ``core:N`` or ``cpu`` as the pair has threads, and one GPU for a ``cuda:N``. Which
+node that is, and which of its GPUs, Ray decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import ray
+
+from speclib.core.settings import Role
+from speclib.data.pairs import Pair
+from speclib.data.placement import Place
+from speclib.errors import BadValue
+
+ANY_RUNNING = "auto"
+HOW_TO_START = (
+    "Start one with `ray start --head`, join it on every other machine with `ray start "
+    "--address=<host>:6379`, and set RAY_ADDRESS=<host>:6379 where speclib runs on a "
+    "machine that has not joined"
+)
+SECONDS_TO_REACH = 3.0
+
+Resources = dict[str, float]
+
+
+# -- the cluster -----------------------------------------------------------------------
+def join(address: str | None = None) -> None:
+    """Connects this process with a running cluster, once.
+
+    ``address``: host:port; None: what RAY_ADDRESS says, else the cluster that runs on
+    this machine. Raises BadValue where there is none, or where its Ray is another one.
+    """
+    if ray.is_initialized():
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or ANY_RUNNING
+    if address != ANY_RUNNING:
+        _check_reachable(address)
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level=logging.ERROR,
+        )
+    except ConnectionError as error:
+        raise BadValue(
+            f"no Ray cluster is running that could be joined. {HOW_TO_START}"
+        ) from error
+    except RuntimeError as error:  # it compares the versions of Ray and of Python
+        raise BadValue(
+            f"the Ray cluster at {address} cannot be joined: {one_line(error)}"
+        ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Raises BadValue where nothing listens at ``address``: Ray would wait long."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise BadValue(
+            f"the address of a Ray cluster is {address!r}: give host:port, as in "
+            "10.0.0.1:6379"
+        )
+    try:
+        socket.create_connection((host, int(port)), SECONDS_TO_REACH).close()
+    except OSError as error:
+        raise BadValue(
+            f"no Ray cluster answers at {address} ({error}). {HOW_TO_START}"
+        ) from error
+
+
+def one_line(error: object) -> str:
+    """The text of an error, without its line breaks."""
+    return " ".join(str(error).split())
+
+
+def names() -> dict[str, str]:
+    """The name of every node, by the number that Ray gave it.
+
+    A node is called as it was started (``ray start --node-name=...``), else by its
+    address.
+    """
+    return {node["NodeID"]: node["NodeName"] for node in ray.nodes()}
+
+
+# -- what a device needs ---------------------------------------------------------------
+class Need(NamedTuple):
+    """What the processes of one device need.
+
+    ``bundles``: the resources of each process. ``together``: whether one node has to
+    have, and has, all of them.
+    """
+
+    bundles: tuple[Resources, ...]
+    together: bool
+
+    @property
+    def strategy(self) -> str:
+        """How Ray is to place them."""
+        return "STRICT_PACK" if self.together else "PACK"
+
+
+def needs_of(
+    pair: Pair,
+    place: Place,
+    devices: Sequence[tuple[str, Role, int]],
+    is_emulated: bool,
+) -> dict[str, Need]:
+    """What every device of ``pair`` needs, the largest first.
+
+    ``devices``: name, role and index of each. An emulated device is one process and
+    needs no GPU. A device is kept together where a node has room for it beside the
+    larger ones.
+
+    Raises BadValue where the nodes have too few CPUs or GPUs, whether or not something
+    else is using them.
+    """
+    bundles_of = {}
+    for name, role, index in devices:
+        bundles_of[name] = _bundles_of(pair, place, role, index)
+        if is_emulated:
+            bundles_of[name] = ({"CPU": float(place.threads)},)
+    largest_first = sorted(
+        bundles_of, key=lambda name: _size(bundles_of[name]), reverse=True
+    )
+
+    capacities = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    free = [dict(capacity) for capacity in capacities]
+    needs = {}
+    for name in largest_first:
+        bundles = bundles_of[name]
+        together = _take([_sum(bundles)], free)
+        if not together and not _take(bundles, free):
+            raise _too_small(pair, bundles_of, capacities)
+        needs[name] = Need(bundles, together)
+    return needs
+
+
+def _too_small(
+    pair: Pair,
+    bundles_of: dict[str, tuple[Resources, ...]],
+    capacities: Sequence[Resources],
+) -> BadValue:
+    """The error for a cluster that has no room for all of these devices."""
+    wanted = []
+    for name, bundles in bundles_of.items():
+        processes = f" in {len(bundles)} processes" if len(bundles) > 1 else ""
+        wanted.append(f"{name}: {_shown(_sum(bundles))}{processes}")
+    whole = _sum([_sum(bundles) for bundles in bundles_of.values()])
+    there = "; ".join(_shown(capacity) for capacity in capacities)
+    return BadValue(
+        f"pair {pair.name!r} needs {_shown(whole)} ({'; '.join(wanted)}), but the "
+        f"{len(capacities)} node(s) of the cluster have {there}. Join another "
+        "machine with `ray start`, or ask for fewer servers or threads"
+    )
+
+
+def _take(bundles: Sequence[Resources], free: list[Resources]) -> bool:
+    """Takes each of ``bundles`` from some node that has it; whether all were there.
+
+    Each comes from the smallest node that has room. Nothing is taken unless all is.
+    """
+    left = [dict(node) for node in free]
+    for bundle in bundles:
+        roomy = [node for node in left if _has(node, bundle)]
+        if not roomy:
+            return False
+        smallest = min(roomy, key=lambda node: _size([node]))
+        for name, amount in bundle.items():
+            smallest[name] -= amount
+    free[:] = left
+    return True
+
+
+def most_targets(pair: Pair, at_most: int) -> int:
+    """How many target devices the cluster has room for beside one draft, at least 1."""
+    place = place_in_cluster(pair)
+    devices: list[tuple[str, Role, int]] = [("draft", "draft", 0)]
+    for index in range(at_most):
+        devices.append((f"target-{index + 1}", "target", index))
+        try:
+            needs_of(pair, place, devices, is_emulated=False)
+        except BadValue:
+            return max(1, index)
+    return at_most
+
+
+def _bundles_of(
+    pair: Pair, place: Place, role: Role, index: int
+) -> tuple[Resources, ...]:
+    """The resources of each process of a device."""
+    places = _places(place, role, index)
+    ranks = 1 if pair.model(role).spread == "blocks" else len(places)
+    places_of_rank = [places] if ranks == 1 else [(name,) for name in places]
+    bundles = []
+    for own in places_of_rank:
+        bundle: Resources = {"CPU": float(place.threads)}
+        gpus = sum(name.startswith("cuda") for name in own)
+        if gpus:
+            bundle["GPU"] = float(gpus)
+        bundles.append(bundle)
+    return tuple(bundles)
+
+
+def _size(bundles: Sequence[Resources]) -> tuple[float, float]:
+    """By which the larger of two is known: GPUs are rarer than CPUs."""
+    whole = _sum(bundles)
+    return whole.get("GPU", 0.0), whole.get("CPU", 0.0)
+
+
+def _sum(parts: Sequence[Resources]) -> Resources:
+    """The CPUs and GPUs of all ``parts``."""
+    return {
+        name: sum(part.get(name, 0.0) for part in parts)
+        for name in ("CPU", "GPU")
+        if any(name in part for part in parts)
+    }
+
+
+def _has(capacity: Resources, wanted: Resources) -> bool:
+    return all(capacity.get(name, 0.0) >= wanted[name] for name in wanted)
+
+
+def _shown(resources: Resources) -> str:
+    """As "2 CPU, 1 GPU"."""
+    parts = []
+    for name in ("CPU", "GPU"):
+        if resources.get(name):
+            parts.append(f"{resources[name]:g} {name}")
+    return ", ".join(parts) or "nothing"
+
+
+# -- places ----------------------------------------------------------------------------
+def _places(place: Place, role: Role, index: int) -> tuple[str, ...]:
+    """The places of a device.
+
+    Which GPUs it gets is for Ray to say. So a further target may have places that are
+    called as the first one's are.
+    """
+    is_named = role == "draft" or index <= len(place.servers)
+    on_gpus = any(name.startswith("cuda") for name in place.target)
+    return place.target if on_gpus and not is_named else place.of(role, index)
+
+
+def place_in_cluster(pair: Pair) -> Place:
+    """Where ``pair`` is computed: of alternatives, the first that all nodes have."""
+    gpus = int(ray.cluster_resources().get("GPU", 0))
+    return pair.place.on_machine_with(gpus)
+
+
+def as_seen_by_actor(pair: Pair, place: Place, role: Role, index: int) -> Pair:
+    """``pair`` with the places of one device as its processes see them.
+
+    Ray shows a process the GPUs that it gave it, and no others: there they are cuda:0,
+    cuda:1, and so on.
+    """
+    own = _places(place, role, index)
+    is_one_process = pair.model(role).spread == "blocks"
+    seen = []
+    for number, name in enumerate(own):
+        if name.startswith("cuda"):
+            name = f"cuda:{number}" if is_one_process else "cuda:0"
+        seen.append(name)
+    places = tuple(seen)
+    own_place = Place(
+        draft=places, target=places, servers=(places,) * index, threads=place.threads
+    )
+    return pair.model_copy(update={"place": own_place})
+
+
+def check_versions(code: str, node: str, own_code: str) -> None:
+    """Raises BadValue where a node computes with another source of speclib."""
+    if code != own_code:
+        raise BadValue(
+            f"node {node!r} has another version of speclib (its source is "
+            f"{code[:8]}, here it is {own_code[:8]}): install the same on every node"
+        )

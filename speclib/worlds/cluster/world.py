@@ -1,0 +1,289 @@
+"""Devices in a Ray cluster: one actor for each of their processes, and the wall-clock.
+
+Ray places the actors, starts them and says when one is lost. What an actor does is what
+a worker process of one machine does (see ``actor``).
+
+Greedy rows travel as their tokens; whole distributions come through Ray's object store.
+The times in a trace are the devices' own readings, laid on the controller's clock (see
+``clocks``); how sure that is stands in the trace, as ``clock_error``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import ray
+from ray.exceptions import (
+    ActorUnavailableError,
+    GetTimeoutError,
+    NodeDiedError,
+    RayError,
+)
+from ray.util import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from speclib.arguments import Count, Seconds, checked
+from speclib.data.latency import Durations, Latency
+from speclib.data.pairs import Pair
+from speclib.errors import BadValue
+from speclib.models import fingerprint
+from speclib.worlds.devices import AnyFuture, DeviceLost
+from speclib.worlds.real_devices import RealDevices
+from speclib.worlds.worker import Question, Reply
+
+from . import clocks, nodes
+from .actor import ASIDE, Actor, Part, Ready
+from .nodes import Need
+
+# What Ray calls at the same time: an operation, and what is aside of it.
+REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
+    concurrency_groups={ASIDE: 1}, max_restarts=0
+)(Actor)
+
+# Round trips by which a new device's clock is read, before each request once more.
+TRIPS_AT_FIRST = 8
+# Seconds in which an actor says what time it is, or why another one has ended.
+PATIENCE = 0.5
+
+
+class ActorWorker:
+    """The actors of one device; the first one answers for all.
+
+    ``needs``: what each of them needs of its node. ``parts``: what each builds.
+    """
+
+    def __init__(self, need: Need, parts: Sequence[Part]):
+        self.has_followers = len(parts) > 1
+        self.node = "not known yet"
+        self.reading: clocks.Reading | None = None
+        self._asked = 0  # how many questions it was asked
+        self._group = placement_group(list(need.bundles), need.strategy)
+        self._actors: list[Any] = []
+        for number, bundle in enumerate(need.bundles):
+            strategy = PlacementGroupSchedulingStrategy(
+                self._group, placement_group_bundle_index=number
+            )
+            actor = REMOTE_ACTOR.options(
+                num_cpus=bundle["CPU"],
+                num_gpus=bundle.get("GPU", 0),
+                scheduling_strategy=strategy,
+            )
+            self._actors.append(actor.remote())
+
+        self._first, *others = self._actors
+        self._serving = []  # each is ready only once its follower has ended
+        if others:
+            meeting = self._first.offer_meeting.remote()
+            for follower, part in zip(others, parts[1:], strict=True):
+                self._serving.append(follower.follow.remote(meeting, part))
+        self._answer = self._first.start.remote(parts[0])
+
+    @property
+    def signs(self) -> list[Any]:
+        """What becomes ready when it answers, or when one of its actors has ended."""
+        return [self._answer, *self._serving]
+
+    def ask(self, question: Question) -> None:
+        """Sends it an operation. That it is gone is noticed when its reply is due."""
+        self._asked += 1
+        self._answer = self._first.perform.remote(self._asked, question)
+
+    def interrupt(self) -> None:
+        """Tells it that the operation under way is not wanted any more."""
+        self._first.stop.remote(self._asked)
+
+    def receive(self, timeout: float, setting: str = "timeout") -> Any:
+        """Its next message.
+
+        Raises DeviceLost with the cause when none can come any more, or when none came
+        in ``timeout`` seconds (the argument called ``setting``). The actors are gone
+        then.
+        """
+        ready, _ = ray.wait(self.signs, timeout=timeout)
+        try:
+            if self._answer in ready:
+                return ray.get(self._answer)
+            if ready:
+                # A follower ended. The first rank may be about to say why.
+                return ray.get(self._answer, timeout=PATIENCE)
+        except GetTimeoutError:
+            cause = "a rank's process ended"
+        except RayError as error:
+            cause = self._how_it_ended(error)
+        else:
+            cause = self._why_nothing_came(timeout, setting)
+        self.stop()
+        raise DeviceLost(cause) from None
+
+    def _why_nothing_came(self, timeout: float, setting: str) -> str:
+        if not self._group.wait(0):
+            return (
+                f"no node of the cluster had room for it in {timeout:g} s: all that it "
+                f"needs is there, but is used. Wait, or give a larger {setting}"
+            )
+        return (
+            f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
+            f"give a larger {setting}"
+        )
+
+    def _how_it_ended(self, error: RayError) -> str:
+        """What Ray says of an actor that is lost, in a line."""
+        text = nodes.one_line(error)
+        if "No module named 'speclib'" in text:
+            return (
+                "speclib is not installed on its node: install the same version on "
+                "every node, in the Python that `ray start` runs in"
+            )
+        if isinstance(error, ActorUnavailableError | NodeDiedError):
+            return f"its node, {self.node!r}, cannot be reached any more (Ray: {text})"
+        return f"its process on node {self.node!r} ended (Ray: {text})"
+
+    def read_clock(self, trips: int = 1) -> None:
+        """Reads its clock, and keeps the surest reading.
+
+        That it is gone, or hangs, is noticed when it is next asked something.
+        """
+        for _ in range(trips):
+            with contextlib.suppress(RayError):
+                reading = clocks.read(self._clock)
+                self.reading = clocks.surer(self.reading, reading)
+
+    def _clock(self) -> float:
+        return float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
+
+    def stop(self, patience: float = 0.0) -> None:
+        """Ends its actors, and gives their places back."""
+        if not ray.is_initialized():
+            return  # the cluster has ended them with the connection
+        for actor in self._actors:
+            ray.kill(actor)
+        remove_placement_group(self._group)
+
+
+def dismiss(workers: dict[str, ActorWorker]) -> None:
+    """Stops all workers. The dict is emptied first, as an interrupt may come."""
+    for worker in [workers.pop(name) for name in list(workers)]:
+        worker.stop()
+
+
+class Cluster(RealDevices[ActorWorker]):
+    """``pair`` on the machines of a Ray cluster: a draft and ``servers`` targets.
+
+    Ray decides which node a device is on; all processes of one are on the same node
+    where one has room for them. ``address``: the cluster's, as host:port; None: what
+    RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
+    are those of Processes; c is measured anew in every world.
+
+    Raises BadValue where there is no cluster, where it is too small for the pair, or
+    where a node has another version of speclib; DeviceLost as Processes does. Use it as
+    a context manager, or ``close()`` it.
+    """
+
+    @checked
+    def __init__(
+        self,
+        pair: Pair,
+        *,
+        servers: Count = 1,
+        cancel: str = "after-op",
+        dtype: str = "auto",
+        emulate: Latency | Durations | None = None,
+        timeout: Seconds = 60.0,
+        start_timeout: Seconds = 300.0,
+        address: str | None = None,
+    ):
+        super().__init__(
+            pair, servers, cancel, dtype, emulate, timeout, start_timeout, False
+        )
+        if isinstance(emulate, Latency) and emulate.shared is not None:
+            raise BadValue(
+                f"pair {pair.name!r} has draft and target share devices, which the "
+                "nodes of a cluster cannot: give world='emulated'"
+            )
+        nodes.join(address)
+        self._start_missing_workers()
+
+    @staticmethod
+    def room_for_targets(pair: Pair, at_most: int) -> int:
+        """How many targets of ``pair`` the running cluster has room for."""
+        nodes.join()
+        return nodes.most_targets(pair, at_most)
+
+    # -- workers -----------------------------------------------------------------------
+    def _missing(self) -> list[str]:
+        missing = super()._missing()
+        if not missing:
+            return []
+        # Nodes come and go: whether there is room for all is asked anew each time. What
+        # takes most room comes first, while there is some.
+        self._place = nodes.place_in_cluster(self.pair)
+        devices = [(d.name, d.role, d.index) for d in self.devices.values()]
+        is_emulated = self.emulate is not None
+        self._needs = nodes.needs_of(self.pair, self._place, devices, is_emulated)
+        return [name for name in self._needs if name in missing]
+
+    @staticmethod
+    def _dismiss(workers: dict[str, ActorWorker]) -> None:
+        dismiss(workers)
+
+    def _start_worker(self, name: str) -> ActorWorker:
+        role, index = self.devices[name].role, self.devices[name].index
+        need = self._needs[name]
+        part = Part(
+            nodes.as_seen_by_actor(self.pair, self._place, role, index),
+            name,
+            role,
+            index,
+            self.dtype,
+            self.emulate,
+            number=0,
+            size=len(need.bundles),
+            patience=max(1.0, self.timeout / 2),
+        )
+        parts = [replace(part, number=number) for number in range(part.size)]
+        return ActorWorker(need, parts)
+
+    def _note_ready(self, name: str, answer: Ready) -> None:
+        node = nodes.names().get(answer.node, answer.node)
+        nodes.check_versions(answer.code, node, fingerprint.of_code())
+        self._workers[name].node = node
+        self._workers[name].read_clock(TRIPS_AT_FIRST)
+
+    def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
+        future_of_sign = {}
+        for future in busy:
+            for sign in self._workers[future.device].signs:
+                future_of_sign[sign] = future
+        ready, _ = ray.wait(list(future_of_sign), timeout=patience)
+        return future_of_sign[ready[0]] if ready else None
+
+    # -- the clock ---------------------------------------------------------------------
+    def _zero(self) -> None:
+        for worker in self._workers.values():
+            worker.read_clock()
+        super()._zero()
+
+    def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
+        """By our clock. No operation begins before it is asked for, nor ends after its
+        answer has come: what the clocks' error makes of that is put right."""
+        reading = self._workers[future.device].reading
+        assert reading is not None, "a clock is read before its device is asked"
+        assert future.sent is not None and future.received is not None
+        start, end = super()._times_of(reply, future)
+        start, end = start - reading.offset, end - reading.offset
+
+        too_early = max(0.0, future.sent - start)
+        too_late = max(0.0, end - future.received)
+        return start + too_early - too_late, end + too_early - too_late
+
+    def _facts(self) -> dict[str, Any]:
+        """On which node each device was, and how far off its times may be."""
+        node_of, errors = {}, {}
+        for name, worker in self._workers.items():
+            node_of[name] = worker.node
+            if worker.reading is not None:
+                errors[name] = worker.reading.error_at(self._origin + self.now)
+        return {"nodes": node_of, "clock_error": errors}

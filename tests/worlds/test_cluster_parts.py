@@ -1,0 +1,163 @@
+"""What a cluster is made of, tried without one: clocks, actors, addresses, places."""
+
+import socket
+import time
+
+import pytest
+from helpers.patience import on_this_machine
+
+import speclib
+from speclib.errors import BadValue
+
+pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+
+from speclib.worlds.cluster import clocks, nodes  # noqa: E402
+from speclib.worlds.cluster.actor import Actor  # noqa: E402
+from speclib.worlds.worker import Question  # noqa: E402
+
+SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
+
+
+# -- clocks ----------------------------------------------------------------------------
+@pytest.mark.parametrize("ahead", [-500.0, 0.0, 3e5])
+@pytest.mark.parametrize("way_there", [0.0, 0.25, 1.0])
+def test_another_clock_is_at_most_as_far_off_as_the_reading_says(ahead, way_there):
+    """Whichever share of the trip the way there takes."""
+
+    def other_clock() -> float:
+        time.sleep(0.02 * way_there)
+        reads = time.perf_counter() + ahead
+        time.sleep(0.02 * (1 - way_there))
+        return reads
+
+    reading = clocks.read(other_clock)
+    assert abs(reading.offset - ahead) <= reading.error + 1e-6
+    assert 0.01 <= reading.error < on_this_machine(0.05)
+
+
+def test_a_surer_reading_of_a_clock_wins_and_an_old_one_becomes_less_sure():
+    old = clocks.Reading(offset=5.0, error=0.001, taken=100.0)
+    vague = clocks.Reading(offset=5.1, error=0.02, taken=101.0)
+    assert clocks.surer(None, vague) is vague
+    assert clocks.surer(old, vague) is old
+    assert clocks.surer(old, vague._replace(taken=400.0)) == vague._replace(taken=400.0)
+
+
+# -- stopping --------------------------------------------------------------------------
+def an_actor(answer) -> Actor:
+    actor = Actor()
+    actor._answer = answer
+    return actor
+
+
+def test_a_stop_that_comes_too_late_stops_nothing_else():
+    actor = an_actor(lambda question, pipe: pipe.poll())
+    assert actor.perform(1, Question(None, None, None)) is False
+    actor.stop(1)
+    assert actor.perform(2, Question(None, None, None)) is False
+
+
+def test_a_stop_that_overtakes_its_question_stops_it():
+    actor = an_actor(lambda question, pipe: pipe.poll())
+    actor.stop(1)
+    assert actor.perform(1, Question(None, None, None)) is True
+    assert actor.perform(2, Question(None, None, None)) is False
+
+
+# -- addresses -------------------------------------------------------------------------
+@pytest.fixture
+def no_connection(monkeypatch):
+    """As in a process that has not joined a cluster."""
+    monkeypatch.setattr(nodes.ray, "is_initialized", lambda: False)
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def test_a_cluster_that_does_not_answer_is_said_at_once(no_connection):
+    address = f"127.0.0.1:{closed_port()}"
+    begun = time.monotonic()
+    with pytest.raises(BadValue, match=f"answers at {address} .*ray start --head"):
+        nodes.join(address)
+    assert time.monotonic() - begun < on_this_machine(5)
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:", ":6379", "10.0.0.1:many"])
+def test_an_address_that_is_none_is_refused(no_connection, address):
+    with pytest.raises(BadValue, match="give host:port"):
+        nodes.join(address)
+
+
+# -- places ----------------------------------------------------------------------------
+def test_each_rank_asks_for_a_gpu_and_sees_it_as_the_first():
+    target = {"model": "zoo/target", "spread": "tensors"}
+    place = {"draft": ["cuda:0"], "target": ["cuda:1", "cuda:2"]}
+    pair = speclib.pair(target, SMALL["draft"], place=place)
+    assert nodes._bundles_of(pair, pair.place, "target", 0) == (
+        {"CPU": 1.0, "GPU": 1.0},
+        {"CPU": 1.0, "GPU": 1.0},
+    )
+    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
+    assert seen.place.target == ("cuda:0", "cuda:0")
+
+
+def test_blocks_of_layers_on_several_gpus_are_one_process_that_sees_them_all():
+    place = {"draft": ["core:0"], "target": ["cuda:2", "cuda:3"]}
+    pair = speclib.pair(**SMALL, place=place)
+    assert nodes._bundles_of(pair, pair.place, "target", 0) == (
+        {"CPU": 1.0, "GPU": 2.0},
+    )
+    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
+    assert seen.place.target == ("cuda:0", "cuda:1")
+
+
+def test_the_third_target_is_where_its_own_places_are():
+    place = {"target": ["core:1"], "servers": [["core:2"], ["core:3"]]}
+    pair = speclib.pair(**SMALL, place=place)
+    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 2)
+    assert seen.place.of("target", 2) == ("core:3",)
+
+
+def test_a_further_target_may_have_gpus_that_are_called_as_the_first_ones():
+    """Which ones they are is for Ray to say."""
+    pair = speclib.pair(**SMALL, place={"target": ["cuda:1"]})
+    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 2)
+    assert seen.place.of("target", 2) == ("cuda:0",)
+
+
+# -- room ------------------------------------------------------------------------------
+PARTED = speclib.pair(
+    {"model": "zoo/target", "spread": "tensors"},
+    SMALL["draft"],
+    place={"draft": ["core:0"], "target": ["core:0", "core:1"]},
+)
+DEVICES = [("draft", "draft", 0), ("target", "target", 0)]
+
+
+def needs(monkeypatch, *cpus: int):
+    """What the parted pair needs of nodes with so many CPUs."""
+    listed = [{"Alive": True, "Resources": {"CPU": float(n)}} for n in cpus]
+    listed.append({"Alive": False, "Resources": {"CPU": 64.0}})
+    monkeypatch.setattr(nodes.ray, "nodes", lambda: listed)
+    return nodes.needs_of(PARTED, PARTED.place, DEVICES, is_emulated=False)
+
+
+def test_a_device_is_kept_together_where_a_node_has_room_for_all_of_it(monkeypatch):
+    for cpus in ((3,), (2, 1), (1, 2), (4, 4)):
+        found = needs(monkeypatch, *cpus)
+        assert list(found) == ["target", "draft"]  # the largest first
+        assert found["target"].strategy == "STRICT_PACK"
+        assert found["draft"].strategy == "STRICT_PACK"
+
+
+def test_else_its_ranks_are_on_several_nodes(monkeypatch):
+    assert needs(monkeypatch, 1, 1, 1)["target"].strategy == "PACK"
+
+
+@pytest.mark.parametrize("cpus", [(), (1,), (2,), (1, 1)])
+def test_nodes_without_room_for_all_are_too_small(monkeypatch, cpus):
+    with pytest.raises(BadValue, match="needs 3 CPU .*target: 2 CPU in 2 processes"):
+        needs(monkeypatch, *cpus)
