@@ -25,7 +25,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from speclib.arguments import Number, Seconds, checked, shown
 from speclib.errors import BadValue
@@ -34,6 +34,8 @@ from speclib.paths import DATA
 from speclib.theory.layer_groups import group_layers
 
 from .toml_files import read_toml, toml_path
+
+Wait: TypeAlias = Annotated[float, Number(least=0)]  # seconds, possibly none
 
 MANY = 1 << 20  # tokens; no pass is fed more
 
@@ -213,7 +215,7 @@ class Latency:
         return replace(self, shared=Shared(stages, move))
 
     @checked
-    def over_network(self, draft: Seconds, target: Seconds) -> Latency:
+    def over_network(self, draft: Wait, target: Wait) -> Latency:
         """The same where a message to the draft, and to a target, takes so long."""
         return replace(self, message=Message(draft, target))
 

@@ -74,6 +74,7 @@ def simulate(
     fuzzy: Share = 1.0,
     latency: str | None = None,
     stages: Annotated[int, Whole(least=2, most=MOST_STAGES)] | None = None,
+    network: Annotated[float, Number(least=0)] = 0.0,
     **settings: Any,
 ) -> Result:
     """Lets ``method`` write ``tokens`` words of ``text`` on the virtual clock.
@@ -85,6 +86,8 @@ def simulate(
     stages    the draft stands on devices of the target, which is computed in so many
               stages (see ``Shared``); None: as the latency file says, or on a device
               of its own
+    network   seconds that a message takes one way between the controller and a target;
+              the draft is on the controller's machine
     alpha     the probability with which the draft agrees at a word
     doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure of each
     fuzzy     the share of their agreement that layers on one input keep, see Toy;
@@ -102,6 +105,8 @@ def simulate(
     passes = load_latency(latency) if latency else Latency.ratio(c, target)
     if stages is not None:
         passes = passes.sharing(stages)
+    if network:
+        passes = passes.over_network(draft=0.0, target=network)
     script = _check_script(script_of(text))
 
     models = {}

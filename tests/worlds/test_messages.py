@@ -90,6 +90,25 @@ def test_no_method_loses_a_token_to_slow_messages(method, temperature, cancel):
         assert slow.tokens == run("autoregressive", pair=TOY).tokens
 
 
+def test_a_what_if_may_have_its_targets_on_another_machine():
+    """A pass of 0.1 s and two messages of 0.03 s for each token."""
+    trace = speclib.simulate("autoregressive", tokens=10, target=0.1, network=0.03)
+    assert trace.trace.commits[-1].end == pytest.approx(10 * 0.16)
+
+
+def test_a_server_that_dies_in_a_what_if_is_missed_when_its_answer_is_due():
+    """It dies at 0.3 s; what it had sent by then still arrives, 0.02 s later."""
+    setting = {"lookahead": 2, "servers": 3, "alpha": 0.8, "network": 0.02}
+    healthy = speclib.simulate("dsi", **setting)
+    dying = speclib.simulate("dsi", **setting, lost={"target-2": 0.3})
+    assert healthy.tokens == dying.tokens
+    of_dead = [e for e in dying.trace.operations if e.device == "target-2"]
+    assert sum(event.lost for event in of_dead) == 1
+    for event in of_dead:
+        assert event.end <= 0.3 or event.lost
+        assert event.received == pytest.approx(event.end + 0.02)
+
+
 # -- files -----------------------------------------------------------------------------
 HEAD = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.4]]\n"
 

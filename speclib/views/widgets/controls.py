@@ -31,6 +31,7 @@ LABELS = {
     "share": "attention's share",
     "gather": "gather, ms",
     "width": "tree width",
+    "network": "message, s",
 }
 LABEL_STYLE = {"description_width": "initial"}  # as long as the label
 SHOWN = 2  # controls of a toolbar that are always seen
