@@ -7,6 +7,7 @@ QUICK  ?=
 FULL   ?=
 MINUTES ?=
 PAPER  ?=
+WORLD  ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
@@ -15,7 +16,8 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: as long as it takes,"
-	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only."
+	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only;"
+	@echo "WORLD=cluster: measured on the nodes of the Ray cluster that is running."
 
 setup: $(READY)  ## install the pinned environment into .venv
 
@@ -34,7 +36,7 @@ cluster: $(READY)  ## install Ray, for devices on several machines
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-cluster.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
-	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))
+	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER)) $(if $(WORLD),--world $(WORLD))
 
 test: $(READY)   ## the tests, and the learn notebooks
 	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval

@@ -7,6 +7,7 @@ fast.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from speclib.errors import BadValue
+from speclib.errors import BadValue, unknown_name
 
 app = typer.Typer(
     add_completion=False,
@@ -40,17 +41,22 @@ def reproduce(
         float | None, typer.Option(help="At most so long, instead of 25 minutes.")
     ] = None,
     virtual: Annotated[bool, typer.Option("--virtual", help="No real models.")] = False,
+    world: Annotated[
+        str, typer.Option(help="processes, or cluster: measured on a cluster's nodes.")
+    ] = "processes",
 ) -> None:
     """Regenerate every table and figure into reports/."""
     from speclib.reproduce.regenerate import reproduce as regenerate
 
     started = time.monotonic()
+    on_nodes = _is_on_nodes(world)
     try:
         outcome = regenerate(
             paper or (),
             quick=quick,
             minutes=_minutes(quick, full, minutes),
             measured=not virtual,
+            on_nodes=on_nodes,
         )
     except KeyboardInterrupt:
         print(
@@ -73,6 +79,20 @@ def reproduce(
         raise typer.Exit(130)
     if outcome.failed:
         raise typer.Exit(1)
+
+
+def _is_on_nodes(world: str) -> bool:
+    """Whether cells are measured on the nodes of a cluster.
+
+    Notebooks run in processes of their own, and learn it from a variable.
+    """
+    from speclib.experiment.environments import IN_CLUSTER
+
+    if world not in ("processes", "cluster"):
+        raise unknown_name(f"unknown world {world!r}", world, ("processes", "cluster"))
+    if world == "cluster":
+        os.environ[IN_CLUSTER] = world
+    return world == "cluster"
 
 
 def _minutes(quick: bool, full: bool, minutes: float | None) -> float | None:

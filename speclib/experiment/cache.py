@@ -144,6 +144,30 @@ def read(key: str) -> StoredCell[dict, dict] | None:
         return None
 
 
+# -- files that come from elsewhere ----------------------------------------------------
+def text_of(key: str) -> str:
+    """A cell's file as it is; empty where there is none."""
+    try:
+        return _file_of(key).read_text("utf-8")
+    except OSError:
+        return ""
+
+
+def take_in(key: str, text: str, at_least_as_many: bool = False) -> None:
+    """Stores a cell's file that another machine wrote.
+
+    What is here already stays if it has as many requests; ``at_least_as_many``: only if
+    it has more.
+    """
+    here = read(key)
+    if here is not None:
+        coming = len(text.splitlines()) - 1
+        is_better = coming > len(here.rows)
+        if not is_better and not (at_least_as_many and coming == len(here.rows)):
+            return
+    write_atomically(_file_of(key), text)
+
+
 def _file_of(key: str) -> Path:
     return rows_folder() / f"{key}.jsonl"
 

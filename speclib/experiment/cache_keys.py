@@ -23,6 +23,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 # This module imports every method, and a cell depends on its own method only. The walk
 # therefore does not enter it.
 METHOD_REGISTRY = "speclib.methods"
+# No cell has its devices in a cluster: one that a cluster's node measures has all of
+# them there.
+CLUSTER = "speclib.worlds.cluster"
 
 
 # -- values and files
@@ -80,8 +83,8 @@ def hash_of_code(roots: tuple[str, ...], package: Path = PACKAGE) -> str:
 def imported_modules(roots: Iterable[str], package: Path = PACKAGE) -> dict[str, Path]:
     """Find ``roots`` and every speclib module that they import, at any depth.
 
-    Imports inside functions count too. The registry of methods is left out. Returns the
-    file of each module by the module's name.
+    Imports inside functions count too. The registry of methods and what clusters need
+    are left out. Returns the file of each module by the module's name.
     """
     modules: dict[str, Path] = {}
     to_visit = list(roots)
@@ -89,6 +92,8 @@ def imported_modules(roots: Iterable[str], package: Path = PACKAGE) -> dict[str,
         name = to_visit.pop()
         path = _file_of_module(name, package)
         if name in modules or name == METHOD_REGISTRY or path is None:
+            continue
+        if name == CLUSTER or name.startswith(f"{CLUSTER}."):
             continue
         modules[name] = path
         to_visit.extend(_read_module(name, path).imported_names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from speclib.errors import SpeclibError
@@ -42,14 +42,15 @@ class Runner:
             runner.repeat_disturbed(specs)
 
     ``errors`` says why by spec of the cells that failed; they are not tried again.
+    ``facts``: what measured results say besides of where they come from.
     """
 
-    def __init__(self, bar: Progress):
+    def __init__(self, bar: Progress, facts: Mapping[str, object] | None = None):
         from .engines.measured import OpenWorkers
 
         self.bar = bar
         self.errors: dict[Spec, Exception] = {}
-        self._workers = OpenWorkers()
+        self._workers = OpenWorkers(facts)
 
     def __enter__(self) -> Runner:
         return self

@@ -118,6 +118,8 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
         slowdowns.append(f"{device} x{factor:.2f}")
     parts.append(f"both busy over alone: {', '.join(slowdowns)}")
     parts.append(f"load {result.facts['load']:g}")
+    if "node" in result.facts:
+        parts.append(f"on node {result.facts['node']}")
     return parts
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
-from speclib.experiment import cache_keys
+from speclib.experiment import cache_keys, environments
 
 CODE = ("*.py", "*.js", "*.css", "templates/*")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
@@ -33,7 +33,7 @@ def hash_of_inputs(key: str, quick: bool, measured: bool) -> str:
         key,
         quick,
         measured,
-        machine.environment(),
+        environments.known(),
         paths.OFFICIAL_PROMPTS,
         [machine.version_of(tool) for tool in TOOLS],
         *(file.name for file in files),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ from .budget import Budget
 from .one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
+    from speclib.experiment.on_nodes import Nodes
+
     from .book import Book
     from .costs import Costs
     from .schedule import PaperWork, Schedule
@@ -64,6 +67,7 @@ def reproduce(
     quick: bool = False,
     minutes: float | None = None,
     measured: bool = True,
+    on_nodes: bool = False,
     say: Say = print_at_once,
 ) -> Outcome:
     """Regenerates ``reports/`` for all papers, or ``only`` some.
@@ -71,6 +75,7 @@ def reproduce(
     minutes   at most so long; None: until everything is done
     quick     fewer and shorter requests, and no search for a best window
     measured  with real models
+    on_nodes  measured on the nodes of the Ray cluster that is running
 
     Raises SpeclibError for an unknown paper, and for a budget in which nothing can be
     done. Cells that fail are in the outcome, and everything else is written.
@@ -87,7 +92,7 @@ def reproduce(
         budget = Budget.of(minutes)
         remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
         outcome = Outcome()
-        call = Call(quick, measured, budget, say, outcome)
+        call = Call(quick, measured, on_nodes, budget, say, outcome)
         were_current = [key for key in all_papers if call.is_current(key)]
         stale = [key for key in chosen if key not in were_current]
         outcome.current = [key for key in chosen if key in were_current]
@@ -116,10 +121,17 @@ class Call:
     """One call of ``reproduce``: what it was told, and the outcome that it fills."""
 
     def __init__(
-        self, quick: bool, measured: bool, budget: Budget, say: Say, outcome: Outcome
+        self,
+        quick: bool,
+        measured: bool,
+        on_nodes: bool,
+        budget: Budget,
+        say: Say,
+        outcome: Outcome,
     ):
         self.quick = quick
         self.measured = measured
+        self.on_nodes = on_nodes
         self.budget = budget
         self.say = say
         self.outcome = outcome
@@ -133,6 +145,7 @@ class Call:
 
     def regenerate(self, keys: list[str]) -> None:
         """Runs the cells of these papers as the budget allows, and writes reports."""
+        from speclib.experiment.on_nodes import Nodes
         from speclib.experiment.run_cells import Runner
         from speclib.progress import Progress
 
@@ -151,8 +164,11 @@ class Call:
 
         for key in keys:
             failures.keep(key, {})
-        with Progress("cells") as bar, Runner(bar) as runner:
-            schedule = Schedule(papers, runner, costs, deadline, on_headline)
+        with Progress("cells") as bar, Runner(bar) as runner, ExitStack() as stack:
+            nodes = stack.enter_context(Nodes()) if self.on_nodes else None
+            if nodes is not None:
+                self._say_nodes(nodes)
+            schedule = Schedule(papers, runner, costs, deadline, on_headline, nodes)
             self._say_plan(schedule, books)
             if schedule.seconds_missing():
                 self.budget.check_least(schedule.least_seconds() + writing)
@@ -194,6 +210,12 @@ class Call:
             return
         publish.write_index_page()
         self.outcome.done.append(freshness.AUDIT)
+
+    def _say_nodes(self, nodes: Nodes) -> None:
+        """Says which nodes of the cluster measure, and which do not."""
+        self.say(f"measured on {', '.join(nodes.names)}")
+        for name, why in nodes.left_out.items():
+            self.say(f"node {name} is left out: {why}")
 
     def _say_plan(self, schedule: Schedule, books: dict[str, Book]) -> None:
         """Says what is missing, how long it takes, and what the budget is."""

@@ -52,7 +52,7 @@ class ScriptOfItem:
             raise SpeclibError("; ".join(result.errors.values()))
 
 
-@dataclass
+@dataclass(eq=False)  # a work is itself alone
 class Work:
     """Cells that are run together, and how far they are.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TypeVar
@@ -27,7 +27,7 @@ from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
-from speclib.experiment import other_load
+from speclib.experiment import environments, other_load
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.cells.measured import PLAIN, Conditions, Setting
 from speclib.experiment.cells.outputs import examine_outputs
@@ -55,10 +55,12 @@ class OpenWorkers:
     Starting them takes seconds, since models are built. Those of another pair are
     stopped first: not every machine has room for two pairs. A context manager.
 
+    ``facts``: what the results say besides of where they come from.
     ``start_seconds``: how long each start took, by workers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Mapping[str, object] | None = None) -> None:
+        self.facts = dict(facts or {})
         self.start_seconds: dict[WorkerPool, float] = {}
         self._pool: WorkerPool | None = None
         self._measurement: Measurement | None = None
@@ -85,14 +87,14 @@ class OpenWorkers:
             self.close()
             bar.step(f"starting {pool.pair}", 0)
             started = time.monotonic()
-            self._measurement = _start(pool)
+            self._measurement = _start(pool, self.facts)
             self._pool = pool
             self.start_seconds[pool] = time.monotonic() - started
         return self._measurement
 
 
-def _start(pool: WorkerPool) -> Measurement:
-    """Start workers, and find out what must be known of them."""
+def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
+    """Start workers, and find out what must be known of them besides ``facts``."""
     world = Processes(
         load_pair(pool.pair),
         dtype=pool.dtype,
@@ -101,6 +103,7 @@ def _start(pool: WorkerPool) -> Measurement:
     )
     try:
         world_facts = {
+            **facts,
             "contention": measured_cells.measure_contention(world),
             "cost_ratio": asdict(world.cost_ratio),
             "load": round(machine.load(), 2),
@@ -149,8 +152,17 @@ def run_disturbed_again(
 
 
 def stored(spec: Spec) -> CellResult | None:
-    """What the cache has of a cell; None without a prompt that is done."""
-    return MeasuredCell(spec).result()
+    """What the cache has of a cell; None without a prompt that is done.
+
+    Of several machines that have measured it (see ``environments``), the one counts
+    that has done most.
+    """
+    results = []
+    for environment in environments.known():
+        result = MeasuredCell(spec, environment).result()
+        if result is not None:
+            results.append(result)
+    return max(results, key=lambda result: len(result.stats), default=None)
 
 
 def _run(

@@ -11,6 +11,7 @@ from speclib.decoding.decode import Result
 from speclib.experiment import cache, cache_keys, other_load
 from speclib.experiment.cells.measured import Conditions, Setting
 from speclib.experiment.cells.outputs import OutputFacts
+from speclib.experiment.environments import Environment
 from speclib.experiment.limits import Limits
 from speclib.experiment.spec import CellResult, Spec, present
 from speclib.methods import METHODS
@@ -77,11 +78,14 @@ class PromptOutcome:
 
 
 class MeasuredCell:
-    """A measured spec, and what is known of it so far."""
+    """A measured spec, and what is known of it so far.
 
-    def __init__(self, spec: Spec):
+    ``environment``: of the machine that measured it; None: this one's.
+    """
+
+    def __init__(self, spec: Spec, environment: Environment | None = None):
         self.spec = spec
-        self.key = key_of(spec)
+        self.key = key_of(spec, environment)
         self.header: MeasuredHeader | None = None  # None until the cell is prepared
         self.outcomes: list[PromptOutcome] = []
         self._beyond: list[PromptOutcome] = []  # what a larger cell has more
@@ -197,8 +201,11 @@ class MeasuredCell:
         )
 
 
-def key_of(spec: Spec) -> str:
-    """The cell's name: a hash of the spec, its code, its data and this machine."""
+def key_of(spec: Spec, environment: Environment | None = None) -> str:
+    """The cell's name: a hash of the spec, its code, its data and the machine.
+
+    ``environment``: as of ``machine.environment``; None: this machine's.
+    """
     draft_runtime = factory.runtime(load_pair(present(spec.pair)), "draft")
     modules: tuple[str, ...] = CODE
     if draft_runtime.startswith("llama.cpp"):
@@ -215,5 +222,5 @@ def key_of(spec: Spec) -> str:
         cache_keys.hash_of_method(METHODS[spec.method], *modules),
         cache_keys.hash_of_files(*files),
         draft_runtime,
-        machine.environment(),
+        machine.environment() if environment is None else environment,
     )

@@ -1,0 +1,242 @@
+"""Measured cells on nodes of a cluster: what one machine would do, and kept here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from helpers.specs import measured_spec, virtual_spec
+
+from speclib import machine, paths
+from speclib.errors import SpeclibError
+from speclib.experiment import cache, environments
+from speclib.experiment.engines.measured_cell import MeasuredCell, key_of
+from speclib.experiment.on_nodes import Nodes
+from speclib.experiment.run_cells import Runner, is_complete, run_all, stored
+from speclib.progress import Progress
+from speclib.reproduce.costs import Costs
+from speclib.reproduce.schedule import PaperWork, Schedule
+from speclib.reproduce.work import Work
+
+FASTER = (("cpu", "Another Processor 9000"), ("cores", "64"))  # another machine's
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(own_cache):
+    """Every test has a cache of its own."""
+
+
+# -- cells from elsewhere --------------------------------------------------------------
+def test_of_two_files_of_a_cell_the_one_with_more_requests_is_kept():
+    spec = measured_spec()
+    run_all([spec.but(requests=1)])
+    short = cache.text_of(key_of(spec))
+    run_all([spec])
+    long = cache.text_of(key_of(spec))
+
+    cache.take_in(key_of(spec), short)
+    assert cache.text_of(key_of(spec)) == long
+    cache.take_in(key_of(spec), short, at_least_as_many=True)
+    assert cache.text_of(key_of(spec)) == long
+    (cache.rows_folder() / f"{key_of(spec)}.jsonl").write_text(short)
+    cache.take_in(key_of(spec), long)
+    assert len(stored(spec).stats) == 3
+
+
+def test_a_node_of_other_hardware_counts_while_a_cluster_measures(monkeypatch):
+    """It has done three requests, and this machine one."""
+    spec = measured_spec()
+    run_all([spec])
+    here, there = MeasuredCell(spec), MeasuredCell(spec, FASTER)
+    there.header = replace(here.header, machine="another-64c-123456")
+    there.outcomes = here.outcomes
+    there.save()
+    here.outcomes = here.outcomes[:1]
+    here.save()
+
+    environments.remember(FASTER)
+    assert len(stored(spec).stats) == 1
+    monkeypatch.setenv(environments.IN_CLUSTER, "cluster")
+    assert len(stored(spec).stats) == 3
+    assert stored(spec).machine == "another-64c-123456"
+
+
+def test_machines_are_remembered_once_and_a_damaged_list_counts_as_none(monkeypatch):
+    monkeypatch.setenv(environments.IN_CLUSTER, "cluster")
+    for _ in range(2):
+        environments.remember(FASTER)
+    assert environments.known() == [machine.environment(), FASTER]
+    (paths.CACHE / "environments.json").write_text("[[1")
+    assert environments.known() == [machine.environment()]
+
+
+# -- a cluster -------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two nodes, which keep their cells in a folder of their own."""
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    import ray
+    from ray.cluster_utils import Cluster as RayCluster
+
+    home = tmp_path_factory.mktemp("home")
+    (home / "data").symlink_to(paths.DATA, target_is_directory=True)
+    before = {name: os.environ.get(name) for name in ("SPECLIB_HOME", "RAY_ADDRESS")}
+    os.environ["SPECLIB_HOME"] = str(home)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    options = {"num_cpus": 1, "include_dashboard": False}
+    running = RayCluster(
+        initialize_head=True, head_node_args={"node_name": "one", **options}
+    )
+    running.add_node(node_name="two", **options)
+    os.environ["RAY_ADDRESS"] = running.address
+    yield running
+    ray.shutdown()
+    running.shutdown()
+    for name, value in before.items():
+        os.environ.pop(name)
+        if value is not None:
+            os.environ[name] = value
+
+
+def work_of(name: str, *specs) -> Work:
+    pool = specs[0].worker_pool
+    return Work(name, "measured", list(specs), pool=pool, wanted=specs[0].requests)
+
+
+def works() -> list[Work]:
+    """Cells of three pools, in fresh keys: the nodes' cache outlives a test."""
+    length = 10 + works.calls
+    works.calls += 1
+    made = []
+    for number, cancel in enumerate(("after-op", "immediate")):
+        specs = [
+            measured_spec(method, cancel=cancel, tokens=length)
+            for method in ("pearl", "speculative")
+        ]
+        made.append(work_of(f"measured {number}", *specs))
+    precise = measured_spec("pearl", dtype="float64", tokens=length)
+    return [*made, work_of("measured 2", precise)]
+
+
+works.calls = 0
+
+
+def schedule_of(measured: list[Work], runner: Runner, nodes: Nodes, deadline=None):
+    other = virtual_spec(gamma=2)
+    virtual = Work("virtual", "virtual", [other], wanted=other.requests)
+    paper = PaperWork("pearl", "table-1", [measured[0]], [virtual, *measured])
+    costs = Costs({}, {})
+    return Schedule([paper], runner, costs, deadline, lambda _: None, nodes)
+
+
+def do_on_nodes(
+    measured: list[Work],
+    deadline: float | None = None,
+    after_a_step: Callable[[], object] = lambda: None,
+) -> Runner:
+    """Does the work; ``after_a_step`` is called when the first step has been taken."""
+    with (
+        Progress("cells", show=False) as bar,
+        Runner(bar) as runner,
+        Nodes() as nodes,
+    ):
+        schedule = schedule_of(measured, runner, nodes, deadline)
+        take, taken = schedule._take, []
+
+        def take_and_call(answer, work):
+            take(answer, work)
+            taken.append(work)
+            if len(taken) == 1:
+                after_a_step()
+
+        schedule._take = take_and_call
+        schedule.do_all()
+    return runner
+
+
+@pytest.mark.slow
+def test_every_cell_is_done_and_kept_here_and_names_its_node(cluster):
+    measured = works()
+    runner = do_on_nodes(measured)
+    assert not runner.errors
+    nodes_of_pool = []
+    for work in measured:
+        assert all(is_complete(spec) for spec in work.specs)
+        nodes_of_pool.append({stored(spec).facts["node"] for spec in work.specs})
+    assert all(len(names) == 1 for names in nodes_of_pool)  # a pair's are on one node
+    assert set().union(*nodes_of_pool) == {"one", "two"}  # and all nodes have work
+    assert stored(virtual_spec(gamma=2)) is not None
+    for work in measured:
+        for spec in work.specs:  # the same outputs as plain decoding, as on one machine
+            assert stored(spec).facts["differs"] == [None] * spec.requests
+
+
+@pytest.mark.slow
+def test_what_is_here_already_is_not_done_again(cluster):
+    measured = works()
+    for work in measured:
+        run_all([spec.but(requests=2) for spec in work.specs])
+    before = {s: stored(s).stats for work in measured for s in work.specs}
+    do_on_nodes(measured)
+    for spec, stats in before.items():
+        assert stored(spec).stats[:2] == stats
+        assert len(stored(spec).stats) == 3
+
+
+@pytest.mark.slow
+def test_an_interrupt_loses_nothing_that_is_finished(cluster):
+    measured = works()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            do_on_nodes(
+                measured,
+                after_a_step=lambda: signal.setitimer(signal.ITIMER_REAL, 0.01),
+            )
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    done = [s for work in measured for s in work.specs if stored(s) is not None]
+    assert done and not all(is_complete(s) for s in done)
+    do_on_nodes(measured)
+    assert all(is_complete(spec) for work in measured for spec in work.specs)
+
+
+@pytest.mark.slow
+def test_what_a_lost_node_did_not_finish_another_one_does(cluster):
+    measured = works()
+    victim = next(iter(cluster.worker_nodes))
+    try:
+        runner = do_on_nodes(
+            measured,
+            after_a_step=lambda: cluster.remove_node(victim, allow_graceful=False),
+        )
+    finally:
+        cluster.add_node(node_name="two", num_cpus=1, include_dashboard=False)
+    assert not runner.errors
+    assert all(is_complete(spec) for work in measured for spec in work.specs)
+
+
+@pytest.mark.slow
+def test_a_budget_ends_a_sweep(cluster):
+    measured = works()
+    for work in measured:
+        work.specs = [spec.but(requests=1000) for spec in work.specs]
+        work.wanted = 1000
+    started = time.monotonic()
+    do_on_nodes(measured, deadline=started + 20)
+    assert time.monotonic() - started < 60
+    assert any(stored(spec) for work in measured for spec in work.specs)
+
+
+def test_without_a_cluster_it_says_how_to_start_one(monkeypatch):
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    from speclib.worlds.cluster import nodes as cluster_nodes
+
+    monkeypatch.setattr(cluster_nodes.ray, "is_initialized", lambda: False)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(SpeclibError, match="ray start --head"), Nodes():
+        pass
