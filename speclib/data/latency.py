@@ -283,6 +283,15 @@ def steps_of(
     return [Step(durations.seconds(device, op, kept, fed))]
 
 
+def drafts_beside_a_pass(durations: Durations) -> float:
+    """How many drafts take as long as a target pass, with the messages of both."""
+    if not isinstance(durations, Latency):
+        return durations.c
+    message = durations.message
+    longer = 2 * (message.target - message.draft)
+    return durations.c + longer / durations.draft(1)
+
+
 def message_seconds(durations: Durations, device: str) -> float:
     """Seconds of a message to ``device``; none where ``durations`` know none."""
     if not isinstance(durations, Latency):

@@ -98,8 +98,11 @@ class RequestedSettings:
         ``choose_lookahead``). With one server the formula is a poor choice: the drafts
         come when the target's pass is over.
 
+        Where a message to the target takes longer than one to the draft, gamma is as
+        many more drafts as are made meanwhile.
+
         Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
-        Differences from the papers: DSI's lookahead, as above.
+        Differences from the papers: DSI's lookahead and messages, as above.
         """
         settings = dict(self.given)
         if "gamma" in self.counts:
@@ -116,7 +119,8 @@ class RequestedSettings:
             return gamma
         if gamma == AUTO and self.method in FIXED_GAMMA:
             return FIXED_GAMMA[self.method]
-        return _sensible("gamma", gamma_at(gamma, world.ratio), world.ratio)
+        drafts = world.drafts_beside_a_pass
+        return _sensible("gamma", gamma_at(gamma, drafts), drafts)
 
     def _resolve_servers(self, world: World) -> int:
         servers, available = self.counts["servers"], len(world.targets)

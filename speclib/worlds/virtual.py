@@ -27,6 +27,7 @@ from speclib.data.latency import (
     Durations,
     Latency,
     Step,
+    drafts_beside_a_pass,
     message_seconds,
     steps_of,
 )
@@ -111,6 +112,10 @@ class Virtual(World):
     @property
     def cost_ratio(self) -> CostRatio:
         return CostRatio.known(self.latency.c)
+
+    @property
+    def drafts_beside_a_pass(self) -> float:
+        return drafts_beside_a_pass(self.latency)
 
     def _zero(self) -> None:
         self._now = 0.0

@@ -403,6 +403,15 @@ class World:
         return self.cost_ratio.value
 
     @property
+    def drafts_beside_a_pass(self) -> float:
+        """How many drafts take as long as a target pass, messages included.
+
+        That is c, but for devices on several machines, where a message to the target
+        may take longer than one to the draft.
+        """
+        return self.ratio
+
+    @property
     def vocab(self) -> int:
         """The rows that every model has."""
         raise NotImplementedError

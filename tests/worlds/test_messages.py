@@ -109,6 +109,25 @@ def test_a_server_that_dies_in_a_what_if_is_missed_when_its_answer_is_due():
         assert event.received == pytest.approx(event.end + 0.02)
 
 
+@pytest.mark.parametrize(
+    "draft, target, gamma",
+    [
+        (0.0, 0.0, 4),  # c = 4
+        (0.0, 0.1, 6),  # a pass is known 0.2 s later: two drafts of 0.1 s more
+        (0.05, 0.1, 5),
+        (0.1, 0.1, 4),
+        (0.5, 0.0, 1),  # the draft is far away: no length makes up for it
+    ],
+)
+def test_the_automatic_draft_length_fills_the_time_of_the_messages(
+    draft, target, gamma
+):
+    """PEARL waits for nobody where gamma drafts take as long as the target's pass."""
+    latency = Latency.ratio(4, 0.4).over_network(draft=draft, target=target)
+    trace = run("pearl", latency=latency, gamma="auto").trace
+    assert trace.meta["gamma"] == gamma
+
+
 # -- files -----------------------------------------------------------------------------
 HEAD = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.4]]\n"
 

@@ -26,7 +26,7 @@ from ray.util import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.arguments import Count, Seconds, checked
-from speclib.data.latency import Durations, Latency
+from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
@@ -278,6 +278,18 @@ class Cluster(RealDevices[ActorWorker]):
         too_early = max(0.0, future.sent - start)
         too_late = max(0.0, end - future.received)
         return start + too_early - too_late, end + too_early - too_late
+
+    @property
+    def drafts_beside_a_pass(self) -> float:
+        latency = self.latency
+        if not isinstance(latency, Latency):
+            return self.ratio
+        messages = {}
+        for role in ("draft", "target"):
+            reading = self._workers[role].reading
+            assert reading is not None, "a clock is read when its device is ready"
+            messages[role] = reading.error  # half of a round trip
+        return drafts_beside_a_pass(latency.over_network(**messages))
 
     def _facts(self) -> dict[str, Any]:
         """On which node each device was, and how far off its times may be."""
