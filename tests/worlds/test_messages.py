@@ -1,5 +1,8 @@
 """Messages that take time, on the virtual clock: expected times are sums by hand."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 import speclib
@@ -161,3 +164,41 @@ def test_a_message_part_that_cannot_be_is_refused(latency_file, part):
     latency_file.write_text(f"{HEAD}[message]\n{part}\n")
     with pytest.raises(BadValue, match=r"\[message\] needs draft and target"):
         load_latency("net")
+
+
+# -- the README's table ----------------------------------------------------------------
+def speed(method: str, target: float, network: float) -> float:
+    """Tokens per second over eight texts of 400 tokens."""
+    seconds = 0.0
+    for seed in range(8):
+        run = speclib.simulate(
+            method,
+            alpha=0.9,
+            c=5,
+            tokens=400,
+            target=target,
+            network=network,
+            seed=seed,
+        )
+        seconds += run.trace.commits[-1].end
+    return 8 * 400 / seconds
+
+
+def test_the_readmes_table_of_what_a_network_costs_is_what_the_clock_says():
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    table = re.search(
+        r"<!-- network -->(.*)<!-- /network -->", readme.read_text(), re.S
+    )
+    rows = re.findall(r"^\| (\d+) ms \| (.+) \|$", table[1], re.M)
+    assert len(rows) == 5
+    columns = [
+        ("autoregressive", 0.03),
+        ("speculative", 0.03),
+        ("pearl", 0.03),
+        ("pearl", 0.1),
+    ]
+    plain = {seconds: speed("autoregressive", seconds, 0.0) for seconds in (0.03, 0.1)}
+    for there_and_back, cells in rows:
+        network = int(there_and_back) / 2000
+        for (method, target), cell in zip(columns, cells.split(" | "), strict=True):
+            assert f"{speed(method, target, network) / plain[target]:.2f}" == cell
