@@ -14,12 +14,13 @@ import os
 import random
 import select
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def run_in(namespace: str, command: list[str], **options) -> subprocess.Popen:
     return subprocess.Popen(["ip", "netns", "exec", namespace, *command], **options)
 
 
+def kill_all_in(namespace: str) -> None:
+    """Ends every process of a namespace."""
+    listed = subprocess.run(
+        ["ip", "netns", "pids", namespace], capture_output=True, text=True
+    )
+    for pid in listed.stdout.split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
 @contextmanager
 def two_namespaces(delay: float, loss: float) -> Iterator[tuple[str, str]]:
     """The names of two namespaces; a packet takes ``delay`` seconds from one to the
@@ -77,6 +88,8 @@ def two_namespaces(delay: float, loss: float) -> Iterator[tuple[str, str]]:
                 subprocess.run(command, check=True)
         yield names
     finally:
+        for name in names:
+            kill_all_in(name)
         if link is not None:
             link.kill()
             link.wait()

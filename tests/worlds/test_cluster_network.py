@@ -32,7 +32,7 @@ from speclib.data.latency import Latency
 from speclib.worlds.cluster.world import Cluster
 
 TOY = speclib.load_pair("toy")
-LATENCY = Latency.ratio(4, 0.4)
+LATENCY = Latency.ratio(4, 0.8)
 METHODS = {"autoregressive": {}, "speculative": {"gamma": 4}, "pearl": {"gamma": 4}}
 METHODS["dsi"] = {"lookahead": 2}
 
@@ -41,7 +41,7 @@ with Cluster(TOY, emulate=LATENCY) as world:
     message = {name: w.reading.error for name, w in world._workers.items()}
     slow = LATENCY.over_network(message["draft"], message["target"])
     for method, settings in METHODS.items():
-        asked = {"method": method, "max_new_tokens": 30, "ignore_eos": True, **settings}
+        asked = {"method": method, "max_new_tokens": 25, "ignore_eos": True, **settings}
         there = speclib.decode("x", world=world, **asked)
         row = {"method": method, "tokens": there.tokens, "message": message}
         row["nodes"] = there.trace.meta["nodes"]
@@ -53,7 +53,7 @@ with Cluster(TOY, emulate=LATENCY) as world:
                 here = speclib.decode("x", world=virtual, **asked)
             row[name] = here.trace.commits[-1].end
         row["plain"] = speclib.decode(
-            "x", pair=TOY, world="virtual", max_new_tokens=30, method="autoregressive"
+            "x", pair=TOY, world="virtual", max_new_tokens=25, method="autoregressive"
         ).tokens
         rows.append(row)
 print(json.dumps(rows))
@@ -68,25 +68,22 @@ def rows():
     near.append("--include-dashboard=false")
     far = [f"--address={head}:6379", f"--node-ip-address={other}", "--node-name=far"]
     with slow_link.two_namespaces(DELAY, LOSS) as (first, second):
-        try:
-            for namespace, arguments in ((first, near), (second, far)):
-                command = [RAY, "start", "--num-cpus=1", *arguments]
-                started = slow_link.run_in(
-                    namespace, command, env=env, stdout=subprocess.DEVNULL
-                )
-                assert started.wait(timeout=120) == 0
-            ran = slow_link.run_in(
-                first,
-                [sys.executable, "-c", textwrap.dedent(RUN)],
-                env=env | {"RAY_ADDRESS": f"{head}:6379"},
-                stdout=subprocess.PIPE,
-                text=True,
+        for namespace, arguments in ((first, near), (second, far)):
+            command = [RAY, "start", "--num-cpus=1", *arguments]
+            started = slow_link.run_in(
+                namespace, command, env=env, stdout=subprocess.DEVNULL
             )
-            output, _ = ran.communicate(timeout=240)
-            assert ran.returncode == 0
-            yield json.loads(output.splitlines()[-1])
-        finally:
-            subprocess.run([RAY, "stop", "--force"], capture_output=True)
+            assert started.wait(timeout=120) == 0
+        ran = slow_link.run_in(
+            first,
+            [sys.executable, "-c", textwrap.dedent(RUN)],
+            env=env | {"RAY_ADDRESS": f"{head}:6379"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        output, _ = ran.communicate(timeout=240)
+        assert ran.returncode == 0
+        yield json.loads(output.splitlines()[-1])
 
 
 def test_the_devices_are_on_both_nodes_and_messages_take_what_the_link_takes(rows):
@@ -100,13 +97,15 @@ def test_the_devices_are_on_both_nodes_and_messages_take_what_the_link_takes(row
 def test_every_method_is_exact_over_a_link_that_is_slow_and_loses_packets(rows):
     assert len(rows) == 4
     for row in rows:
-        assert row["tokens"] == row["plain"] and len(row["tokens"]) == 30
+        assert row["tokens"] == row["plain"] and len(row["tokens"]) == 25
 
 
 def test_virtual_predicts_the_time_within_a_tenth(rows):
-    """A packet that is lost is sent again after 0.2 s or more; that is not predicted.
+    """A packet that is lost is sent again 0.2 s or more later, which is not predicted.
 
-    Of the some 200 packets of a run two are lost, and a run lasts 4 to 14 s.
+    Plain decoding takes 22 s and sends some 250 packets: 2.5 are lost on average, and
+    it would take eight or more to be a tenth late, which happens in one run of 250. The
+    other methods send fewer.
     """
     for row in rows:
         assert row["measured"] == pytest.approx(row["predicted"], rel=0.1), row
