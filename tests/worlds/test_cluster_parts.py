@@ -85,6 +85,16 @@ def test_a_cluster_that_does_not_answer_is_said_at_once(no_connection):
     assert time.monotonic() - begun < on_this_machine(5)
 
 
+def test_a_cluster_of_this_machine_that_is_gone_is_said_at_once(
+    no_connection, monkeypatch
+):
+    address = f"127.0.0.1:{closed_port()}"
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(nodes, "read_ray_address", lambda: address)
+    with pytest.raises(BadValue, match=f"answers at {address}"):
+        nodes.join()
+
+
 @pytest.mark.parametrize("address", ["nowhere", "host:", ":6379", "10.0.0.1:many"])
 def test_an_address_that_is_none_is_refused(no_connection, address):
     with pytest.raises(BadValue, match="give host:port"):

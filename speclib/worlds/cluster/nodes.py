@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import ray
+from ray._private.utils import read_ray_address
 
 from speclib.core.settings import Role
 from speclib.data.pairs import Pair
@@ -40,7 +41,9 @@ def join(address: str | None = None) -> None:
     """
     if ray.is_initialized():
         return
-    address = address or os.environ.get("RAY_ADDRESS") or ANY_RUNNING
+    address = address or os.environ.get("RAY_ADDRESS")
+    # Ray notes where a cluster of this machine was started last; it may be gone.
+    address = address or read_ray_address() or ANY_RUNNING
     if address != ANY_RUNNING:
         _check_reachable(address)
     try:
