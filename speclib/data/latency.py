@@ -14,7 +14,8 @@ target, which is computed in so many ``stages``, one device after the other. ``m
 
 The part ``message``, where there is one, says how many seconds a message takes one way
 between the controller and the ``draft``, and a ``target``: where devices are on several
-machines, and the network between them counts.
+machines, and the network between them counts. It is for the virtual clock. Where real
+processes are emulated, messages are real and take what they take.
 
 Knows no clock and no model.
 """

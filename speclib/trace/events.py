@@ -43,7 +43,7 @@ class Event(NamedTuple):
     ``kept``, ``fed``: tokens in the KV cache before it, and those it added.
 
     ``sent``, ``received``: when the controller sent the message that asked for it, and
-    when it had the answer; None where there are no messages.
+    when it had the answer; None on a clock where messages take no time.
 
     ``payload``: what only this operation has to show. ``overrun``: an emulated
     operation outlasted its latency. ``lost``: its device was lost by then, or failed in

@@ -40,8 +40,8 @@ class Future(Generic[Value]):
 
     Once ``done``, ``value`` is its result, or ``error`` says why there is none.
     ``start`` is the second at which the device began it. ``sent``, ``received``: those
-    of the message that asked for it and of the one that answered; None where none is
-    sent. ``cancelled``: nobody wants it any more.
+    of the message that asked for it and of the one that answered; None on a
+    clock where messages take no time. ``cancelled``: nobody wants it any more.
     """
 
     __slots__ = (

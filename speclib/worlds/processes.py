@@ -59,18 +59,18 @@ class Processes(RealDevices[Worker]):
         super().__init__(
             pair, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
         )
-        # A model that no method can run, a missing GPU or no room for it: these fail
-        # here and not in a worker.
-        place = factory.place(pair)
-        if emulate is None:
-            preflight.check(pair, place, dtype, servers)
-        else:
-            preflight.check_gpus(pair, place, servers)
-
         shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
         self._locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
         self._start_missing_workers()
+
+    def _refuse_what_cannot_be(self) -> None:
+        """A model that no method can run, a missing GPU, or no room for it."""
+        place, servers = factory.place(self.pair), len(self.targets)
+        if self.emulate is None:
+            preflight.check(self.pair, place, self.dtype, servers)
+        else:
+            preflight.check_gpus(self.pair, place, servers)
 
     @staticmethod
     def _dismiss(workers: dict[str, Worker]) -> None:

@@ -82,9 +82,9 @@ class RealDevices(World, Generic[W]):
     A lost worker is replaced when the next request begins, and so is one whose message
     an interrupt cut.
 
-    A subclass is a way to reach workers. It provides ``_start_worker``,
-    ``_wait_for_one`` and ``_dismiss``, and calls ``_start_missing_workers`` when it is
-    ready to.
+    A subclass is a way to reach workers. It provides ``_refuse_what_cannot_be``,
+    ``_start_worker``, ``_wait_for_one`` and ``_dismiss``, and calls
+    ``_start_missing_workers`` when it is ready to.
     """
 
     def __init__(
@@ -105,6 +105,7 @@ class RealDevices(World, Generic[W]):
         self.emulate = emulate
         self.pair = pair
         self.dtype = dtype
+        self._refuse_what_cannot_be()
         self.context = factory.context(pair)
         self.datastore = factory.datastore(pair)
         self.timeout = timeout
@@ -117,6 +118,10 @@ class RealDevices(World, Generic[W]):
         self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
         weakref.finalize(self, self._dismiss, self._workers)
         self._zero()
+
+    def _refuse_what_cannot_be(self) -> None:
+        """Raises BadValue for a pair that has no place here, before it is read."""
+        raise NotImplementedError
 
     # -- workers -----------------------------------------------------------------------
     @staticmethod

@@ -129,8 +129,8 @@ def test_devices_are_on_nodes_of_their_own_and_the_trace_says_so(world):
 def test_clocks_of_one_machine_are_found_to_agree_within_the_error_stated(world):
     """All nodes are on this machine, so that their clocks are one and the same."""
     trace = speclib.decode("x", world=world, method="pearl", gamma=3).trace
-    for name, worker in world._workers.items():
-        assert abs(worker.reading.offset) <= trace.meta["clock_error"][name]
+    for name, reading in world._clock_of.items():
+        assert abs(reading.offset) <= trace.meta["clock_error"][name]
         assert trace.meta["clock_error"][name] < on_this_machine(0.05)
 
 
@@ -221,6 +221,16 @@ def test_places_that_others_use_are_waited_for_and_then_named(room):
         pytest.raises(DeviceLost, match="no node of the cluster had room .* is used"),
     ):
         Cluster(TOY, start_timeout=1)
+
+
+def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_room(room):
+    with pytest.raises(DeviceLost, match="no answer in 0.6 s; it was stopped"):
+        Cluster(speclib.pair(**SMALL), start_timeout=0.6)
+
+
+def test_a_process_can_be_in_one_cluster_only(room):
+    with pytest.raises(BadValue, match="has joined the Ray cluster at .* 10.0.0.1:1"):
+        Cluster(TOY, address="10.0.0.1:1")
 
 
 def test_a_node_with_another_version_is_refused(room, monkeypatch):

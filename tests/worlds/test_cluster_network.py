@@ -38,7 +38,7 @@ METHODS["dsi"] = {"lookahead": 2}
 
 rows = []
 with Cluster(TOY, emulate=LATENCY) as world:
-    message = {name: w.reading.error for name, w in world._workers.items()}
+    message = {name: clock.error for name, clock in world._clock_of.items()}
     slow = LATENCY.over_network(message["draft"], message["target"])
     for method, settings in METHODS.items():
         asked = {"method": method, "max_new_tokens": 25, "ignore_eos": True, **settings}

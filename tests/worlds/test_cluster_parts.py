@@ -131,6 +131,26 @@ def test_the_third_target_is_where_its_own_places_are():
     assert seen.place.of("target", 2) == ("core:3",)
 
 
+def test_a_gpu_beside_a_core_is_the_first_that_the_process_sees():
+    place = {"draft": ["core:0"], "target": ["core:1", "cuda:3"]}
+    pair = speclib.pair(**SMALL, place=place)
+    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
+    assert seen.place.target == ("core:1", "cuda:0")
+
+
+def test_an_emulated_device_computes_on_a_cpu():
+    pair = speclib.pair(**SMALL, place={"target": ["cuda:1"]})
+    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0, is_emulated=True)
+    assert seen.place.target == ("cpu",)
+
+
+def test_gpus_that_draft_and_target_share_are_refused():
+    place = {"draft": ["cuda:0"], "target": ["cuda:0", "cuda:1"]}
+    pair = speclib.pair(**SMALL, place=place)
+    with pytest.raises(BadValue, match="share cuda:0, but in a cluster each"):
+        nodes.check_places(pair, pair.place)
+
+
 def test_a_further_target_may_have_gpus_that_are_called_as_the_first_ones():
     """Which ones they are is for Ray to say."""
     pair = speclib.pair(**SMALL, place={"target": ["cuda:1"]})

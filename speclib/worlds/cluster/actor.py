@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 import ray
 
+from speclib.errors import SpeclibError
 from speclib.models import fingerprint
 from speclib.models.rank import Rank
 from speclib.worlds.worker import (
@@ -64,7 +65,8 @@ class Part:
     """What an actor has to build: one device's model, or its part of it.
 
     ``pair``: its places are as this actor sees them. ``number``, ``size``: its rank,
-    of so many. ``patience``: seconds that ranks wait for each other.
+    of so many. ``code``: a hash of the source that asks. ``patience``: seconds that
+    ranks wait for each other.
     """
 
     pair: Pair
@@ -75,6 +77,7 @@ class Part:
     emulate: Durations | None
     number: int
     size: int
+    code: str
     patience: float
 
     def rank(self, host: str, pipes: tuple[Connection, ...] = ()) -> Rank | None:
@@ -129,6 +132,11 @@ class Actor:
 
     def follow(self, meeting: MeetingPoint, part: Part) -> None:
         """Serves the first rank, until that ends."""
+        if fingerprint.of_code() != part.code:
+            raise SpeclibError(
+                f"node {own_address()} of rank {part.number} has another version of "
+                "speclib: install the same on every node"
+            )
         _meet_through(own_address())
         with Client((meeting.host, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(part.number)

@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 import ray
@@ -40,6 +41,7 @@ def join(address: str | None = None) -> None:
     this machine. Raises BadValue where there is none, or where its Ray is another one.
     """
     if ray.is_initialized():
+        _check_same(address)
         return
     address = address or os.environ.get("RAY_ADDRESS")
     # Ray notes where a cluster of this machine was started last; it may be gone.
@@ -61,6 +63,16 @@ def join(address: str | None = None) -> None:
         raise BadValue(
             f"the Ray cluster at {address} cannot be joined: {one_line(error)}"
         ) from error
+
+
+def _check_same(address: str | None) -> None:
+    """Raises BadValue where another cluster is asked for than the one joined."""
+    joined: str = ray.get_runtime_context().gcs_address
+    if address is not None and address != joined:
+        raise BadValue(
+            f"this process has joined the Ray cluster at {joined} and cannot join the "
+            f"one at {address} as well: start another process, or call ray.shutdown()"
+        )
 
 
 def _check_reachable(address: str) -> None:
@@ -125,11 +137,12 @@ def needs_of(
     Raises BadValue where the nodes have too few CPUs or GPUs, whether or not something
     else is using them.
     """
-    bundles_of = {}
+    bundles_of: dict[str, tuple[Resources, ...]] = {}
     for name, role, index in devices:
-        bundles_of[name] = _bundles_of(pair, place, role, index)
         if is_emulated:
             bundles_of[name] = ({"CPU": float(place.threads)},)
+        else:
+            bundles_of[name] = _bundles_of(pair, place, role, index)
     largest_first = sorted(
         bundles_of, key=lambda name: _size(bundles_of[name]), reverse=True
     )
@@ -258,24 +271,40 @@ def place_in_cluster(pair: Pair) -> Place:
     return pair.place.on_machine_with(gpus)
 
 
-def as_seen_by_actor(pair: Pair, place: Place, role: Role, index: int) -> Pair:
+def as_seen_by_actor(
+    pair: Pair, place: Place, role: Role, index: int, is_emulated: bool = False
+) -> Pair:
     """``pair`` with the places of one device as its processes see them.
 
     Ray shows a process the GPUs that it gave it, and no others: there they are cuda:0,
-    cuda:1, and so on.
+    cuda:1, and so on. An emulated device has none, and computes on a CPU.
     """
-    own = _places(place, role, index)
     is_one_process = pair.model(role).spread == "blocks"
+    gpus = count()
     seen = []
-    for number, name in enumerate(own):
+    for name in _places(place, role, index):
         if name.startswith("cuda"):
-            name = f"cuda:{number}" if is_one_process else "cuda:0"
+            name = f"cuda:{next(gpus)}" if is_one_process else "cuda:0"
+            if is_emulated:
+                name = "cpu"
         seen.append(name)
     places = tuple(seen)
     own_place = Place(
         draft=places, target=places, servers=(places,) * index, threads=place.threads
     )
     return pair.model_copy(update={"place": own_place})
+
+
+def check_places(pair: Pair, place: Place) -> None:
+    """Raises BadValue where draft and target share GPUs: here each has its own."""
+    shared = sorted(
+        name for name in {*place.draft} & {*place.target} if name.startswith("cuda")
+    )
+    if shared:
+        raise BadValue(
+            f"pair {pair.name!r} has draft and target share {', '.join(shared)}, but "
+            "in a cluster each device has GPUs of its own: give them others in place"
+        )
 
 
 def check_versions(code: str, node: str, own_code: str) -> None:

@@ -11,6 +11,8 @@ The times in a trace are the devices' own readings, laid on the controller's clo
 from __future__ import annotations
 
 import contextlib
+import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,11 +20,14 @@ from typing import Any
 import ray
 from ray.exceptions import (
     ActorUnavailableError,
-    GetTimeoutError,
     NodeDiedError,
     RayError,
 )
-from ray.util import placement_group, remove_placement_group
+from ray.util import (
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.arguments import Count, Seconds, checked
@@ -36,12 +41,15 @@ from speclib.worlds.worker import Question, Reply
 
 from . import clocks, nodes
 from .actor import ASIDE, Actor, Part, Ready
+from .clocks import Reading
 from .nodes import Need
 
 # What Ray calls at the same time: an operation, and what is aside of it.
 REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
     concurrency_groups={ASIDE: 1}, max_restarts=0
 )(Actor)
+
+PLACED = "CREATED"  # what Ray calls a group that has its places
 
 # Round trips by which a new device's clock is read, before each request once more.
 TRIPS_AT_FIRST = 8
@@ -52,16 +60,18 @@ PATIENCE = 0.5
 class ActorWorker:
     """The actors of one device; the first one answers for all.
 
-    ``needs``: what each of them needs of its node. ``parts``: what each builds.
+    ``need``: what each of them needs of its node. ``parts``: what each builds.
     """
 
     def __init__(self, need: Need, parts: Sequence[Part]):
         self.has_followers = len(parts) > 1
         self.node = "not known yet"
-        self.reading: clocks.Reading | None = None
         self._asked = 0  # how many questions it was asked
-        self._group = placement_group(list(need.bundles), need.strategy)
         self._actors: list[Any] = []
+        self._group = placement_group(list(need.bundles), need.strategy)
+        # Whatever ends this worker, an interrupt perhaps, its places are given back.
+        self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
+
         for number, bundle in enumerate(need.bundles):
             strategy = PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=number
@@ -102,24 +112,24 @@ class ActorWorker:
         in ``timeout`` seconds (the argument called ``setting``). The actors are gone
         then.
         """
-        ready, _ = ray.wait(self.signs, timeout=timeout)
+        until = time.monotonic() + timeout
         try:
-            if self._answer in ready:
-                return ray.get(self._answer)
+            ready, _ = ray.wait(self.signs, timeout=timeout)
+            if ready and self._answer not in ready:
+                ray.get(ready)  # a follower ended; raises why, if not in order
+                # Then the first rank will say why.
+                still = max(PATIENCE, until - time.monotonic())
+                ready, _ = ray.wait([self._answer], timeout=still)
             if ready:
-                # A follower ended. The first rank may be about to say why.
-                return ray.get(self._answer, timeout=PATIENCE)
-        except GetTimeoutError:
-            cause = "a rank's process ended"
+                return ray.get(self._answer)
+            cause = self._why_nothing_came(timeout, setting)
         except RayError as error:
             cause = self._how_it_ended(error)
-        else:
-            cause = self._why_nothing_came(timeout, setting)
         self.stop()
         raise DeviceLost(cause) from None
 
     def _why_nothing_came(self, timeout: float, setting: str) -> str:
-        if not self._group.wait(0):
+        if placement_group_table(self._group)["state"] != PLACED:
             return (
                 f"no node of the cluster had room for it in {timeout:g} s: all that it "
                 f"needs is there, but is used. Wait, or give a larger {setting}"
@@ -141,26 +151,26 @@ class ActorWorker:
             return f"its node, {self.node!r}, cannot be reached any more (Ray: {text})"
         return f"its process on node {self.node!r} ended (Ray: {text})"
 
-    def read_clock(self, trips: int = 1) -> None:
-        """Reads its clock, and keeps the surest reading.
-
-        That it is gone, or hangs, is noticed when it is next asked something.
-        """
-        for _ in range(trips):
-            with contextlib.suppress(RayError):
-                reading = clocks.read(self._clock)
-                self.reading = clocks.surer(self.reading, reading)
-
-    def _clock(self) -> float:
-        return float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
+    def read_clock(self) -> Reading:
+        """How far its clock is ahead of ours. Raises RayError where it does not say."""
+        return clocks.read(
+            lambda: float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
+        )
 
     def stop(self, patience: float = 0.0) -> None:
         """Ends its actors, and gives their places back."""
-        if not ray.is_initialized():
-            return  # the cluster has ended them with the connection
-        for actor in self._actors:
+        self._give_back()
+
+
+def give_back(group: Any, actors: list[Any]) -> None:
+    """Ends actors, and gives their places back, if the cluster is still there."""
+    if not ray.is_initialized():
+        return  # it has ended them with the connection
+    with contextlib.suppress(RayError, ValueError):
+        remove_placement_group(group)
+    for actor in actors:
+        with contextlib.suppress(RayError, ValueError):
             ray.kill(actor)
-        remove_placement_group(self._group)
 
 
 def dismiss(workers: dict[str, ActorWorker]) -> None:
@@ -195,16 +205,26 @@ class Cluster(RealDevices[ActorWorker]):
         start_timeout: Seconds = 300.0,
         address: str | None = None,
     ):
+        self._address = address
+        self._node_of: dict[str, str] = {}  # also of devices that are lost
+        self._clock_of: dict[str, Reading] = {}
         super().__init__(
             pair, servers, cancel, dtype, emulate, timeout, start_timeout, False
         )
-        if isinstance(emulate, Latency) and emulate.shared is not None:
-            raise BadValue(
-                f"pair {pair.name!r} has draft and target share devices, which the "
-                "nodes of a cluster cannot: give world='emulated'"
-            )
-        nodes.join(address)
         self._start_missing_workers()
+
+    def _refuse_what_cannot_be(self) -> None:
+        """No cluster, too small a one, or devices that draft and target share."""
+        if isinstance(self.emulate, Latency) and self.emulate.shared is not None:
+            raise BadValue(
+                f"pair {self.pair.name!r} has draft and target share devices, which "
+                "the nodes of a cluster cannot: give world='emulated'"
+            )
+        nodes.join(self._address)
+        self._place = nodes.place_in_cluster(self.pair)
+        if self.emulate is None:
+            nodes.check_places(self.pair, self._place)
+        self._needs_now()
 
     @staticmethod
     def room_for_targets(pair: Pair, at_most: int) -> int:
@@ -213,16 +233,23 @@ class Cluster(RealDevices[ActorWorker]):
         return nodes.most_targets(pair, at_most)
 
     # -- workers -----------------------------------------------------------------------
+    def _needs_now(self) -> dict[str, Need]:
+        """What each device needs of the nodes that there are, the largest first."""
+        devices = [(d.name, d.role, d.index) for d in self.devices.values()]
+        is_emulated = self.emulate is not None
+        return nodes.needs_of(self.pair, self._place, devices, is_emulated)
+
     def _missing(self) -> list[str]:
         missing = super()._missing()
         if not missing:
             return []
         # Nodes come and go: whether there is room for all is asked anew each time. What
         # takes most room comes first, while there is some.
-        self._place = nodes.place_in_cluster(self.pair)
-        devices = [(d.name, d.role, d.index) for d in self.devices.values()]
-        is_emulated = self.emulate is not None
-        self._needs = nodes.needs_of(self.pair, self._place, devices, is_emulated)
+        self._needs = self._needs_now()
+        if self._workers:
+            # Where the others are, only Ray knows: it keeps together what it can.
+            for name in missing:
+                self._needs[name] = self._needs[name]._replace(together=False)
         return [name for name in self._needs if name in missing]
 
     @staticmethod
@@ -233,7 +260,9 @@ class Cluster(RealDevices[ActorWorker]):
         role, index = self.devices[name].role, self.devices[name].index
         need = self._needs[name]
         part = Part(
-            nodes.as_seen_by_actor(self.pair, self._place, role, index),
+            nodes.as_seen_by_actor(
+                self.pair, self._place, role, index, self.emulate is not None
+            ),
             name,
             role,
             index,
@@ -241,6 +270,7 @@ class Cluster(RealDevices[ActorWorker]):
             self.emulate,
             number=0,
             size=len(need.bundles),
+            code=fingerprint.of_code(),
             patience=max(1.0, self.timeout / 2),
         )
         parts = [replace(part, number=number) for number in range(part.size)]
@@ -249,8 +279,16 @@ class Cluster(RealDevices[ActorWorker]):
     def _note_ready(self, name: str, answer: Ready) -> None:
         node = nodes.names().get(answer.node, answer.node)
         nodes.check_versions(answer.code, node, fingerprint.of_code())
-        self._workers[name].node = node
-        self._workers[name].read_clock(TRIPS_AT_FIRST)
+        worker = self._workers[name]
+        worker.node = self._node_of[name] = node
+        self._clock_of.pop(name, None)  # that of another node, perhaps
+        for _ in range(TRIPS_AT_FIRST):
+            self._read_clock(name)
+        if name not in self._clock_of:
+            raise DeviceLost(
+                f"device {name!r} on node {node!r} does not say what time it is "
+                f"within {PATIENCE:g} s: the network is too slow"
+            )
 
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
         future_of_sign = {}
@@ -262,18 +300,26 @@ class Cluster(RealDevices[ActorWorker]):
 
     # -- the clock ---------------------------------------------------------------------
     def _zero(self) -> None:
-        for worker in self._workers.values():
-            worker.read_clock()
+        for name in self._workers:
+            self._read_clock(name)
         super()._zero()
+
+    def _read_clock(self, name: str) -> None:
+        """Reads a device's clock, and keeps the surest reading.
+
+        That it is gone, or hangs, is noticed when it is next asked something.
+        """
+        with contextlib.suppress(RayError):
+            new = self._workers[name].read_clock()
+            self._clock_of[name] = clocks.surer(self._clock_of.get(name), new)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
         """By our clock. No operation begins before it is asked for, nor ends after its
         answer has come: what the clocks' error makes of that is put right."""
-        reading = self._workers[future.device].reading
-        assert reading is not None, "a clock is read before its device is asked"
         assert future.sent is not None and future.received is not None
+        ahead = self._clock_of[future.device].offset
         start, end = super()._times_of(reply, future)
-        start, end = start - reading.offset, end - reading.offset
+        start, end = start - ahead, end - ahead
 
         too_early = max(0.0, future.sent - start)
         too_late = max(0.0, end - future.received)
@@ -284,18 +330,12 @@ class Cluster(RealDevices[ActorWorker]):
         latency = self.latency
         if not isinstance(latency, Latency):
             return self.ratio
-        messages = {}
-        for role in ("draft", "target"):
-            reading = self._workers[role].reading
-            assert reading is not None, "a clock is read when its device is ready"
-            messages[role] = reading.error  # half of a round trip
-        return drafts_beside_a_pass(latency.over_network(**messages))
+        # A message takes half of a round trip, which is how far off a reading may be.
+        draft, target = self._clock_of["draft"], self._clock_of["target"]
+        return drafts_beside_a_pass(latency.over_network(draft.error, target.error))
 
     def _facts(self) -> dict[str, Any]:
         """On which node each device was, and how far off its times may be."""
-        node_of, errors = {}, {}
-        for name, worker in self._workers.items():
-            node_of[name] = worker.node
-            if worker.reading is not None:
-                errors[name] = worker.reading.error_at(self._origin + self.now)
-        return {"nodes": node_of, "clock_error": errors}
+        now = self._origin + self.now
+        errors = {name: clock.error_at(now) for name, clock in self._clock_of.items()}
+        return {"nodes": dict(self._node_of), "clock_error": errors}
