@@ -7,7 +7,6 @@ fast.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -82,16 +81,10 @@ def reproduce(
 
 
 def _is_on_nodes(world: str) -> bool:
-    """Whether cells are measured on the nodes of a cluster.
-
-    Notebooks run in processes of their own, and learn it from a variable.
-    """
-    from speclib.experiment.environments import IN_CLUSTER
-
-    if world not in ("processes", "cluster"):
-        raise unknown_name(f"unknown world {world!r}", world, ("processes", "cluster"))
-    if world == "cluster":
-        os.environ[IN_CLUSTER] = world
+    """Whether cells are measured on the nodes of a cluster."""
+    worlds = ("processes", "cluster")
+    if world not in worlds:
+        raise unknown_name(f"unknown world {world!r}", world, worlds)
     return world == "cluster"
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
@@ -16,6 +18,23 @@ from speclib.atomic_files import write_atomically
 IN_CLUSTER = "SPECLIB_WORLD"  # this variable is "cluster" while nodes measure
 
 Environment = tuple[tuple[str, str], ...]  # as of ``machine.environment``
+
+
+@contextmanager
+def of_cluster(is_measuring: bool) -> Iterator[None]:
+    """In this block, and in processes that it starts, the nodes' cells count, too.
+
+    Only where a cluster ``is_measuring``.
+    """
+    before = os.environ.get(IN_CLUSTER)
+    if is_measuring:
+        os.environ[IN_CLUSTER] = "cluster"
+    try:
+        yield
+    finally:
+        os.environ.pop(IN_CLUSTER, None)
+        if before is not None:
+            os.environ[IN_CLUSTER] = before
 
 
 def known() -> list[Environment]:

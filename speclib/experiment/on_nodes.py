@@ -2,15 +2,15 @@
 
 Who asks decides which cells a node does next, a few requests at a time. A node keeps
 its workers open from one question to the next, and what it finishes in its own cache.
-Each answer brings the cells' files, which are kept here, too. So an interrupted run
-goes on where it stopped, on any node.
+Each report brings the cells' files, which are kept here, too. So an interrupted run
+goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from speclib import machine
@@ -20,12 +20,12 @@ from speclib.progress import Progress
 from . import cache, environments
 from .environments import Environment
 from .limits import Limits
-from .run_cells import Runner
+from .run_cells import Runner, stored
 from .spec import Spec, WorkerPool
 
 
 @dataclass(frozen=True)
-class Step:
+class Order:
     """What a node is asked to do.
 
     specs     measured cells of one pair
@@ -43,74 +43,99 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a step.
+class Report:
+    """What came of an order.
 
     files          what is known of its cells now
     errors         why cells failed
-    environment    what tells the node's hardware and libraries from others
+    requests       how many requests were done
+    seconds        how long they took
     start_seconds  how long it took to start the workers; None if they ran already
+    environment    what tells the node's hardware and libraries from others
     """
 
     files: dict[str, str]
     errors: dict[Spec, str]
-    environment: Environment
+    requests: int
+    seconds: float
     start_seconds: float | None
+    environment: Environment
 
 
 class CellsOfNode:
-    """Runs on a node, and does the steps that it is asked to do."""
+    """Runs on a node, and does what it is ordered to do."""
 
     def __init__(self, node: str):
         self._runner = Runner(Progress("cells", show=False), {"node": node})
 
-    def __call__(self, step: Step) -> Outcome:
+    def __call__(self, order: Order) -> Report:
         from .engines.measured_cell import key_of
 
-        for key, text in step.files.items():
-            cache.take_in(key, text)
+        for key, text in order.files.items():
+            cache.take_in(key, text, at_least_as_many=True)
 
-        pool = step.specs[0].worker_pool
+        pool = order.specs[0].worker_pool
         was_open = self._runner.has_open(pool)
         self._runner.errors.clear()
-        deadline = None if step.seconds is None else time.monotonic() + step.seconds
-        limits = Limits(step.requests, deadline)
-        if step.again:
-            self._runner.repeat_disturbed(step.specs, limits)
+        done_before = _requests_done(order.specs)
+        started = time.monotonic()
+        deadline = None if order.seconds is None else started + order.seconds
+        limits = Limits(order.requests, deadline)
+        if order.again:
+            self._runner.repeat_disturbed(order.specs, limits)
         else:
-            self._runner.run(step.specs, limits)
+            self._runner.run(order.specs, limits)
 
+        seconds = time.monotonic() - started
+        start_seconds = None if was_open else self._runner.start_seconds(pool)
         files = {}
-        for spec in step.specs:
-            if spec not in self._runner.errors:
-                key = key_of(spec)
-                files[key] = cache.text_of(key)
-        return Outcome(
-            files={key: text for key, text in files.items() if text},
+        for spec in order.specs:
+            key = key_of(spec)
+            text = cache.text_of(key)
+            if text:
+                files[key] = text
+        return Report(
+            files=files,
             errors={spec: str(why) for spec, why in self._runner.errors.items()},
+            requests=_requests_done(order.specs) - done_before,
+            seconds=seconds - (start_seconds or 0.0),
+            start_seconds=start_seconds,
             environment=machine.environment(),
-            start_seconds=None if was_open else self._runner.start_seconds(pool),
         )
 
 
-@dataclass
+def _requests_done(specs: Iterable[Spec]) -> int:
+    """Of all these cells, as far as this machine has measured them."""
+    done = 0
+    for spec in specs:
+        result = stored(spec)
+        done += 0 if result is None else len(result.stats)
+    return done
+
+
+@dataclass(frozen=True)
 class Answer:
-    """What a node answered: the outcome of its step, or why there is none."""
+    """What a node answered.
+
+    ``report``: None where there is none; then ``why`` says so, and ``is_lost`` whether
+    the node is gone.
+    """
 
     node: str
-    outcome: Outcome | None
-    lost: str = ""
+    report: Report | None
+    why: str = ""
+    is_lost: bool = False
 
 
-@dataclass
 class Nodes:
     """The nodes of the running cluster, which measure cells; a context manager.
 
     Raises SpeclibError where there is no cluster, or where a node cannot be used.
     """
 
-    _pools: dict[str, WorkerPool] = field(default_factory=dict)
-    _helpers: Any = None
+    def __init__(self) -> None:
+        self._pools: dict[str, WorkerPool] = {}  # what is open on each node
+        self._ordered: dict[str, tuple[Spec, ...]] = {}  # what each is doing
 
     def __enter__(self) -> Nodes:
         try:
@@ -121,7 +146,7 @@ class Nodes:
             raise SpeclibError(
                 "WORLD=cluster needs Ray: `make cluster` installs it"
             ) from error
-        self._helpers = Helpers(CellsOfNode)
+        self._helpers: Any = Helpers(CellsOfNode)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,7 +171,7 @@ class Nodes:
         """The workers that are open on a node."""
         return self._pools.get(node)
 
-    def ask(
+    def order(
         self,
         node: str,
         specs: Iterable[Spec],
@@ -154,7 +179,7 @@ class Nodes:
         deadline: float | None,
         again: bool = False,
     ) -> None:
-        """Asks an idle node for measured cells of one pair.
+        """Orders measured cells of one pair from an idle node.
 
         ``deadline`` is on the clock of ``time.monotonic``.
         """
@@ -165,29 +190,42 @@ class Nodes:
         for spec in specs:
             for environment in environments.known():
                 key = key_of(spec, environment)
-                files[key] = cache.text_of(key)
+                text = cache.text_of(key)
+                if text:
+                    files[key] = text
         seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
-        known_files = {key: text for key, text in files.items() if text}
         self._pools[node] = specs[0].worker_pool
-        self._helpers.ask(node, Step(specs, requests, seconds, again, known_files))
+        self._ordered[node] = specs
+        self._helpers.ask(node, Order(specs, requests, seconds, again, files))
 
     def first(self) -> Answer:
-        """Waits until some node has done its step, and keeps the cells' files.
+        """Waits until some node answers, and keeps the cells' files."""
+        from speclib.worlds.devices import DeviceLost
 
-        Raises SpeclibError once all nodes are lost.
-        """
         node, answer = self._helpers.first()
-        if not isinstance(answer, Outcome):
-            self._pools.pop(node, None)
-            lost = getattr(answer, "cause", None) or str(answer)
-            if not self.names:
-                raise SpeclibError(
-                    f"{lost}. No node is left; finished cells are kept, run again to "
-                    "go on"
-                )
-            return Answer(node, None, lost)
-
+        specs = self._ordered.pop(node)
+        if isinstance(answer, DeviceLost):
+            del self._pools[node]
+            return Answer(node, None, str(answer), is_lost=True)
+        if not isinstance(answer, Report):
+            return Answer(node, None, answer.cause)
+        if not _is_of(answer, specs):
+            return Answer(
+                node,
+                None,
+                f"node {node!r} measured other cells than it was asked for: it has "
+                "other pairs, prompts or code, or `ray start` was typed with another "
+                "SPECLIB_PROMPTS. Have the same checkout on every node",
+            )
         environments.remember(answer.environment)
         for key, text in answer.files.items():
             cache.take_in(key, text, at_least_as_many=True)
         return Answer(node, answer)
+
+
+def _is_of(report: Report, specs: Iterable[Spec]) -> bool:
+    """Whether the files of a report are those of these cells."""
+    from .engines.measured_cell import key_of
+
+    expected = {key_of(spec, report.environment) for spec in specs}
+    return report.files.keys() <= expected

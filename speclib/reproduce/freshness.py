@@ -13,7 +13,7 @@ from typing import Any
 
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
-from speclib.experiment import cache_keys, environments
+from speclib.experiment import cache_keys
 
 CODE = ("*.py", "*.js", "*.css", "templates/*")  # of the package
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
@@ -26,14 +26,17 @@ def notebook_of(key: str) -> Path:
     return paths.ROOT / "notebooks" / "reproduce" / f"{key}.ipynb"
 
 
-def hash_of_inputs(key: str, quick: bool, measured: bool) -> str:
+def hash_of_inputs(
+    key: str, quick: bool, measured: bool, on_nodes: bool = False
+) -> str:
     """A hash of all that a paper's reports depend on, this machine included."""
     files = _input_files(key)
     return cache_keys.digest(
         key,
         quick,
         measured,
-        environments.known(),
+        on_nodes,
+        machine.environment(),
         paths.OFFICIAL_PROMPTS,
         [machine.version_of(tool) for tool in TOOLS],
         *(file.name for file in files),

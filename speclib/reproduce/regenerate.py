@@ -19,7 +19,7 @@ from speclib import machine, paths
 from speclib.atomic_files import remove_leftovers
 from speclib.data.toml_files import read_toml
 from speclib.errors import unknown_name
-from speclib.experiment import cache
+from speclib.experiment import cache, environments
 
 from . import audit_page, failures, freshness
 from .budget import Budget
@@ -88,7 +88,7 @@ def reproduce(
             raise unknown_name(f"no paper {key!r} under {folder}", key, all_papers)
 
     Budget.of(minutes)  # a budget of nothing is refused before waiting
-    with one_at_a_time(say):
+    with one_at_a_time(say), environments.of_cluster(on_nodes):
         budget = Budget.of(minutes)
         remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
         outcome = Outcome()
@@ -139,7 +139,7 @@ class Call:
 
     def is_current(self, key: str) -> bool:
         """Whether a paper's reports are up to date, and complete."""
-        inputs = freshness.hash_of_inputs(key, self.quick, self.measured)
+        inputs = freshness.hash_of_inputs(key, self.quick, self.measured, self.on_nodes)
         self._inputs[key] = inputs
         return freshness.is_current(key, inputs)
 

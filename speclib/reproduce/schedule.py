@@ -16,17 +16,16 @@ every node, each pair's on one. The other kinds are run here when that is done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from speclib.errors import SpeclibError
 from speclib.experiment.limits import Limits
-from speclib.experiment.on_nodes import Answer, Nodes
+from speclib.experiment.on_nodes import Nodes
 from speclib.experiment.run_cells import KINDS, Runner
-from speclib.experiment.spec import WorkerPool
 
 from .costs import Costs
-from .work import ScriptOfItem, Work, name_of_pool
+from .measuring_on_nodes import MeasuringOnNodes
+from .work import ScriptOfItem, Work, cost_of_step, name_of_pool
 
 # The share of the time that all headlines may take together. The first headline may
 # take twice as long as each of the others.
@@ -70,7 +69,9 @@ class Schedule:
         self.costs = costs
         self.deadline = deadline
         self.on_headline = on_headline
-        self.nodes = nodes  # of a cluster, which measure in place of this machine
+        self._on_nodes: MeasuringOnNodes | None = None
+        if nodes is not None:  # of a cluster, which measure in place of this machine
+            self._on_nodes = MeasuringOnNodes(nodes, runner, costs, self.describe_rest)
         self.script_errors: dict[str, str] = {}  # why by name of the script
         for work in self._all_work():
             work.count_done()
@@ -81,7 +82,9 @@ class Schedule:
     def do_all(self) -> None:
         """Headlines, the rest, and what was disturbed once more."""
         self.do_headlines()
-        self._measure_on_nodes(self._all_work(), self.deadline)
+        works = self._all_work()
+        if self._on_nodes is not None:
+            self._on_nodes.do(works, self._until_of_nodes(works, share=1.0))
         if self.deadline is None:
             for paper in self.papers:
                 self._do_completely(self._done_here(paper.rest))
@@ -92,13 +95,11 @@ class Schedule:
     # -- headlines ---------------------------------------------------------------------
     def do_headlines(self) -> None:
         """The headline table of every paper, in the order of the papers."""
+        if self._on_nodes is not None:
+            headlines = [work for paper in self.papers for work in paper.headline]
+            until = self._until_of_nodes(headlines, HEADLINE_SHARE)
+            self._on_nodes.do(headlines, until, once=until is not None)
         started = time.monotonic()
-        headlines = [work for paper in self.papers for work in paper.headline]
-        until = self.deadline
-        if until is not None:
-            until = started + HEADLINE_SHARE * (until - started)
-        self._measure_on_nodes(headlines, until, once=until is not None)
-
         for number, paper in enumerate(self.papers):
             until = self.deadline
             if self.deadline is not None:
@@ -177,96 +178,32 @@ class Schedule:
     # -- on nodes of a cluster ---------------------------------------------------------
     def _done_here(self, works: Iterable[Work]) -> list[Work]:
         """Those of ``works`` that this machine does, not a cluster's nodes."""
-        return [w for w in works if self.nodes is None or w.kind != "measured"]
+        here = []
+        for work in works:
+            if self._on_nodes is None or work.kind != "measured":
+                here.append(work)
+        return here
 
-    def _measure_on_nodes(
-        self,
-        works: Sequence[Work],
-        until: float | None,
-        *,
-        once: bool = False,
-        again: bool = False,
-    ) -> None:
-        """Has the nodes do what of ``works`` is measured; without nodes, nothing.
+    def _until_of_nodes(self, works: Sequence[Work], share: float) -> float | None:
+        """Until when nodes may measure, of a share of the time that is left.
 
-        Each node that is idle gets the step that gives most per second, of a pair that
-        no other node is at. ``once``: one step of each work. ``again``: what other
-        programs disturbed, once more.
+        Time is kept back for what is done here of ``works``; half of it, at most.
         """
-        if self.nodes is None:
-            return
-        waiting = [work for work in works if work.kind == "measured"]
-        for work in waiting:
-            work.count_done(self.runner.errors)
-
-        under_way: dict[str, Work] = {}
-        while True:
-            for node in self.nodes.idle:
-                fitting = self._fitting(node, waiting, under_way, until, again)
-                if not fitting:
-                    continue
-                work = max(fitting, key=fitting.__getitem__)
-                self._ask(node, work, until, again)
-                under_way[node] = work
-                if once or again:
-                    waiting = [other for other in waiting if other is not work]
-            if not under_way:
-                return
-            answer = self.nodes.first()
-            self._take(answer, under_way.pop(answer.node))
-
-    def _fitting(
-        self,
-        node: str,
-        waiting: Sequence[Work],
-        under_way: Mapping[str, Work],
-        until: float | None,
-        again: bool,
-    ) -> dict[Work, float]:
-        """What a node may do next, and what each gives per second."""
-        assert self.nodes is not None
-        taken = {work.pool for work in under_way.values()}
-        open_pool = self.nodes.pool_of(node)
-        gains = {}
-        for work in waiting:
-            if work.pool in taken or (work.is_done and not again):
-                continue
-            seconds = self._cost_on_node(work, open_pool)
-            if until is None or seconds <= until - time.monotonic():
-                gains[work] = work.gain() / seconds
-        return gains
-
-    def _cost_on_node(self, work: Work, open_pool: WorkerPool | None) -> float:
-        """Seconds of a work's next step where these workers are open."""
-        steps = 1.0 if work.is_done else work.steps_to(work.next_requests)
-        seconds = self.costs.seconds(work.name, work.guess()) * steps
-        if work.pool is not None and work.pool != open_pool:
-            seconds += self.costs.seconds(f"start {name_of_pool(work.pool)}")
-        return max(seconds, 0.001)
-
-    def _ask(self, node: str, work: Work, until: float | None, again: bool) -> None:
-        """Has a node do a work's next step."""
-        assert self.nodes is not None
-        self.runner.bar.rename(f"{work.name} on {node}, {self.describe_rest()}")
-        specs = [spec for spec in work.specs if spec not in self.runner.errors]
-        self.nodes.ask(node, specs, work.next_requests, until, again)
-
-    def _take(self, answer: Answer, work: Work) -> None:
-        """Notes what came of a step. What a lost node did not finish, another does."""
-        self.runner.bar.step(f"{work.name} on {answer.node}{answer.lost}")
-        if answer.outcome is None:
-            return
-        for spec, why in answer.outcome.errors.items():
-            self.runner.errors[spec] = SpeclibError(why)
-        before = work.done
-        work.count_done(self.runner.errors)
-        if work.done <= before:
-            work.done = work.wanted  # it failed, or there was no time for it
+        if self.deadline is None:
+            return None
+        left = share * self.seconds_left()
+        kept_back = min(seconds_of(self._done_here(works), self.costs), left / 2)
+        return time.monotonic() + left - kept_back
 
     def _repeat_disturbed(self) -> None:
         """Runs again what other programs disturbed, as far as there is time."""
         self.runner.bar.rename("what other programs disturbed, once more")
-        self._measure_on_nodes(self._all_work(), self.deadline, again=True)
+        if self._on_nodes is not None:
+            self._on_nodes.do(self._all_work(), self.deadline, again=True)
+            if self._on_nodes.are_all_lost:
+                self.script_errors["nodes of the cluster"] = (
+                    "all are lost; finished cells are kept, run again to go on"
+                )
         for work in self._done_here(self._all_work()):
             if work.has_requests and self._fits(work, self.deadline):
                 self.runner.repeat_disturbed(work.specs, Limits(deadline=self.deadline))
@@ -274,12 +211,8 @@ class Schedule:
     # -- time --------------------------------------------------------------------------
     def cost_of_step(self, work: Work) -> float:
         """Seconds of a work's next step, the start of its workers included."""
-        # What is done may be done once more, because it was disturbed.
-        steps = 1.0 if work.is_done else work.steps_to(work.next_requests)
-        seconds = self.costs.seconds(work.name, work.guess()) * steps
-        if work.pool is not None and not self.runner.has_open(work.pool):
-            seconds += self.costs.seconds(f"start {name_of_pool(work.pool)}")
-        return max(seconds, 0.001)
+        has_workers = work.pool is not None and self.runner.has_open(work.pool)
+        return cost_of_step(work, self.costs, has_workers)
 
     def seconds_left(self) -> float:
         """Seconds until the deadline."""

@@ -19,6 +19,8 @@ from speclib.papers.schema import Paper, Table
 from speclib.papers.table_cells import TableCell
 from speclib.papers.table_result import TableResult
 
+from .costs import Costs
+
 # A first look at a cell takes so many requests: fewer have no interval.
 FIRST_REQUESTS = 2
 
@@ -223,3 +225,13 @@ def headline_item(
 def name_of_pool(pool: WorkerPool) -> str:
     """A pair and how its workers are started, for people and for costs."""
     return f"{pool.pair} {pool.dtype} {pool.servers} {pool.cancel}"
+
+
+def cost_of_step(work: Work, costs: Costs, has_workers: bool) -> float:
+    """Seconds of a work's next step; the start of its workers, unless it has them."""
+    # What is done may be done once more, because it was disturbed.
+    steps = 1.0 if work.is_done else work.steps_to(work.next_requests)
+    seconds = costs.seconds(work.name, work.guess()) * steps
+    if work.pool is not None and not has_workers:
+        seconds += costs.seconds(f"start {name_of_pool(work.pool)}")
+    return max(seconds, 0.001)

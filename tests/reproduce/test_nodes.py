@@ -15,7 +15,7 @@ from speclib import machine, paths
 from speclib.errors import SpeclibError
 from speclib.experiment import cache, environments
 from speclib.experiment.engines.measured_cell import MeasuredCell, key_of
-from speclib.experiment.on_nodes import Nodes
+from speclib.experiment.on_nodes import Nodes, Report, _is_of
 from speclib.experiment.run_cells import Runner, is_complete, run_all, stored
 from speclib.progress import Progress
 from speclib.reproduce.costs import Costs
@@ -145,7 +145,8 @@ def do_on_nodes(
         Nodes() as nodes,
     ):
         schedule = schedule_of(measured, runner, nodes, deadline)
-        take, taken = schedule._take, []
+        on_nodes = schedule._on_nodes
+        take, taken = on_nodes._take, []
 
         def take_and_call(answer, work):
             take(answer, work)
@@ -153,7 +154,7 @@ def do_on_nodes(
             if len(taken) == 1:
                 after_a_step()
 
-        schedule._take = take_and_call
+        on_nodes._take = take_and_call
         schedule.do_all()
     return runner
 
@@ -218,6 +219,24 @@ def test_what_a_lost_node_did_not_finish_another_one_does(cluster):
         cluster.add_node(node_name="two", num_cpus=1, include_dashboard=False)
     assert not runner.errors
     assert all(is_complete(spec) for work in measured for spec in work.specs)
+
+
+@pytest.mark.slow
+def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(cluster):
+    measured = works()
+    on_gpus = measured_spec(pair="hub/llama-7b-70b", task="gsm8k")
+    broken = work_of("measured on GPUs", on_gpus)
+    runner = do_on_nodes([measured[0], broken, *measured[1:]])
+    assert list(runner.errors) == [on_gpus]
+    assert all(is_complete(spec) for work in measured for spec in work.specs)
+
+
+def test_cells_that_were_not_asked_for_are_noticed():
+    spec, other = measured_spec(), measured_spec("speculative")
+    report = Report({key_of(spec): "file"}, {}, 1, 1.0, None, machine.environment())
+    assert _is_of(report, [spec, other])
+    assert not _is_of(report, [other])
+    assert not _is_of(replace(report, environment=FASTER), [spec])
 
 
 @pytest.mark.slow
