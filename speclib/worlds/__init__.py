@@ -1,1 +1,1 @@
-"""Where methods run: the seam, the virtual clock, real processes."""
+"""Where methods run: the seam, the virtual clock, real processes, clusters."""
