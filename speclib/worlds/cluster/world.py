@@ -198,6 +198,7 @@ class Cluster(RealDevices[ActorWorker]):
         super().__init__(
             pair, servers, cancel, dtype, emulate, timeout, start_timeout, False
         )
+        self._node_of: dict[str, str] = {}  # of every device, a lost one's too
         if isinstance(emulate, Latency) and emulate.shared is not None:
             raise BadValue(
                 f"pair {pair.name!r} has draft and target share devices, which the "
@@ -249,7 +250,7 @@ class Cluster(RealDevices[ActorWorker]):
     def _note_ready(self, name: str, answer: Ready) -> None:
         node = nodes.names().get(answer.node, answer.node)
         nodes.check_versions(answer.code, node, fingerprint.of_code())
-        self._workers[name].node = node
+        self._workers[name].node = self._node_of[name] = node
         self._workers[name].read_clock(TRIPS_AT_FIRST)
 
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
@@ -281,9 +282,8 @@ class Cluster(RealDevices[ActorWorker]):
 
     def _facts(self) -> dict[str, Any]:
         """On which node each device was, and how far off its times may be."""
-        node_of, errors = {}, {}
+        errors = {}
         for name, worker in self._workers.items():
-            node_of[name] = worker.node
             if worker.reading is not None:
                 errors[name] = worker.reading.error_at(self._origin + self.now)
-        return {"nodes": node_of, "clock_error": errors}
+        return {"nodes": dict(self._node_of), "clock_error": errors}
