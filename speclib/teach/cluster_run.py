@@ -21,7 +21,7 @@ from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result, decode
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
-from speclib.views.numbers import MILLISECONDS, duration
+from speclib.views.numbers import MILLISECONDS, SECONDS, duration
 from speclib.views.timeline.run import METHOD_NAMES
 
 from .real_run import DEFAULT_METHODS, RealRun
@@ -148,7 +148,11 @@ class ClusterRun(RealRun):
         lost = [event for event in dying.trace.operations if event.lost]
         if not lost:
             return f"{self.killed} was killed, and nobody waited for its answer."
-        return f"{self.killed} was killed, and with it {lost[0].device} was lost."
+        missed = duration(lost[0].dur, SECONDS)
+        return (
+            f"{self.killed} was killed, and {lost[0].device} with it. That it is gone "
+            f"was known {missed} after its last pass had begun."
+        )
 
 
 def has_ray() -> bool:
