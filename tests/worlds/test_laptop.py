@@ -56,6 +56,7 @@ def test_nodes_are_joined_killed_and_ended_and_nothing_of_them_is_left(capfd):
 
 
 def test_nodes_end_with_the_process_that_asked_for_them():
+    folders = ray_folders()
     started = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(PRINTS_ITS_PROCESSES)],
         stdin=subprocess.PIPE,
@@ -70,6 +71,7 @@ def test_nodes_end_with_the_process_that_asked_for_them():
     started.wait()
     assert len(processes) > 5
     assert gone(processes, patience=30)
+    assert ray_folders() == folders
 
 
 def test_nodes_that_cannot_start_are_an_error_that_says_so(monkeypatch):

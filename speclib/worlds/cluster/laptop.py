@@ -32,6 +32,7 @@ from speclib.errors import BadValue
 from . import nodes
 
 SECONDS_TO_END = 30.0
+FOLDER = "RAY_TMPDIR"  # the environment's name for where Ray's files are
 
 # What the keeper's answers begin with.
 STARTED, KILLED, FAILED = "started", "killed", "failed"
@@ -98,11 +99,11 @@ def laptop_nodes(names: Sequence[str]) -> Iterator[LaptopNodes]:
     finally:
         ray.shutdown()
         _end(keeper)
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)  # where the keeper could not
 
 
 def _start_keeper(names: Sequence[str], folder: str) -> subprocess.Popen[str]:
-    settings = {"RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0"}
+    settings = {FOLDER: folder, "RAY_USAGE_STATS_ENABLED": "0"}
     return subprocess.Popen(
         [sys.executable, "-m", __name__, *names],
         stdin=subprocess.PIPE,
@@ -146,6 +147,7 @@ def keep_nodes(names: Sequence[str], orders: TextIO, answers: TextIO) -> None:
             print(KILLED, name, file=answers, flush=True)
     finally:
         cluster.shutdown()
+        shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
 
 def _kill(cluster: RayCluster, node: Any) -> None:
