@@ -118,7 +118,7 @@ class ClusterRun(RealRun):
         self.say(f"It writes once more, and {victim} is killed meanwhile.")
         dying = self._decode(world, self.methods[-1], kill_after_a_third)
         killing.join()
-        self.killed = victim
+        self.killed, self.everybody = victim, "All runs"
         self.runs.append(dying)
         self.labels = [None] * (len(self.runs) - 2)
         self.labels += ["all nodes alive", f"{victim} is killed"]
@@ -135,19 +135,19 @@ class ClusterRun(RealRun):
         )
 
     def _outcome(self) -> str:
-        """Whether the texts are the same, and what the network took."""
-        said = super()._outcome()
+        """What the network took, what was lost, and whether the texts are the same."""
         if not self.runs:
-            return said
+            return super()._outcome()
+        said = [network_in_words(self.runs), super()._outcome()]
         if self.killed:
-            said = f"{self._death_in_words()} {said}"
-        return f"{said} {network_in_words(self.runs)}"
+            said.insert(0, self._death_in_words())
+        return " ".join(said)
 
     def _death_in_words(self) -> str:
         dying = self.runs[-1]
         lost = [event for event in dying.trace.operations if event.lost]
         if not lost:
-            return f"{self.killed} was killed, and nobody waited for its answer."
+            return f"{self.killed} was killed, and nobody waited for its answers."
         missed = duration(lost[0].dur, SECONDS)
         return (
             f"{self.killed} was killed, and {lost[0].device} with it. That it is gone "

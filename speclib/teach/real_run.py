@@ -31,6 +31,7 @@ class RealRun(BehindButton):
     """
 
     not_run_yet = NOT_RUN_YET
+    everybody = "All methods"  # whose texts are compared
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class RealRun(BehindButton):
         if len(self.runs) < len(self.methods):
             count = f"{len(self.runs)} of {len(self.methods)} methods"
             return f"Stopped: {count} wrote {text}"
-        return f"All methods wrote the same: {text}"
+        return f"{self.everybody} wrote the same: {text}"
 
     # -- where there are no widgets ----------------------------------------------------
     @property
