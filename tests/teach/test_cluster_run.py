@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 
 import psutil
@@ -110,5 +111,7 @@ def test_dsi_writes_the_same_text_while_a_node_is_killed(capfd):
     places = dying.trace.meta["nodes"]
     assert [places[device] for device in lost] == [shown.killed]
     assert f"{shown.killed} was killed" in repr(shown)
-    assert f"{shown.killed} is killed" in shown.picture()
+    picture = shown.picture()
+    assert f"{shown.killed} is killed" in picture
+    assert re.search(r"clocks agree to ± \d+\.\d+ ms", picture)
     assert capfd.readouterr() == ("", "")

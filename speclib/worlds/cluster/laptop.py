@@ -130,7 +130,7 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 # -- the keeper ------------------------------------------------------------------------
 def keep_nodes(names: Sequence[str], orders: TextIO, answers: TextIO) -> None:
     """Starts a node of each name, kills those that are ordered, then ends them all."""
-    options = {"num_cpus": 1, "include_dashboard": False}
+    options: dict[str, Any] = {"num_cpus": 1, "include_dashboard": False}
     first, *others = names
     cluster = RayCluster(
         initialize_head=True, head_node_args={"node_name": first, **options}
