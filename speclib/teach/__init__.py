@@ -5,22 +5,26 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``progress``, ``real_run`` and ``plan_run`` are what a
-lesson has besides.
+``hint``, ``predict``, ``quiz``, ``progress``, ``real_run``, ``cluster_run`` and
+``plan_run`` are what a lesson has besides.
 """
 
 from .bugs import find_bug, outcome_tree
+from .cluster_run import cluster_run
 from .coin import draw
 from .formulas import (
     check_acceptance,
     check_best_gamma,
     check_break_even,
+    check_clock,
     check_dsi_seconds,
     check_duo_round,
     check_easy_round,
     check_expected_tokens,
     check_fuzzy_pass,
     check_interval,
+    check_network_gamma,
+    check_network_round,
     check_residual,
     check_round,
     check_samples,
@@ -46,6 +50,7 @@ __all__ = [
     "check_acceptance",
     "check_best_gamma",
     "check_break_even",
+    "check_clock",
     "check_dsi",
     "check_dsi_seconds",
     "check_duo_round",
@@ -55,6 +60,8 @@ __all__ = [
     "check_fuzzy_pass",
     "check_interval",
     "check_method",
+    "check_network_gamma",
+    "check_network_round",
     "check_pearl",
     "check_pick",
     "check_residual",
@@ -66,6 +73,7 @@ __all__ = [
     "check_two_counts",
     "check_verdict",
     "check_verify",
+    "cluster_run",
     "draw",
     "find_bug",
     "hint",

@@ -54,6 +54,9 @@ FORMULAS = (
     formulas.VERDICT,
     formulas.INTERVAL,
     formulas.TWO_COUNTS,
+    formulas.NETWORK_ROUND,
+    formulas.NETWORK_GAMMA,
+    formulas.CLOCK,
 )
 
 

@@ -26,8 +26,12 @@ NOT_RUN_YET = (
 class RealRun(BehindButton):
     """Methods run with real models, and the timeline of what they did.
 
-    ``runs``: what is there so far, a result per method.
+    ``runs``: what is there so far, a result per method. ``labels``: what the timeline
+    calls them; None: as their methods.
     """
+
+    not_run_yet = NOT_RUN_YET
+    everybody = "All methods"  # whose texts are compared
 
     def __init__(
         self,
@@ -43,8 +47,9 @@ class RealRun(BehindButton):
         self.of_world = of_world
         self.max_new_tokens = max_new_tokens
         self.runs: list[Result] = []
+        self.labels: list[str | None] | None = None
         self.timeline: Timeline | None = None
-        super().__init__(NOT_RUN_YET)
+        super().__init__(self.not_run_yet)
 
     def work(self) -> str:
         """One method after the other, in the same processes."""
@@ -67,10 +72,10 @@ class RealRun(BehindButton):
 
     def _show(self) -> None:
         if self.timeline is None:
-            self.timeline = Timeline(*self.runs)
+            self.timeline = Timeline(*self.runs, labels=self.labels)
             self.children = [self.button, self.words, self.timeline]
         else:
-            self.timeline.update(*self.runs)
+            self.timeline.update(*self.runs, labels=self.labels)
 
     def _outcome(self) -> str:
         """Whether the methods wrote the same, and what."""
@@ -83,7 +88,7 @@ class RealRun(BehindButton):
         if len(self.runs) < len(self.methods):
             count = f"{len(self.runs)} of {len(self.methods)} methods"
             return f"Stopped: {count} wrote {text}"
-        return f"All methods wrote the same: {text}"
+        return f"{self.everybody} wrote the same: {text}"
 
     # -- where there are no widgets ----------------------------------------------------
     @property

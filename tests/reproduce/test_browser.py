@@ -185,6 +185,7 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
     "60_which_one_when",
     "70_read_a_table",
     "80_add_your_own",
+    "90_several_machines",
 )
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     lecture.page.keyboard.press("Control+s")
@@ -352,6 +353,9 @@ MISTAKES = {
     "verdict": "formulas.VERDICT.mistakes",
     "interval": "formulas.INTERVAL.mistakes",
     "two_counts": "formulas.TWO_COUNTS.mistakes",
+    "network_round": "formulas.NETWORK_ROUND.mistakes",
+    "network_gamma": "formulas.NETWORK_GAMMA.mistakes",
+    "clock": "formulas.CLOCK.mistakes",
 }
 # Of whole methods, of which the exercises ask for a part.
 WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method"}
@@ -367,6 +371,7 @@ WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method"}
     "60_which_one_when",
     "70_read_a_table",
     "80_add_your_own",
+    "90_several_machines",
 )
 def test_typed_answers_are_judged_and_every_named_mistake_is_called_by_its_question(
     lecture,

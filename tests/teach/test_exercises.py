@@ -8,10 +8,12 @@ import time
 import numpy as np
 import pytest
 
+import speclib
 from speclib import SpeclibError, teach
 from speclib.core.sampling import ids
 from speclib.core.verification import match
 from speclib.core.verification import verify as core_verify
+from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.methods.pearl import next_window, pearl_without_pre_verify
 from speclib.teach import (
@@ -67,6 +69,9 @@ CHECKS = {
     "verdict": (teach.check_verdict, formulas.VERDICT.mistakes),
     "interval": (teach.check_interval, formulas.INTERVAL.mistakes),
     "two counts": (teach.check_two_counts, formulas.TWO_COUNTS.mistakes),
+    "network round": (teach.check_network_round, formulas.NETWORK_ROUND.mistakes),
+    "network gamma": (teach.check_network_gamma, formulas.NETWORK_GAMMA.mistakes),
+    "clock": (teach.check_clock, formulas.CLOCK.mistakes),
 }
 CASES = [
     pytest.param(check, mistake, id=f"{exercise}: {mistake.name}")
@@ -199,6 +204,35 @@ def two_counts(passes):
     return accepted / len(passes), accepted / rejected
 
 
+def network_round(gamma, draft, target, draft_message, target_message):
+    """By the virtual clock: a round of gamma drafts and a target pass."""
+    latency = Latency.ratio(target / draft, target)
+    latency = latency.over_network(draft_message, target_message)
+    agreeing = {"model": "toy", "vocab": 8, "alpha": 1.0}
+    pair = speclib.pair({"model": "toy", "vocab": 8}, agreeing)
+    with speclib.open_world("virtual", pair, latency=latency) as world:
+        asked = {"method": "speculative", "gamma": gamma, "max_new_tokens": gamma + 1}
+        trace = speclib.decode("x", world=world, **asked).trace
+    (only,) = trace.commits
+    return only.end
+
+
+def network_gamma(draft, target, draft_message, target_message):
+    """What fits beside a pass and its messages, one draft pass after the other."""
+    there_and_back = target_message + target + target_message
+    return (there_and_back - draft_message - draft_message) * (1 / draft)
+
+
+def clock(trips):
+    """The bounds of the offset, from both ends of the trip that bounds it best."""
+    best = None
+    for before, theirs, after in trips:
+        lowest, highest = theirs - after, theirs - before
+        if best is None or highest - lowest < best[1] - best[0]:
+            best = lowest, highest
+    return sum(best) / 2, (best[1] - best[0]) / 2
+
+
 def pick(candidates, q, p, coin):
     """What is left of p is kept with its sum, and never divided by it."""
     left = p
@@ -246,6 +280,9 @@ def verify(drafted, q, p, coin):
         (teach.check_interval, interval),
         (teach.check_two_counts, two_counts),
         (teach.check_duo_round, duo_round),
+        (teach.check_network_round, network_round),
+        (teach.check_network_gamma, network_gamma),
+        (teach.check_clock, clock),
         (teach.check_sequences, sequences),
     ],
 )

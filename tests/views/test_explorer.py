@@ -45,6 +45,18 @@ def test_expected_speedups_are_what_4000_tokens_show(alpha, gamma, c):
         assert speedup(run, [plain, run]) == pytest.approx(expected, rel=0.04)
 
 
+def test_a_network_makes_a_target_pass_longer_by_a_round_trip():
+    """Of 0.1 s and two messages of 0.02 s: 0.14 s. All drafts are right."""
+    asked = {"gamma": 5, "c": 5.0, "alpha": 1.0, "network": 0.02}
+    a_token = 0.14
+    of_speculative = 6 * a_token / (5 * 0.02 + 0.14)
+    assert expected_speedup("speculative", **asked) == pytest.approx(of_speculative)
+    assert expected_speedup("pearl", **asked) == pytest.approx(5.0)
+    assert expected_speedup("pearl", **asked | {"gamma": 7}) == pytest.approx(7.0)
+    twice_as_slow = asked | {"target": 0.2, "network": 0.04}
+    assert expected_speedup("pearl", **twice_as_slow) == pytest.approx(5.0)
+
+
 def test_a_slider_moves_the_timeline_in_place():
     shown = explorer(toy_run)
     widget, svg, figures = shown.timeline, shown.timeline.svg, shown.figures.value

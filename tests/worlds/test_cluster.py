@@ -293,3 +293,4 @@ def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(room):
         result = speclib.decode("x", world=world, servers=2, **asked)
     assert result.tokens == plain.tokens
     assert {e.device for e in result.trace.operations if e.lost} == {victim.device}
+    assert result.trace.meta["nodes"][victim.device] == victim.name

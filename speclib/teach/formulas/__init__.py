@@ -4,6 +4,14 @@ from .choosing import BEST_GAMMA, BREAK_EVEN, check_best_gamma, check_break_even
 from .dsi import DSI_SECONDS, SERVERS, check_dsi_seconds, check_servers
 from .duodecoding import DUO_ROUND, SEQUENCES, check_duo_round, check_sequences
 from .easyspec import EASY_ROUND, FUZZY_PASS, check_easy_round, check_fuzzy_pass
+from .network import (
+    CLOCK,
+    NETWORK_GAMMA,
+    NETWORK_ROUND,
+    check_clock,
+    check_network_gamma,
+    check_network_round,
+)
 from .one_draft import (
     ACCEPTANCE,
     RESIDUAL,
@@ -35,12 +43,15 @@ __all__ = [
     "ACCEPTANCE",
     "BEST_GAMMA",
     "BREAK_EVEN",
+    "CLOCK",
     "DSI_SECONDS",
     "DUO_ROUND",
     "EASY_ROUND",
     "EXPECTED_TOKENS",
     "FUZZY_PASS",
     "INTERVAL",
+    "NETWORK_GAMMA",
+    "NETWORK_ROUND",
     "RESIDUAL",
     "ROUND",
     "ROWS",
@@ -53,12 +64,15 @@ __all__ = [
     "check_acceptance",
     "check_best_gamma",
     "check_break_even",
+    "check_clock",
     "check_dsi_seconds",
     "check_duo_round",
     "check_easy_round",
     "check_expected_tokens",
     "check_fuzzy_pass",
     "check_interval",
+    "check_network_gamma",
+    "check_network_round",
     "check_residual",
     "check_round",
     "check_samples",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite, nan
 
-from speclib.views.numbers import Unit, duration, number, percent
+from speclib.views.numbers import MILLISECONDS, Unit, duration, number, percent
 
 from .run import TimelineRun
 
@@ -85,7 +85,7 @@ def fact_lines(
         lines.append(f"{discarded_tokens(run)} discarded untested")
     lines.append(f"waits: {idle_shares(run)}" if run.devices else "no operations")
     if run.clock_error:
-        lines.append(f"clocks agree to ± {duration(run.clock_error, unit)}")
+        lines.append(f"clocks agree to ± {duration(run.clock_error, MILLISECONDS)}")
     return tuple(lines)
 
 

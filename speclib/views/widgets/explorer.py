@@ -45,6 +45,7 @@ from .controls import (
 from .draws import SpeedRange, draw_many, takes_seed
 from .figures import RunFigures, figures_html, figures_in_words, figures_of
 
+TARGET_SECONDS = 0.1  # of a target pass, unless a control says otherwise
 IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
@@ -82,13 +83,16 @@ def expected_speedup(
     servers: int | None = None,
     k: int | None = None,
     doubt: float = 0.0,
+    network: float = 0.0,
+    target: float = TARGET_SECONDS,
     **_: object,
 ) -> float:
     """The speed over plain decoding that theory expects of an endless text.
 
     Each draft token is accepted with probability ``alpha``, independently of the
     others, and a pass of the target model takes ``c`` times as long as one of the draft
-    model.
+    model. Where a message to or from the target takes ``network`` seconds, a pass of
+    ``target`` seconds is as good as one that is longer by two messages.
 
     Returns not-a-number where ``theory`` has no closed form for the method (such as
     DuoDecoding with its dynamic k), or where an argument that it needs is missing.
@@ -97,6 +101,7 @@ def expected_speedup(
         return 1.0
     if c is None or alpha is None:
         return nan
+    c = c * (target + 2 * network) / target
     if method == "dsi" and lookahead is not None:
         return float(dsi_speed(alpha, lookahead, 1 / c, 1.0, servers))
     if gamma is None:

@@ -1,0 +1,15 @@
+OK_FORMAT = True
+
+test = {
+    "name": "clock",
+    "points": 1,
+    "suites": [
+        {
+            "cases": [{"code": '>>> from speclib import teach\n>>> card = teach.check_clock(surest_offset)\n>>> assert card.is_right, card', "hidden": False, "locked": False}],
+            "scored": True,
+            "setup": "",
+            "teardown": "",
+            "type": "doctest",
+        }
+    ],
+}

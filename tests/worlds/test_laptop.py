@@ -1,0 +1,81 @@
+"""Nodes of a cluster on this machine: there when they are wanted, and then gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+from helpers.processes import OWN_SESSION, gone
+
+from speclib import SpeclibError
+
+ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+
+from speclib.worlds.cluster import laptop  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+PRINTS_ITS_PROCESSES = """
+import psutil
+from speclib.worlds.cluster.laptop import laptop_nodes
+with laptop_nodes(["one", "two"]):
+    print(*[child.pid for child in psutil.Process().children(recursive=True)])
+    print("ready", flush=True)
+    input()
+"""
+
+
+def ray_folders() -> set[Path]:
+    return set(Path("/tmp").glob("ray-*"))
+
+
+def test_nodes_are_joined_killed_and_ended_and_nothing_of_them_is_left(capfd):
+    folders = ray_folders()
+    with laptop.laptop_nodes(["one", "two", "three"]) as nodes:
+        processes = [p.pid for p in psutil.Process().children(recursive=True)]
+        assert {node["NodeName"] for node in ray.nodes()} == {"one", "two", "three"}
+        assert len(ray_folders()) == len(folders) + 1
+
+        with pytest.raises(SpeclibError, match="'one' cannot be killed: .* two, three"):
+            nodes.kill("one")
+        nodes.kill("two")
+        with pytest.raises(SpeclibError, match="joined a Ray cluster already"):
+            with laptop.laptop_nodes(["more"]):
+                pass
+    assert not ray.is_initialized()
+    assert len(processes) > 5
+    assert gone(processes)
+    assert ray_folders() == folders
+    assert capfd.readouterr() == ("", "")
+
+
+def test_nodes_end_with_the_process_that_asked_for_them():
+    folders = ray_folders()
+    started = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(PRINTS_ITS_PROCESSES)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        **OWN_SESSION,
+    )
+    assert started.stdout is not None
+    processes = [int(pid) for pid in started.stdout.readline().split()]
+    assert started.stdout.readline() == "ready\n"
+    os.kill(started.pid, signal.SIGKILL)
+    started.wait()
+    assert len(processes) > 5
+    assert gone(processes, patience=30)
+    assert ray_folders() == folders
+
+
+def test_nodes_that_cannot_start_are_an_error_that_says_so(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(SpeclibError, match="could not run its nodes on this machine"):
+        with laptop.laptop_nodes(["one"]):
+            pass
