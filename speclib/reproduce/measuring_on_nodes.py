@@ -110,10 +110,8 @@ class MeasuringOnNodes:
         if node in refused:
             return False
         began = self._node_of_pool.get(pool, node)
-        is_there = began in self.nodes.names and began not in self._refused.get(
-            pool, {}
-        )
-        return began == node or not is_there
+        has_ended = began not in self.nodes.names or began in refused
+        return began == node or has_ended
 
     def _order(self, node: str, work: Work, until: float | None, again: bool) -> None:
         """Has a node do a work's next step."""

@@ -63,12 +63,12 @@ class Helpers:
                 name = _unlike(node["NodeName"], self._helpers)
                 self._helpers[name] = helper.remote(make, name)
         try:
-            self._check_versions()
+            self._wait_until_ready()
         except BaseException:
             self.close()
             raise
 
-    def _check_versions(self) -> None:
+    def _wait_until_ready(self) -> None:
         """Waits until all nodes have their process; leaves out those that get none."""
         codes = {name: helper.code.remote() for name, helper in self._helpers.items()}
         for name, code in codes.items():
