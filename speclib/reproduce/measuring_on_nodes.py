@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from speclib.errors import SpeclibError
 from speclib.experiment.on_nodes import Answer, Nodes, Report
-from speclib.experiment.run_cells import Runner
+from speclib.experiment.run_cells import Runner, stored
 from speclib.experiment.spec import Spec, WorkerPool
 
 from .costs import Costs
@@ -61,6 +61,7 @@ class MeasuringOnNodes:
         """
         waiting = [work for work in works if work.kind == "measured"]
         for work in waiting:
+            self._fail_what_cannot_be_asked(work)
             work.count_done(self.runner.errors)
 
         under_way: dict[str, Work] = {}
@@ -78,6 +79,14 @@ class MeasuringOnNodes:
                 break
             answer = self.nodes.first()
             self._take(answer, under_way.pop(answer.node))
+
+    def _fail_what_cannot_be_asked(self, work: Work) -> None:
+        """Cells that have no name, since their pair or their prompts do not exist."""
+        for spec in work.specs:
+            try:
+                stored(spec)
+            except Exception as error:
+                self.runner.errors.setdefault(spec, error)
 
     def _fitting(
         self,
