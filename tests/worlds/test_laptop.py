@@ -31,16 +31,24 @@ with laptop_nodes(["one", "two"]):
 """
 
 
-def ray_folders() -> set[Path]:
-    return set(Path("/tmp").glob("ray-*"))
+def folders_of(processes: list[int]) -> set[Path]:
+    """Where these processes keep Ray's files."""
+    folders = set()
+    for pid in processes:
+        folder = psutil.Process(pid).environ().get(laptop.FOLDER)
+        if folder:
+            folders.add(Path(folder))
+    return folders
 
 
 def test_nodes_are_joined_killed_and_ended_and_nothing_of_them_is_left(capfd):
-    folders = ray_folders()
+    others = set(psutil.Process().children(recursive=True))  # those of other tests
     with laptop.laptop_nodes(["one", "two", "three"]) as nodes:
-        processes = [p.pid for p in psutil.Process().children(recursive=True)]
+        own = set(psutil.Process().children(recursive=True)) - others
+        processes = [process.pid for process in own]
         assert {node["NodeName"] for node in ray.nodes()} == {"one", "two", "three"}
-        assert len(ray_folders()) == len(folders) + 1
+        folders = folders_of(processes)
+        assert len(folders) == 1
 
         with pytest.raises(SpeclibError, match="'one' cannot be killed: .* two, three"):
             nodes.kill("one")
@@ -51,12 +59,11 @@ def test_nodes_are_joined_killed_and_ended_and_nothing_of_them_is_left(capfd):
     assert not ray.is_initialized()
     assert len(processes) > 5
     assert gone(processes)
-    assert ray_folders() == folders
+    assert not any(folder.exists() for folder in folders)
     assert capfd.readouterr() == ("", "")
 
 
 def test_nodes_end_with_the_process_that_asked_for_them():
-    folders = ray_folders()
     started = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(PRINTS_ITS_PROCESSES)],
         stdin=subprocess.PIPE,
@@ -67,11 +74,13 @@ def test_nodes_end_with_the_process_that_asked_for_them():
     assert started.stdout is not None
     processes = [int(pid) for pid in started.stdout.readline().split()]
     assert started.stdout.readline() == "ready\n"
+    folders = folders_of(processes)
+    assert len(folders) == 1
     os.kill(started.pid, signal.SIGKILL)
     started.wait()
     assert len(processes) > 5
     assert gone(processes, patience=30)
-    assert ray_folders() == folders
+    assert not any(folder.exists() for folder in folders)
 
 
 def test_nodes_that_cannot_start_are_an_error_that_says_so(monkeypatch):
