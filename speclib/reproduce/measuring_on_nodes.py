@@ -126,6 +126,7 @@ class MeasuringOnNodes:
         """Has a node do a work's next step."""
         assert work.pool is not None, "what is measured has workers"
         self.runner.bar.rename(f"{work.name} on {node}, {self._describe_rest()}")
+        self.runner.bar.grow(1)
         specs = [spec for spec in work.specs if spec not in self.runner.errors]
         self._node_of_pool[work.pool] = node
         self.nodes.order(node, specs, work.next_requests, until, again)
