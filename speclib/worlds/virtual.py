@@ -141,12 +141,21 @@ class Virtual(World):
     ) -> None:
         """Has an operation take these steps, and then give ``done`` or ``error``."""
         self._progress[future] = Progress(deque(steps), done, error)
-        message = message_seconds(self.latency, future.device)
-        if message:
+        if self._message(future):
             future.sent = self._now
-            self._schedule(self._now + message, future, self._arrive)
+        self._send(future, self._arrive)
+
+    def _message(self, future: AnyFuture) -> float:
+        """Seconds of a message between the controller and the operation's device."""
+        return message_seconds(self.latency, future.device)
+
+    def _send(self, future: AnyFuture, happens: Callable[[AnyFuture], None]) -> None:
+        """What ``happens`` when a message arrives; at once where it takes no time."""
+        message = self._message(future)
+        if message:
+            self._schedule(self._now + message, future, happens)
         else:
-            self._queue_step(future)
+            happens(future)
 
     def _arrive(self, future: AnyFuture) -> None:
         """The question has come to the device."""
@@ -207,19 +216,12 @@ class Virtual(World):
     def _answer(self, future: AnyFuture) -> None:
         """The device is done with the operation, and says so."""
         self._progress[future].end = self._now
-        message = message_seconds(self.latency, future.device)
-        if message:
-            self._schedule(self._now + message, future, self._receive)
-        else:
-            self._hand_over(future)
+        self._send(future, self._receive)
 
     def _receive(self, future: AnyFuture) -> None:
-        """The answer has come to the controller."""
-        future.received = self._now
-        self._hand_over(future)
-
-    def _hand_over(self, future: AnyFuture) -> None:
-        """The operation ends for the controller, with what there is of it."""
+        """The answer has come to the controller, with what there is."""
+        if self._message(future):
+            future.received = self._now
         progress = self._progress.pop(future)
         assert progress.end is not None, "the device is done with it"
         done = progress.done
@@ -233,11 +235,7 @@ class Virtual(World):
             self._step()
 
     def _abort(self, future: AnyFuture) -> None:
-        message = message_seconds(self.latency, future.device)
-        if message:
-            self._schedule(self._now + message, future, self._stop)
-        else:
-            self._stop(future)
+        self._send(future, self._stop)
 
     def _stop(self, future: AnyFuture) -> None:
         """The device stops."""
