@@ -5,6 +5,9 @@
 A cluster must be running (``ray start --head``). The models are toys, which take hardly
 any time; what is shown is an operation's time for the controller less that which its
 device worked. Both worlds take turns.
+
+Rows are greedy, or sampled, and of these none is looked at as a whole, or one is, as
+after a rejection.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median, quantiles
 from typing import NamedTuple
+
+import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.pairs import ModelSpec, Pair
@@ -24,6 +29,11 @@ GAMMA = 5
 TURNS = 5
 MESSAGES = 60  # a turn
 WARM_UP = 10
+KINDS_OF_ROWS = (
+    ("greedy", 0.0, 0),
+    ("sampled", 1.0, 0),
+    ("sampled, one whole", 1.0, 1),
+)
 
 
 class Cost(NamedTuple):
@@ -41,7 +51,7 @@ class Cost(NamedTuple):
 
 
 def measure() -> Iterator[Cost]:
-    """Of every vocabulary, of greedy rows and sampled ones, in both worlds."""
+    """Of every vocabulary, of all kinds of rows, in both worlds."""
     from speclib.worlds.cluster.world import Cluster
 
     for vocab in VOCABULARIES:
@@ -50,11 +60,11 @@ def measure() -> Iterator[Cost]:
         pair = Pair(target=target, draft=draft, name=f"toys of {vocab:,}")
         with Processes(pair) as here, Cluster(pair) as there:
             worlds: dict[str, World] = {"processes": here, "cluster": there}
-            for rows, temperature in (("greedy", 0.0), ("sampled", 1.0)):
+            for rows, temperature, whole in KINDS_OF_ROWS:
                 times: dict[str, list[float]] = {name: [] for name in worlds}
                 for _ in range(TURNS):
                     for name, world in worlds.items():
-                        times[name] += message_times(world, temperature)
+                        times[name] += message_times(world, temperature, whole)
                 for name, of_world in times.items():
                     tenths = quantiles(of_world, n=10)
                     yield Cost(
@@ -62,15 +72,27 @@ def measure() -> Iterator[Cost]:
                     )
 
 
-def message_times(world: World, temperature: float) -> list[float]:
-    """Milliseconds that the messages of each of MESSAGES target passes took."""
+def message_times(world: World, temperature: float, whole: int) -> list[float]:
+    """Milliseconds that the messages of each of MESSAGES target passes took.
+
+    ``whole``: so many of its rows are looked at in whole.
+    """
     limit = 2 * (WARM_UP + MESSAGES)
     world.begin((BOS,), sampler=Sampler(temperature), coins=Coins(), limit=limit)
+    fetch_times = []
     for _ in range(WARM_UP + MESSAGES):
-        world.wait(world.target.score(world.text + (1,) * GAMMA, GAMMA))
+        rows = world.wait(world.target.score(world.text + (1,) * GAMMA, GAMMA))
+        answered = world.now
+        for row in rows[:whole]:
+            np.asarray(row)
+        fetch_times.append(world.now - answered)
         world.commit((1, 2))
-    events = world.end().operations[WARM_UP:]
-    return [1000 * event.message_seconds for event in events]
+
+    seconds = []
+    events = world.end().operations
+    for event, fetch_time in zip(events, fetch_times, strict=True):
+        seconds.append(event.message_seconds + fetch_time)
+    return [1000 * taken for taken in seconds[WARM_UP:]]
 
 
 def main() -> None:

@@ -18,9 +18,9 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from speclib.arguments import Count, Seconds, checked
-from speclib.data.pairs import Pair
+from speclib.data.pairs import ModelSpec, Pair
 from speclib.errors import BadValue, unknown_name
-from speclib.models import factory
+from speclib.models import factory, preflight
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
@@ -91,9 +91,9 @@ class External:
                 building the models may take
     settings    the peer's own, see EXTERNAL
 
-    Raises SpeclibError for what is unknown, and DeviceLost with the cause for a process
-    that died or gave no answer in time. The next request then has a new process, as it
-    has after an interrupt.
+    Raises SpeclibError for what is unknown or has no room here, and DeviceLost with the
+    cause for a process that died or gave no answer in time. The next request then has a
+    new process, as it has after an interrupt.
     """
 
     kind = "measured"
@@ -113,6 +113,7 @@ class External:
     ):
         peer = _find_peer(name, settings)
         _check_pair(name, peer, pair)
+        _check_room(peer, pair, dtype)
         self.name, self.pair = name, pair
         self.timeout, self.start_timeout = timeout, start_timeout
         self._setup = PeerSetup(
@@ -222,6 +223,16 @@ def _check_pair(name: str, peer: Peer, pair: Pair) -> None:
             f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
             f"{draft_runtime}: give its twin, as embedded/duo-torch"
         )
+
+
+def _check_room(peer: Peer, pair: Pair, dtype: str) -> None:
+    """Raises SpeclibError for models that this machine has no place or memory for."""
+    factory.check_dtype(dtype)
+    place = factory.place(pair)
+    if not peer.drafts:  # then the draft is not loaded
+        pair = pair.model_copy(update={"draft": ModelSpec(model="toy")})
+        place = place.model_copy(update={"draft": place.target})
+    preflight.check(pair, place, dtype)
 
 
 def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:

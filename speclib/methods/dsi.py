@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from speclib.core.far_rows import fetch_all
 from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.settings import require_counts, require_one_of
 from speclib.core.text import AnyText, begins_with
@@ -148,18 +149,38 @@ class Speculation:
 
     def record(self, finished: AnyFuture) -> None:
         """Takes in what a device answered, or that it is lost."""
+        error = finished.error or self._fetch_rows(finished)
         if finished in self._scoring:
             target, texts = self._scoring.pop(finished)
-            if isinstance(finished.error, DeviceLost):
-                self._do_without(target, finished.error)
-            elif finished.error is None and target in self.targets:
+            if isinstance(error, DeviceLost):
+                self._do_without(target, error)
+            elif error is None and target in self.targets:
                 self.known_rows.update(zip(texts, finished.result(), strict=True))
         else:
             drafter = self._writing.pop(finished)
-            if isinstance(finished.error, DeviceLost):
-                self._do_without(drafter, finished.error)
-            elif finished.error is None:
+            if isinstance(error, DeviceLost):
+                self._do_without(drafter, error)
+            elif error is None:
                 self.drafts[drafter] = self._extended(self.drafts[drafter], finished)
+
+    def _fetch_rows(self, finished: AnyFuture) -> DeviceLost | None:
+        """For the ratio test, fetches distributions while their device is there.
+
+        Only a token that fails needs them. To find them lost by then, and to draw its
+        place anew, would favour the tokens that pass. Gives the error where they are
+        lost already.
+        """
+        needs_rows = self.test is verify and not finished.cancelled
+        if not needs_rows:
+            return None
+        rows = finished.result()
+        if finished in self._writing:
+            rows = [drafted.q for drafted in rows]
+        try:
+            fetch_all(rows)
+        except DeviceLost as error:
+            return error
+        return None
 
     def _do_without(self, device: Device, error: DeviceLost) -> None:
         """Raises ``error`` where no target is left."""

@@ -9,6 +9,7 @@ An operation owns every fact about itself, and nobody else asks for its name:
 
     on the controller   within, concerns          how far it fits, whether it matters
     in the worker       run                       what it computes
+    where rows stay     texts, tokens_in_test     what a test asks of them
     on a clock          passes, until             its cost, what is there when stopped
     on the controller   result, payload_type      for the method, and for the trace
     in a replay         recorded, is_recorded     the same, from a trace
@@ -151,7 +152,7 @@ class ReadsFeatures(Protocol):
 
 # -- results ---------------------------------------------------------------------------
 class Raw(NamedTuple):
-    """What a worker computed: a small part, and an array for shared memory."""
+    """What a worker computed: a small part, and an array that may be large."""
 
     small: Any
     rows: np.ndarray
@@ -234,6 +235,11 @@ class Operation(ABC):
         return 0
 
     @property
+    def texts(self) -> tuple[AnyText, ...]:
+        """What its rows follow, in their order; () where the target draws from none."""
+        return ()
+
+    @property
     def most_drafts(self) -> int:
         """The most tokens that it may draft."""
         return 0
@@ -269,6 +275,13 @@ class Operation(ABC):
         if later:
             passes.append(Pass(fed=1, times=later))
         return passes
+
+    def tokens_in_test(self, raw: Raw) -> Tokens:
+        """The drafted tokens, of which a test asks how probable they are.
+
+        Of a scored text they are its last ones.
+        """
+        return tuple(self.text[len(self.text) - self.last :])
 
     def until(self, done: Done, share: float) -> Done:
         """What there was of ``done`` after ``share`` of its time; else nothing."""

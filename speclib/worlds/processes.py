@@ -8,6 +8,7 @@ is read before its buffer is written again.
 
 from __future__ import annotations
 
+from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -21,7 +22,7 @@ from . import kept_ratios
 from .devices import AnyFuture
 from .real_devices import RealDevices
 from .stages import StageLocks
-from .worker import Array, device
+from .worker import Array, device, leave_in_memory
 from .worker_process import CONTEXT, Worker, dismiss
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
@@ -88,7 +89,7 @@ class Processes(RealDevices[Worker]):
             name,
             role,
             index,
-            shared,
+            partial(leave_in_memory, shared),
             self.dtype,
             self.emulate,
             self._locks,
@@ -106,8 +107,8 @@ class Processes(RealDevices[Worker]):
         ready = wait(list(future_of_source), patience)
         return future_of_source[ready[0]] if ready else None
 
-    def _read_shared(self, rows: Array, device: str) -> Rows:
-        return rows.read(self._shared[device])
+    def _find_rows(self, left: Array, device: str) -> Rows:
+        return left.read(self._shared[device])
 
     def _key_of_ratio(self) -> str | None:
         return kept_ratios.key_of(self.pair, self.dtype, len(self.targets))

@@ -35,7 +35,7 @@ from speclib.operations.score import Score
 from . import cost_ratio, kept_ratios
 from .cost_ratio import CostRatio, Trial
 from .devices import AnyFuture, Cancelled, DeviceLost, device_names
-from .worker import Array, Certain, Failure, Question, Reply
+from .worker import Certain, Failure, Question, Reply
 from .world import World
 
 # How c is measured: texts of so many tokens; a few trials that do not count, of which
@@ -83,7 +83,7 @@ class RealDevices(World, Generic[W]):
     an interrupt cut.
 
     A subclass is a way to reach workers. It provides ``_refuse_what_cannot_be``,
-    ``_start_worker``, ``_wait_for_one`` and ``_dismiss``, and calls
+    ``_start_worker``, ``_wait_for_one``, ``_find_rows`` and ``_dismiss``, and calls
     ``_start_missing_workers`` when it is ready to.
     """
 
@@ -299,14 +299,16 @@ class RealDevices(World, Generic[W]):
 
     def _rows_of(self, reply: Reply, device: str) -> Rows:
         """A reply's rows; none where the operation was stopped."""
+        if reply.rows is None:
+            return np.empty(0)
+        if isinstance(reply.rows, np.ndarray):
+            return reply.rows
         if isinstance(reply.rows, Certain):
             return reply.rows.read(self.vocab)
-        if isinstance(reply.rows, Array):
-            return self._read_shared(reply.rows, device)
-        return np.empty(0) if reply.rows is None else reply.rows
+        return self._find_rows(reply.rows, device)
 
-    def _read_shared(self, rows: Array, device: str) -> Rows:
-        """Rows that a worker of this machine left in memory that it shares with us."""
+    def _find_rows(self, left: Any, device: str) -> Rows:
+        """The rows that a worker has left somewhere; ``left``: its ``LeaveRows``."""
         raise NotImplementedError
 
     def _lose(self, future: AnyFuture, error: DeviceLost) -> None:

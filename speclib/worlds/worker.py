@@ -4,10 +4,11 @@ A worker is a device: it builds a model and performs operations until its pipe c
 It may also be anything else that answers messages.
 
 Messages are small: of a text only what is new is sent (see ``core.text``), and of rows
-that are each certain of one token only these tokens. Other distributions go through
-shared memory. Timestamps are those of the system-wide monotonic clock, so the
-controller can lay them on one axis. An emulated device computes its tokens with a cheap
-model, and then waits until the operation's latency is over.
+that are each certain of one token only these tokens. Other distributions are left where
+the controller finds them, which on one machine is shared memory. Timestamps are those
+of the system-wide monotonic clock, so the controller can lay them on one axis. An
+emulated device computes its tokens with a cheap model, and then waits until the
+operation's latency is over.
 
 ``STOP`` says that the operation under way is not wanted any more. A device looks for it
 between tokens, between layers and while it waits. It is sent before that operation's
@@ -31,7 +32,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from speclib.data.latency import Step, steps_of
 from speclib.errors import SpeclibError
 from speclib.models import factory
 from speclib.models.rank import Rank
-from speclib.operations.operation import Done, Operation, Request, perform
+from speclib.operations.operation import Operation, Raw, Request, perform
 
 from .stages import LOOK_EVERY, StageLocks
 
@@ -89,9 +90,9 @@ class Reply(NamedTuple):
     """An operation's result.
 
     ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV
-    cache. ``small``, ``rows``: see ``Raw``; ``rows`` is None if the operation was
-    stopped.
-    ``overrun``: emulated, computing took longer than the latency.
+    cache. ``small``: see ``Raw``. ``rows``: themselves, or what stands for them; None
+    if the operation was stopped. ``overrun``: emulated, computing took longer than the
+    latency.
     """
 
     start: float
@@ -99,7 +100,7 @@ class Reply(NamedTuple):
     kept: int
     fed: int
     small: Any
-    rows: Array | Certain | np.ndarray | None
+    rows: Any
     overrun: bool = False
 
 
@@ -107,6 +108,14 @@ class Failure(NamedTuple):
     """What went wrong, as text: a library's exceptions need not be picklable."""
 
     cause: str
+
+
+class LeaveRows(Protocol):
+    """Leaves an operation's rows where the controller finds them."""
+
+    def __call__(self, raw: Raw, operation: Operation, request: Request) -> Any:
+        """What the reply has in their place; or the rows, if they go with it."""
+        ...
 
 
 # -- the process -----------------------------------------------------------------------
@@ -169,7 +178,7 @@ def device(
     name: str,
     role: Role,
     index: int,
-    shared: Any,
+    leave_rows: LeaveRows,
     dtype: str,
     latency: Durations | None = None,
     locks: StageLocks | None = None,
@@ -177,11 +186,10 @@ def device(
 ) -> Any:
     """Builds the model of device ``name``; returns what performs (operation, request).
 
-    ``index``: which of the devices of its ``role``. ``shared``: where it leaves its
-    rows; None: they go with the reply. ``latency``: emulate these durations.
-    ``locks``: of the stages that draft and target share there. ``rank``: of several
-    processes the first performs the operations and tells the others what to do; those
-    answer to it alone.
+    ``index``: which of the devices of its ``role``. ``latency``: emulate these
+    durations. ``locks``: of the stages that draft and target share there. ``rank``: of
+    several processes the first performs the operations and tells the others what to do;
+    those answer to it alone.
     """
     places = factory.place(pair).of(role, index)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
@@ -190,7 +198,7 @@ def device(
     )
     if rank and rank.number:
         return model
-    return partial(answer, model, TextReceiver(), shared, name, latency, locks)
+    return partial(answer, model, TextReceiver(), leave_rows, name, latency, locks)
 
 
 class Stopping:
@@ -214,7 +222,7 @@ class Stopping:
 def answer(
     model: Any,
     texts: TextReceiver,
-    shared: Any,
+    leave_rows: LeaveRows,
     name: str,
     latency: Durations | None,
     locks: StageLocks | None,
@@ -240,9 +248,12 @@ def answer(
             done = operation.until(done, spent / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
 
-    is_certain = operation.gives_distributions and request.sampler.greedy
-    small, rows = _parts_to_send(done, shared, is_certain, stopping.has_come)
     end = time.perf_counter()
+    small, rows = None, None
+    if done.raw is not None:
+        small = done.raw.small
+        if not stopping.has_come:
+            rows = _rows_to_send(done.raw, operation, request, leave_rows)
     return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
 
 
@@ -276,24 +287,24 @@ def _spend(
     return spent
 
 
-def _parts_to_send(
-    done: Done, shared: Any, is_certain: bool, was_stopped: bool
-) -> tuple[Any, Array | Certain | np.ndarray | None]:
-    """(small part, rows) of a result; rows that fit are left in ``shared``, if any.
+def _rows_to_send(
+    raw: Raw, operation: Operation, request: Request, leave_rows: LeaveRows
+) -> Any:
+    """Rows as the reply has them."""
+    if operation.gives_distributions and request.sampler.greedy:
+        return Certain(tuple(raw.rows.argmax(-1).tolist()))
+    return leave_rows(raw, operation, request)
 
-    ``is_certain``: each row is certain of one token.
-    """
-    if done.raw is None:
-        return None, None
-    small, rows = done.raw
-    if was_stopped:
-        return small, None
-    if is_certain:
-        return small, Certain(tuple(rows.argmax(-1).tolist()))
-    if shared is None or rows.nbytes > len(shared):
-        return small, rows  # with the reply, as what is larger than foreseen
+
+def leave_in_memory(
+    shared: Any, raw: Raw, operation: Operation, request: Request
+) -> Array | np.ndarray:
+    """Leaves rows in memory that is ``shared`` with the controller, if they fit."""
+    rows = raw.rows
+    if rows.nbytes > len(shared):
+        return rows  # with the reply, as what is larger than foreseen
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
-    return small, Array(rows.shape, rows.dtype.str)
+    return Array(rows.shape, rows.dtype.str)
 
 
 def pin(places: Sequence[str], threads: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from functools import cache
 
 import pytest
@@ -17,10 +18,12 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
+from helpers.patience import on_this_machine  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
 from speclib.models import factory, zoo  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
@@ -297,6 +300,28 @@ def test_a_peer_that_answers_too_late_is_stopped():
             peer.decode("def f", max_new_tokens=64)
 
 
-def test_a_model_that_cannot_be_built_is_said_and_why():
-    with pytest.raises(DeviceLost, match="could not build .*unknown dtype 'int3'"):
+def test_a_dtype_that_does_not_exist_is_refused_before_anything_is_built():
+    with pytest.raises(BadValue, match="'int3'"):
         External("transformers-plain", PAIR, dtype="int3")
+
+
+HUGE = {"model": "zoo/target", "like": "llama-2-70b"}  # 276 GB in float32
+
+
+def test_models_without_room_are_refused_before_any_is_built():
+    begun = time.monotonic()
+    small = {"model": "zoo/draft-good"}
+    with pytest.raises(BadValue, match="does not fit in float32: cpu would hold 27"):
+        External(ASSIST, speclib.pair(HUGE, small), dtype="float32")
+    with pytest.raises(BadValue, match="does not fit"):
+        External(ASSIST, speclib.pair(small, HUGE), dtype="float32")
+    assert time.monotonic() - begun < on_this_machine(2)
+
+
+def test_a_gpu_that_is_not_there_is_refused_unless_only_the_draft_stands_on_it():
+    place = {"draft": ["cuda:7"], "target": ["core:0"]}
+    pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
+    with pytest.raises(BadValue, match="stands on cuda:7"):
+        External(ASSIST, pair)
+    with External("transformers-plain", pair) as peer:
+        assert len(peer.decode("def f", max_new_tokens=4).tokens) == 4

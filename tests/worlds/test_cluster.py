@@ -8,11 +8,14 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 from helpers.patience import on_this_machine
 from helpers.processes import alive, gone
 
 import speclib
+from speclib.core.far_rows import FarRows
+from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.data.placement import Place
 from speclib.errors import BadValue
@@ -31,6 +34,9 @@ from speclib.worlds.cluster.world import Cluster  # noqa: E402
 pytestmark = pytest.mark.slow
 
 TOY = speclib.load_pair("toy")
+LARGE = speclib.pair(
+    {"model": "toy", "vocab": 30_000}, {"model": "toy", "vocab": 30_000, "alpha": 0.8}
+)
 SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 PROMPT = "def add(a, b):\n"
 
@@ -57,6 +63,12 @@ def cluster():
 @pytest.fixture(scope="module")
 def world(cluster):
     with Cluster(TOY, timeout=5) as opened:
+        yield opened
+
+
+@pytest.fixture
+def large(room):
+    with Cluster(LARGE, timeout=5) as opened:
         yield opened
 
 
@@ -103,6 +115,39 @@ def test_real_models_give_the_tokens_of_processes(room, temperature):
     there = speclib.decode(PROMPT, world="cluster", **asked)
     here = speclib.decode(PROMPT, world="processes", **asked)
     assert there.tokens == here.tokens and len(there.tokens) == 24
+
+
+def virtual_world():
+    return speclib.open_world("virtual", LARGE, latency=Latency.ratio(4))
+
+
+def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(large):
+    """At temperature 1; a row of 30,000 tokens is left in the object store."""
+    for method in speclib.METHODS:
+        asked = {"method": method, "temperature": 1.0, "seed": 5, "max_new_tokens": 24}
+        asked |= settings_of(method)
+        here = speclib.decode("x", world=large, **asked)
+        with virtual_world() as virtual:
+            expected = speclib.decode("x", world=virtual, **asked).tokens
+        assert here.tokens == expected and len(here.tokens) == 24, method
+
+
+def test_a_large_row_is_fetched_only_when_it_is_looked_at(large):
+    large.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+    rows = large.wait(large.target.score((1, 2, 3), last=2))
+    with virtual_world() as world:
+        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+        expected = world.wait(world.target.score((1, 2, 3), last=2))
+
+    assert isinstance(rows, FarRows) and len(rows) == 3
+    for place, (row, whole) in enumerate(zip(rows, expected, strict=True)):
+        assert row[2] == whole[2] and row[3] == whole[3]
+        drawn = Coins(3).choose(whole, 1 + place, "target")
+        assert Coins(3).choose(row, 1 + place, "target") == drawn
+        assert row.argmax() == whole.argmax()
+        assert not row.is_fetched
+    np.testing.assert_array_equal(rows, expected)
+    large.end()
 
 
 def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
@@ -312,6 +357,38 @@ def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
             assert time.monotonic() - begun < 0.5 + on_this_machine(5)
         again = speclib.decode("x", world=world, method=method, max_new_tokens=5)
         assert len(again.tokens) == 5
+
+
+def test_a_row_whose_device_is_lost_is_a_device_lost(other_nodes):
+    """No device is on the first node, which is ours: the row is on another."""
+    with Cluster(LARGE, timeout=5) as world:
+        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+        rows = world.wait(world.target.score((1, 2, 3), last=2))
+        os.kill(pids(world)["target"], signal.SIGKILL)
+        begun = time.monotonic()
+        with pytest.raises(DeviceLost, match="'target' was lost, and with it a distr"):
+            np.asarray(rows[0])
+        assert time.monotonic() - begun < on_this_machine(5)
+
+
+@pytest.mark.parametrize("test", ["exact", "ratio"])
+def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(room, test):
+    with (
+        Cluster(LARGE, servers=2, emulate=Latency.ratio(4, 0.2), timeout=30) as world,
+        Victim(room, world, ["target", "target-2"]) as victim,
+    ):
+        result = speclib.decode(
+            "x",
+            world=world,
+            method="dsi",
+            lookahead=2,
+            servers=2,
+            test=test,
+            temperature=1.0,
+            max_new_tokens=30,
+        )
+    assert len(result.tokens) == 30
+    assert {e.device for e in result.trace.operations if e.lost} == {victim.device}
 
 
 def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(room):

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from helpers import slow_link
 
+from speclib.methods import METHODS, takes_gamma
+
 ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
 pytestmark = [
@@ -31,37 +33,42 @@ import speclib
 from speclib.data.latency import Latency
 from speclib.worlds.cluster.world import Cluster
 
-TOY = speclib.load_pair("toy")
+methods, vocab, asked = json.loads(sys.argv[1])
 LATENCY = Latency.ratio(4, 0.8)
-METHODS = {"autoregressive": {}, "speculative": {"gamma": 4}, "pearl": {"gamma": 4}}
-METHODS["dsi"] = {"lookahead": 2}
+TARGET = {"model": "toy", "vocab": vocab}
+PAIR = speclib.pair(TARGET, TARGET | {"alpha": 0.8})
 
 rows = []
-with Cluster(TOY, emulate=LATENCY) as world:
+with Cluster(PAIR, emulate=LATENCY) as world:
     message = {name: clock.error for name, clock in world._clock_of.items()}
     slow = LATENCY.over_network(message["draft"], message["target"])
-    for method, settings in METHODS.items():
-        asked = {"method": method, "max_new_tokens": 25, "ignore_eos": True, **settings}
-        there = speclib.decode("x", world=world, **asked)
+    for method, settings in methods.items():
+        request = {"method": method, "ignore_eos": True, **settings, **asked}
+        there = speclib.decode("x", world=world, **request)
         row = {"method": method, "tokens": there.tokens, "message": message}
         row["nodes"] = there.trace.meta["nodes"]
         row["measured"] = there.trace.commits[-1].end
         for name, latency in (("predicted", slow), ("without", LATENCY)):
             with speclib.open_world(
-                "virtual", TOY, latency=latency, cancel="after-op"
+                "virtual", PAIR, latency=latency, cancel="after-op"
             ) as virtual:
-                here = speclib.decode("x", world=virtual, **asked)
+                here = speclib.decode("x", world=virtual, **request)
             row[name] = here.trace.commits[-1].end
-        row["plain"] = speclib.decode(
-            "x", pair=TOY, world="virtual", max_new_tokens=25, method="autoregressive"
-        ).tokens
+            row["expected"] = here.tokens
         rows.append(row)
 print(json.dumps(rows))
 """
+FEW = {
+    "autoregressive": {},
+    "speculative": {"gamma": 4},
+    "pearl": {"gamma": 4},
+    "dsi": {"lookahead": 2},
+}
+ALL = {method: {"gamma": 4} if takes_gamma(method) else {} for method in METHODS}
 
 
-@pytest.fixture(scope="module")
-def rows():
+def over_the_link(methods: dict, vocab: int = 1000, **asked) -> list[dict]:
+    """What each of ``methods`` wrote with its target behind the link, and when."""
     env = dict(os.environ, RAY_USAGE_STATS_ENABLED="0")
     head, other = slow_link.address_of(0), slow_link.address_of(1)
     near = ["--head", f"--node-ip-address={head}", "--port=6379", "--node-name=near"]
@@ -74,16 +81,22 @@ def rows():
                 namespace, command, env=env, stdout=subprocess.DEVNULL
             )
             assert started.wait(timeout=120) == 0
+        what = json.dumps([methods, vocab, asked])
         ran = slow_link.run_in(
             first,
-            [sys.executable, "-c", textwrap.dedent(RUN)],
+            [sys.executable, "-c", textwrap.dedent(RUN), what],
             env=env | {"RAY_ADDRESS": f"{head}:6379"},
             stdout=subprocess.PIPE,
             text=True,
         )
-        output, _ = ran.communicate(timeout=240)
+        output, _ = ran.communicate(timeout=480)
         assert ran.returncode == 0
-        yield json.loads(output.splitlines()[-1])
+        return json.loads(output.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return over_the_link(FEW, max_new_tokens=25)
 
 
 def test_the_devices_are_on_both_nodes_and_messages_take_what_the_link_takes(rows):
@@ -94,10 +107,28 @@ def test_the_devices_are_on_both_nodes_and_messages_take_what_the_link_takes(row
         assert DELAY < message_of_node["far"] < 1.5 * DELAY
 
 
-def test_every_method_is_exact_over_a_link_that_is_slow_and_loses_packets(rows):
-    assert len(rows) == 4
+def test_methods_are_exact_over_a_link_that_is_slow_and_loses_packets(rows):
+    plain = rows[0]["tokens"]
+    assert len(rows) == 4 and len(plain) == 25
     for row in rows:
-        assert row["tokens"] == row["plain"] and len(row["tokens"]) == 25
+        assert row["tokens"] == row["expected"] == plain, row["method"]
+
+
+@pytest.mark.thorough
+def test_every_method_is_exact_and_takes_as_long_as_predicted():
+    rows = over_the_link(ALL, max_new_tokens=10)
+    assert len(rows) == len(METHODS)
+    for row in rows:
+        assert row["tokens"] == row["expected"] and len(row["tokens"]) == 10, row
+        assert row["measured"] == pytest.approx(row["predicted"], rel=0.1), row
+
+
+@pytest.mark.thorough
+def test_every_method_is_exact_where_large_rows_are_fetched_over_the_link():
+    rows = over_the_link(ALL, vocab=60_000, temperature=1.0, seed=5, max_new_tokens=10)
+    assert len(rows) == len(METHODS)
+    for row in rows:
+        assert row["tokens"] == row["expected"] and len(row["tokens"]) == 10, row
 
 
 def test_virtual_predicts_the_time_within_a_tenth(rows):

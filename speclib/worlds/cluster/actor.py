@@ -41,6 +41,8 @@ from speclib.worlds.worker import (
     device,
 )
 
+from .left_rows import leave
+
 if TYPE_CHECKING:
     from speclib.core.settings import Role
     from speclib.data.latency import Durations
@@ -93,7 +95,7 @@ class Part:
             self.name,
             self.role,
             self.index,
-            shared=None,
+            leave_rows=leave,
             dtype=self.dtype,
             latency=self.emulate,
             rank=rank,

@@ -3,7 +3,8 @@
 Ray places the actors, starts them and says when one is lost. What an actor does is what
 a worker process of one machine does (see ``actor``).
 
-Greedy rows travel as their tokens; whole distributions come through Ray's object store.
+Greedy rows travel as their tokens. Whole distributions of large vocabularies are
+fetched only when they are looked at (see ``left_rows``).
 The times in a trace are the devices' own readings, laid on the controller's clock (see
 ``clocks``); how sure that is stands in the trace, as ``clock_error``.
 """
@@ -31,6 +32,7 @@ from ray.util import (
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.arguments import Count, Seconds, checked
+from speclib.core.sampling import Rows
 from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
@@ -42,6 +44,7 @@ from speclib.worlds.worker import Question, Reply
 from . import clocks, nodes
 from .actor import ASIDE, Actor, Part, Ready
 from .clocks import Reading
+from .left_rows import LeftRow, ObjectStore
 from .nodes import Need
 
 # What Ray calls at the same time: an operation, and what is aside of it.
@@ -185,7 +188,8 @@ class Cluster(RealDevices[ActorWorker]):
     Ray decides which node a device is on; all processes of one are on the same node
     where one has room for them. ``address``: the cluster's, as host:port; None: what
     RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
-    are those of Processes; c is measured anew in every world.
+    are those of Processes; c is measured anew in every world. Large rows that nobody
+    has looked at are gone when it is closed.
 
     Raises BadValue where there is no cluster, where it is too small for the pair, or
     where a node has another version of speclib; DeviceLost as Processes does. Use it as
@@ -206,6 +210,7 @@ class Cluster(RealDevices[ActorWorker]):
         address: str | None = None,
     ):
         self._address = address
+        self._store = ObjectStore(timeout)
         self._node_of: dict[str, str] = {}  # also of devices that are lost
         self._clock_of: dict[str, Reading] = {}
         super().__init__(
@@ -297,6 +302,9 @@ class Cluster(RealDevices[ActorWorker]):
                 future_of_sign[sign] = future
         ready, _ = ray.wait(list(future_of_sign), timeout=patience)
         return future_of_sign[ready[0]] if ready else None
+
+    def _find_rows(self, left: list[LeftRow], device: str) -> Rows:
+        return self._store.far_rows(left, self.request.coins, device)
 
     # -- the clock ---------------------------------------------------------------------
     def _zero(self) -> None:
