@@ -28,12 +28,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 import ray
 
+from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models import fingerprint
 from speclib.models.rank import Rank
+from speclib.operations.operation import Operation, Raw, Request
 from speclib.worlds.worker import (
     STOP,
     Failure,
+    LeaveRows,
     Question,
     Reply,
     answer_messages,
@@ -41,7 +44,7 @@ from speclib.worlds.worker import (
     device,
 )
 
-from .left_rows import leave
+from .kept_rows import KeptRows
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
@@ -88,14 +91,14 @@ class Part:
             return None
         return Rank(self.number, self.size, self.patience, pipes, host)
 
-    def start(self, rank: Rank | None) -> Callable[..., Any]:
+    def start(self, rank: Rank | None, leave_rows: LeaveRows) -> Callable[..., Any]:
         """Builds the model; returns what answers (message, pipe)."""
         answer: Callable[..., Any] = device(
             self.pair,
             self.name,
             self.role,
             self.index,
-            leave_rows=leave,
+            leave_rows=leave_rows,
             dtype=self.dtype,
             latency=self.emulate,
             rank=rank,
@@ -122,6 +125,7 @@ class Actor:
         self._lock = threading.Lock()
         self._performed = 0  # the number of the operation under way; 0: none
         self._unwanted = 0  # operations up to this number are not wanted
+        self._kept = KeptRows()
 
     # -- ranks -------------------------------------------------------------------------
     def offer_meeting(self) -> MeetingPoint:
@@ -142,7 +146,7 @@ class Actor:
         _meet_through(own_address())
         with Client((meeting.host, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(part.number)
-            answer_messages(pipe, part.start, part.rank(meeting.host))
+            answer_messages(pipe, part.start, part.rank(meeting.host), self._leave_rows)
 
     def _accept_followers(self, count: int) -> tuple[Connection, ...]:
         """The connections to the other ranks, in the order of their numbers."""
@@ -162,14 +166,18 @@ class Actor:
             _meet_through(host)
             pipes = self._accept_followers(part.size - 1)
 
-        answer = attempt(part.start, part.rank(host, pipes))
+        answer = attempt(part.start, part.rank(host, pipes), self._leave_rows)
         if isinstance(answer, Failure):
             return answer
         self._answer = answer
         return Ready(ray.get_runtime_context().get_node_id(), fingerprint.of_code())
 
-    def perform(self, number: int, question: Question) -> Reply | Failure:
-        """The reply to a question; they are numbered from 1 on."""
+    def perform(self, number: int, needed: int, question: Question) -> Reply | Failure:
+        """The reply to a question; they are numbered from 1 on.
+
+        ``needed``: the first question whose rows may still be fetched.
+        """
+        self._kept.drop_before(needed)
         with self._lock:
             while self._pipe.poll():  # it came too late for the operation before
                 self._pipe.recv()
@@ -183,7 +191,16 @@ class Actor:
             self._performed = 0
         return reply
 
+    def _leave_rows(self, raw: Raw, operation: Operation, request: Request) -> Any:
+        """Keeps the rows of the operation under way, where they are large."""
+        return self._kept.keep(self._performed, raw, operation, request)
+
     # -- beside operations -------------------------------------------------------------
+    @ray.method(concurrency_group=ASIDE)
+    def rows(self, number: int, places: list[int]) -> Rows:
+        """Some rows of the operation ``number``."""
+        return self._kept.read(number, places)
+
     @ray.method(concurrency_group=ASIDE)
     def stop(self, number: int) -> None:
         """Says that the operation ``number`` is not wanted any more."""
