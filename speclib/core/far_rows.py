@@ -123,7 +123,7 @@ class FarRow(FarArray):
 
     def keep(self, row: Array) -> None:
         """Takes the row that was fetched."""
-        self.__dict__["whole"] = row
+        self.whole = row
         self.reference = None  # nobody needs it in the store any more
 
     @property

@@ -166,9 +166,9 @@ class Speculation:
     def _fetch_rows(self, finished: AnyFuture) -> DeviceLost | None:
         """For the ratio test, fetches distributions while their device is there.
 
-        Only a token that fails needs them. To find them lost by then, and to draw its
-        place anew, would favour the tokens that pass. Gives the error where they are
-        lost already.
+        Only a token that fails needs them. If they were found to be lost only then,
+        its place would have to be drawn anew, and that would favour tokens that pass.
+        Gives the error where they are lost already.
         """
         needs_rows = self.test is verify and not finished.cancelled
         if not needs_rows:

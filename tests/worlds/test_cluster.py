@@ -150,6 +150,27 @@ def test_a_large_row_is_fetched_only_when_it_is_looked_at(large):
     large.end()
 
 
+def test_a_device_keeps_large_rows_as_long_as_somebody_refers_to_them(large):
+    def score():
+        return large.wait(large.target.score((1, 2, 3), last=2))
+
+    def kept() -> int:
+        worker = large._workers["target"]
+        count = worker._first.__ray_call__.remote(lambda actor: len(actor._kept._rows))
+        return ray.get(count)
+
+    large.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+    first = score()
+    for _ in range(4):
+        score()
+    assert kept() == 5  # the first one's, and all since
+    np.testing.assert_array_equal(first, score())
+    del first
+    score()
+    assert kept() <= 2
+    large.end()
+
+
 def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}

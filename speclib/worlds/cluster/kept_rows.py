@@ -33,7 +33,7 @@ class KeptRows:
         self._rows: dict[int, Rows] = {}
 
     def drop_before(self, number: int) -> None:
-        """Operations before that ``number`` are not needed any more."""
+        """Forgets the rows of all operations before that ``number``."""
         for earlier in [n for n in self._rows if n < number]:
             del self._rows[earlier]
 
@@ -93,7 +93,10 @@ class FarStore:
         return cast(Rows, FarRows(rows, facts[0].vocab))
 
     def fetch(self, references: Sequence[Reference]) -> list[Row]:
-        """The rows; all devices are asked at the same time.
+        """The rows, in the order of ``references``.
+
+        Each batch is asked once for all that is wanted of it, and all of them at the
+        same time.
 
         Raises DeviceLost where a device that has one is gone, and where they do not
         come in time.
