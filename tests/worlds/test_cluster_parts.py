@@ -52,16 +52,16 @@ def an_actor(answer) -> Actor:
 
 def test_a_stop_that_comes_too_late_stops_nothing_else():
     actor = an_actor(lambda question, pipe: pipe.poll())
-    assert actor.perform(1, 1, Question(None, None, None)) is False
+    assert actor.perform(1, [], Question(None, None, None)) is False
     actor.stop(1)
-    assert actor.perform(2, 1, Question(None, None, None)) is False
+    assert actor.perform(2, [], Question(None, None, None)) is False
 
 
 def test_a_stop_that_overtakes_its_question_stops_it():
     actor = an_actor(lambda question, pipe: pipe.poll())
     actor.stop(1)
-    assert actor.perform(1, 1, Question(None, None, None)) is True
-    assert actor.perform(2, 1, Question(None, None, None)) is False
+    assert actor.perform(1, [], Question(None, None, None)) is True
+    assert actor.perform(2, [], Question(None, None, None)) is False
 
 
 # -- addresses -------------------------------------------------------------------------

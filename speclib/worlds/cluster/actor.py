@@ -19,7 +19,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Client, Connection, Listener
@@ -172,12 +172,14 @@ class Actor:
         self._answer = answer
         return Ready(ray.get_runtime_context().get_node_id(), fingerprint.of_code())
 
-    def perform(self, number: int, needed: int, question: Question) -> Reply | Failure:
+    def perform(
+        self, number: int, needed: Sequence[int], question: Question
+    ) -> Reply | Failure:
         """The reply to a question; they are numbered from 1 on.
 
-        ``needed``: the first question whose rows may still be fetched.
+        ``needed``: the questions whose rows may still be fetched.
         """
-        self._kept.drop_before(needed)
+        self._kept.drop_all_but(needed)
         with self._lock:
             while self._pipe.poll():  # it came too late for the operation before
                 self._pipe.recv()

@@ -32,10 +32,9 @@ class KeptRows:
     def __init__(self) -> None:
         self._rows: dict[int, Rows] = {}
 
-    def drop_before(self, number: int) -> None:
-        """Forgets the rows of all operations before that ``number``."""
-        for earlier in [n for n in self._rows if n < number]:
-            del self._rows[earlier]
+    def drop_all_but(self, needed: Sequence[int]) -> None:
+        """Forgets the rows of all operations but the ``needed`` ones."""
+        self._rows = {n: rows for n, rows in self._rows.items() if n in needed}
 
     def keep(
         self, number: int, raw: Raw, operation: Operation, request: Request

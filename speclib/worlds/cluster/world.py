@@ -107,7 +107,7 @@ class ActorWorker:
     def ask(self, question: Question) -> None:
         """Sends it an operation. That it is gone is noticed when its reply is due."""
         self._asked += 1
-        needed = min(self._batches, default=self._asked)
+        needed = list(self._batches)
         self._answer = self._first.perform.remote(self._asked, needed, question)
 
     def batch_of_last(self, device: str) -> Batch:
