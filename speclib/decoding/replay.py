@@ -25,7 +25,7 @@ from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.operation import Done, Operation
 from speclib.trace.events import Event, Trace
-from speclib.worlds.devices import Future
+from speclib.worlds.devices import DeviceLost, Future
 from speclib.worlds.virtual import Virtual
 
 WORLDS_META = ("devices", "clock", "cancel", "limit", "eos")  # what a world adds itself
@@ -113,7 +113,8 @@ class Silent:
 class Replayed(Virtual):
     """The devices of ``trace``, which answer as they did there.
 
-    An operation that did not finish there lasts until it is cancelled.
+    An operation that did not finish there lasts until it is cancelled; one whose device
+    was lost fails as it did there.
     ``not_asked_for``: id -> event, of the operations that the method is yet to ask for.
     """
 
@@ -135,6 +136,12 @@ class Replayed(Virtual):
 
     def _start(self, future: Future[Any]) -> None:
         event = self._take_event(future)
+        if event.lost:
+            died = DeviceLost(f"{future.device} was lost in the trace")
+            until_then = [Step(event.dur)]
+            self._carry_out(future, until_then, Done(None, event.kept, event.fed), died)
+            return
+
         operation = future.op
         raw = None
         has_result = bool(event.tokens) or operation.is_empty or _found_no_room(event)

@@ -149,7 +149,8 @@ class Speculation:
 
     def record(self, finished: AnyFuture) -> None:
         """Takes in what a device answered, or that it is lost."""
-        error = finished.error or self._fetch_rows(finished)
+        self._fetch_rows(finished)
+        error = finished.error
         if finished in self._scoring:
             target, texts = self._scoring.pop(finished)
             if isinstance(error, DeviceLost):
@@ -163,24 +164,23 @@ class Speculation:
             elif error is None:
                 self.drafts[drafter] = self._extended(self.drafts[drafter], finished)
 
-    def _fetch_rows(self, finished: AnyFuture) -> DeviceLost | None:
+    def _fetch_rows(self, finished: AnyFuture) -> None:
         """For the ratio test, fetches distributions while their device is there.
 
         Only a token that fails needs them. If they were found to be lost only then,
         its place would have to be drawn anew, and that would favour tokens that pass.
-        Gives the error where they are lost already.
+        Where they are lost already, the whole answer is.
         """
-        needs_rows = self.test is verify and not finished.cancelled
-        if not needs_rows:
-            return None
+        is_answered = finished.error is None and not finished.cancelled
+        if self.test is not verify or not is_answered:
+            return
         rows = finished.result()
         if finished in self._writing:
             rows = [drafted.q for drafted in rows]
         try:
             fetch_all(rows)
         except DeviceLost as error:
-            return error
-        return None
+            self.world.lose(finished, error)
 
     def _do_without(self, device: Device, error: DeviceLost) -> None:
         """Raises ``error`` where no target is left."""

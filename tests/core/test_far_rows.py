@@ -265,6 +265,15 @@ def test_dsi_goes_on_where_the_rows_of_one_target_are_lost(two_targets):
     two_targets.store.lost = {"target-2"}
     result = speclib.decode("x", world=two_targets, temperature=1.0, **RATIO)
     assert len(result.tokens) == 64 and two_targets.store.count > 64
+    asked = [e for e in result.trace.operations if e.device == "target-2"]
+    assert [event.lost for event in asked] == [True]  # it is not asked again
+
+
+def test_a_replay_loses_the_device_whose_rows_were_lost(two_targets):
+    two_targets.store.lost = {"target-2"}
+    result = speclib.decode("x", world=two_targets, temperature=1.0, **RATIO)
+    again = speclib.replay(result.trace)
+    assert again.events == result.trace.events
 
 
 def test_dsi_ends_where_the_rows_of_all_targets_are_lost(two_targets):

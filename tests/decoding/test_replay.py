@@ -154,6 +154,16 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
         replay(replace(trace, events=lost))
 
 
+@pytest.mark.parametrize("device", ["target-2", "draft"])
+@pytest.mark.parametrize("dies", [0.0, 0.3, 0.9])
+def test_a_device_that_was_lost_is_lost_at_the_same_moment(device, dies):
+    what_if = speclib.simulate(
+        "dsi", c=5, alpha=0.7, servers=3, lookahead=2, lost={device: dies}
+    )
+    assert any(event.lost for event in what_if.trace.operations)
+    assert replay(what_if.trace).events == what_if.trace.events
+
+
 # -- where it leaves the trace ---------------------------------------------------------
 @pytest.fixture
 def pearl(decode) -> Trace:

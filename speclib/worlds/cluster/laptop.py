@@ -143,14 +143,14 @@ def keep_nodes(names: Sequence[str], orders: TextIO, answers: TextIO) -> None:
 
         for order in orders:
             name = order.strip()
-            _kill(cluster, node_of_name.pop(name))
+            kill(cluster, node_of_name.pop(name))
             print(KILLED, name, file=answers, flush=True)
     finally:
         cluster.shutdown()
         shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
 
-def _kill(cluster: RayCluster, node: Any) -> None:
+def kill(cluster: RayCluster, node: Any) -> None:
     """Ends all processes of a node as if its machine had lost power.
 
     None of them has time to tell of another's end, which Ray would print in the middle

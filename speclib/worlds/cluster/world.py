@@ -147,8 +147,9 @@ class ActorWorker:
     def _why_nothing_came(self, timeout: float, setting: str) -> str:
         if placement_group_table(self._group)["state"] != PLACED:
             return (
-                f"no node of the cluster had room for it in {timeout:g} s: all that it "
-                f"needs is there, but is used. Wait, or give a larger {setting}"
+                f"no node of the cluster had room for it in {timeout:g} s: what it "
+                "needs is used by others, or Ray is slow to give it. Wait, or give a "
+                f"larger {setting}"
             )
         return (
             f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
