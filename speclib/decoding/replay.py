@@ -158,6 +158,11 @@ class Replayed(Virtual):
             return [Step(event.dur)]
         return steps_of(self.latency, future.device, future.op, event.kept, event.fed)
 
+    def _stop(self, future: Future[Any]) -> None:
+        """A device that was lost before it could stop is lost here too."""
+        if not isinstance(self._progress[future].error, DeviceLost):
+            super()._stop(future)
+
     def _until_now(self, future: Future[Any]) -> Done:
         """It had got there as far as the trace says."""
         return self._progress[future].done

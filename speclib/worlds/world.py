@@ -340,6 +340,7 @@ class World:
         """
         future.error = error
         future.value = None
+        self._outcomes.pop(future.id, None)
         for place, event in enumerate(self._events):
             if event.id == future.id:
                 self._events[place] = event._replace(

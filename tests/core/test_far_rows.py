@@ -269,11 +269,14 @@ def test_dsi_goes_on_where_the_rows_of_one_target_are_lost(two_targets):
     assert [event.lost for event in asked] == [True]  # it is not asked again
 
 
-def test_a_replay_loses_the_device_whose_rows_were_lost(two_targets):
-    two_targets.store.lost = {"target-2"}
+@pytest.mark.parametrize("device", ["target-2", "draft"])
+def test_a_replay_loses_the_device_whose_rows_were_lost(two_targets, device):
+    two_targets.store.lost = {device}
     result = speclib.decode("x", world=two_targets, temperature=1.0, **RATIO)
     again = speclib.replay(result.trace)
     assert again.events == result.trace.events
+    (lost,) = [event for event in again.operations if event.lost]
+    assert lost.device == device and not lost.tokens and not lost.outcome
 
 
 def test_dsi_ends_where_the_rows_of_all_targets_are_lost(two_targets):

@@ -154,6 +154,33 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
         replay(replace(trace, events=lost))
 
 
+def cancelling(world):
+    """Cancels a draft, and waits until its device has answered to that."""
+    drafting = world.draft.propose(world.text, 19)
+    rows = world.wait(world.target.score(world.text))
+    world.cancel(drafting)
+    world.first(drafting)
+    world.commit((int(rows[0].argmax()),))
+
+
+def test_a_device_that_was_lost_before_it_could_stop_is_lost_again(monkeypatch):
+    monkeypatch.setitem(METHODS, "cancelling", cancelling)
+    world = speclib.Virtual(toys(), EXACT, cancel="immediate")
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=20)
+    cancelling(world)
+    trace = world.end(method="cancelling", prompt=[0])
+    (cancelled,) = [event for event in trace.operations if event.cancelled]
+    lost = cancelled._replace(
+        tokens=(), outcome=(), cancelled=False, lost=True, dur=cancelled.dur + 0.5
+    )
+    events = [lost if event == cancelled else event for event in trace.events]
+
+    again = replay(replace(trace, events=events))
+    (found,) = [event for event in again.operations if event.device == "draft"]
+    assert found.lost and not found.cancelled
+    assert found.end == lost.end
+
+
 @pytest.mark.parametrize("device", ["target-2", "draft"])
 @pytest.mark.parametrize("dies", [0.0, 0.3, 0.9])
 def test_a_device_that_was_lost_is_lost_at_the_same_moment(device, dies):
