@@ -34,6 +34,7 @@ from speclib.core.sampling import Coins  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.parallel.ranks import backend_between  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
@@ -383,6 +384,19 @@ def test_a_target_and_a_draft_on_the_same_ranks_write_what_the_target_would(
     ours = speclib.decode(method=method, pair=pair, gamma=4, **request, **settings)
     assert ours.tokens == plain.tokens
     assert len(ours.tokens) == 24
+
+
+@pytest.mark.parametrize(
+    "devices, backend",
+    [
+        (["cpu", "cpu"], "gloo"),
+        (["GPU-1f0c", "GPU-77ab"], "nccl"),
+        (["GPU-1f0c", "GPU-77ab", "GPU-1f0c"], "gloo"),
+        (["GPU-1f0c", "cpu"], "gloo"),
+    ],
+)
+def test_ranks_use_nccl_only_where_each_has_a_gpu_of_its_own(devices, backend):
+    assert backend_between(devices) == backend
 
 
 def test_a_rank_of_a_target_that_dies_is_named_and_none_is_left(tmp_path):

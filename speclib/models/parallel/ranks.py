@@ -116,13 +116,16 @@ class Ranks:
     ):
         self.rank = rank
         self.size = size
-        backend = "nccl" if device.type == "cuda" else "gloo"
+        timeout = timedelta(seconds=patience)
+        store.set_timeout(timeout)
+        store.set(f"device of {rank}", _name_of(device))
+        devices = [store.get(f"device of {other}").decode() for other in range(size)]
         distributed.init_process_group(
-            backend,
+            backend_between(devices),
             store=store,
             rank=rank,
             world_size=size,
-            timeout=timedelta(seconds=patience),
+            timeout=timeout,
         )
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
@@ -143,6 +146,23 @@ class Ranks:
         """
         _meet(distributed.broadcast, tensor, source)
         return tensor
+
+
+def _name_of(device: torch.device) -> str:
+    """What tells a GPU from all others, also those of other processes and machines."""
+    if device.type != "cuda":
+        return device.type
+    return str(torch.cuda.get_device_properties(device).uuid)
+
+
+def backend_between(devices: Sequence[str]) -> str:
+    """What of torch.distributed carries tensors between ranks on ``devices``.
+
+    NCCL where each has a GPU of its own. It refuses two ranks on one GPU, and knows no
+    CPU: there it is gloo.
+    """
+    has_own_gpu = "cpu" not in devices and len(set(devices)) == len(devices)
+    return "nccl" if has_own_gpu else "gloo"
 
 
 def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
