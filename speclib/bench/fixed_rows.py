@@ -36,12 +36,16 @@ from .rows import FULL, BenchRow, Size, median_row
 PAIR = "embedded/llama-7b-70b"
 TASKS = ("humaneval", "gsm8k", "qa", "summarization", "translation", "rag", "mt_bench")
 TEXT_LENGTH = 100  # tokens of the text behind which passes are timed
+METHODS = (*WITH_OWN_DRAFT, WITH_HEAD)
 FED = (1, 6, 16)  # tokens that are new in a timed pass
 
 
 # -- whether outputs are equal ---------------------------------------------------------
 def differing(
-    arithmetic: Arithmetic, texts: Sequence[Any], tokens: int
+    arithmetic: Arithmetic,
+    texts: Sequence[Any],
+    tokens: int,
+    methods: Sequence[str] = METHODS,
 ) -> dict[str, list[Divergence]]:
     """By method: where its outputs leave plain decoding's.
 
@@ -49,14 +53,17 @@ def differing(
     """
     pair = load_pair(PAIR)
     found = {}
-    for own_pair, methods in (
+    for own_pair, drafting_so in (
         (pair, WITH_OWN_DRAFT),
         (with_own_head(pair), (WITH_HEAD,)),
     ):
+        wanted = [method for method in drafting_so if method in methods]
+        if not wanted:
+            continue
         described = arithmetic.of(own_pair)
         with open_world("virtual", described, dtype=arithmetic.dtype) as world:
             plain = written(world, PLAIN, texts, tokens, ignore_eos=False)
-            for method in methods:
+            for method in wanted:
                 found[method] = divergences(
                     world, method, texts, plain, tokens, ignore_eos=False
                 )
@@ -105,21 +112,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prompts", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--only-costs", action="store_true")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--dtypes", nargs="+", default=["bfloat16", "float32"])
+    parser.add_argument("--only", choices=["costs", "outputs"])
     asked = parser.parse_args()
-    for row in passes():
-        print(row, flush=True)
-    if asked.only_costs:
+    if asked.only != "outputs":
+        for row in passes():
+            print(row, flush=True)
+    if asked.only == "costs":
         return
 
     texts: list[Any] = []
     for task in TASKS:
         texts += [prompt.input for prompt in prompts.load(task)]
     texts = texts[: asked.prompts]
-    for dtype in ("bfloat16", "float32"):
+    for dtype in asked.dtypes:
         for fixed_rows in (None, FIXED_ROWS):
             arithmetic = Arithmetic(dtype, fixed_rows)
-            found = differing(arithmetic, texts, asked.tokens)
+            found = differing(arithmetic, texts, asked.tokens, asked.methods)
             total = sum(len(differences) for differences in found.values())
             outputs = len(texts) * len(found)
             print(f"{arithmetic}: {total} of {outputs} outputs differ: {found}")

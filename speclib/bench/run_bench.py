@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from speclib import paths
 from speclib.atomic_files import write_atomically
 
-from . import contention, layered, orchestration, rates, speedups, vocabularies
+from . import caches, contention, layered, orchestration, rates, speedups, vocabularies
 from .rows import COLUMNS, FULL, BenchRow, Size
 
 Measure = Callable[[Size], Iterator[BenchRow]]
@@ -26,6 +26,7 @@ MEASURES: tuple[Measure, ...] = (
     rates.importing,
     rates.drawing,
     contention.two_targets,
+    caches.passes,
     speedups.stand_in,
     speedups.good_draft,
     layered.drafting,

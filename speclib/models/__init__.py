@@ -14,13 +14,15 @@ finds and checks checkpoints, ``checkpoint`` knows their files, ``configuration`
 which of them can run, and ``vocabulary`` compares their tokens. ``dilate`` embeds a
 small one in a larger architecture. ``weights`` fills a network with the part that a
 rank keeps. ``footprint`` counts what a pair takes in memory, in ``part``s, and
-``preflight`` refuses what cannot be loaded. ``window_cache`` keeps what a sliding
-window has left, and ``fixed_rows`` makes passes of one shape. ``packed_linear`` speeds
-up small batches on CPUs, ``dtypes`` names number formats, ``gpus`` counts GPUs, and
-``device_speed`` times what is beneath a model. ``transformers_generate`` runs
-transformers' own decoding loop, for comparison.
+``preflight`` refuses what cannot be loaded. ``kv_cache`` keeps tokens at their places,
+also those that a sliding window has left; ``fixed_rows`` makes passes of one shape, and
+``recorded_pass`` has a GPU repeat them. ``packed_linear`` speeds up small batches on
+CPUs, ``dtypes`` names number formats, ``gpus`` counts GPUs, and ``device_speed`` times
+what is beneath a model. ``transformers_generate`` runs transformers' own decoding loop,
+for comparison.
 
-``hf``, ``dilate``, ``weights``, ``footprint``, ``window_cache``, ``fixed_rows``,
-``device_speed``, ``packed_linear``, ``parallel``, ``transformers_generate`` and
-``llamacpp.export`` import torch; the others do not until something is built.
+``hf``, ``dilate``, ``weights``, ``footprint``, ``kv_cache``, ``fixed_rows``,
+``recorded_pass``, ``device_speed``, ``packed_linear``, ``parallel``,
+``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until
+something is built.
 """

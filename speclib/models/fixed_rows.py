@@ -10,13 +10,15 @@ tokens that nobody sees, and what does not fit into one block takes several:
     places     0  1  2  3    4  5  6  7  8 ...  keys and values, which never move
 
 Cutting the cache moves nothing: the next block is written over what was cut. The place
-of a block stands in a tensor, as a CUDA graph needs it.
+of a block stands in a tensor, so that a pass can be recorded once and then repeated by
+a GPU alone (see ``recorded_pass``).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -26,7 +28,15 @@ from speclib.core.kv_prefix import Prefix
 from speclib.errors import BadValue
 
 from . import hf
-from .hf import HFModel, TreeView
+from .hf import HFModel, TreeView, decoder_layers
+from .kv_cache import enlarged
+from .recorded_pass import (
+    CudaRecorder,
+    RecordedPass,
+    Recorder,
+    can_be_recorded,
+    record,
+)
 
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
@@ -39,7 +49,9 @@ class FixedLayer(CacheLayerMixin):
     """Keys and values of one layer: [1, heads, places, width of a head].
 
     ``places``: where the tokens of the next pass are written; shared by all layers.
-    ``room``: how many places, from the first on, that pass looks at.
+    ``room``: how many places, from the first on, that pass looks at. ``capacity``: the
+    most that any pass has looked at; for so many there is memory after a pass.
+    ``length``: how many tokens are before that pass.
     """
 
     is_sliding = False
@@ -48,13 +60,20 @@ class FixedLayer(CacheLayerMixin):
         super().__init__()
         self.places = places
         self.room = room
+        self.capacity = room
+        self.length = 0
+
+    def look_at(self, room: int) -> None:
+        """From now on passes look at the first ``room`` places."""
+        self.room = room
+        self.capacity = max(self.capacity, room)
 
     def lazy_initialization(
         self, key_states: torch.Tensor, value_states: torch.Tensor
     ) -> None:
         """Makes room, for heads as the first tokens have them."""
-        self.keys = _with_room(key_states[:, :, :0], self.room)
-        self.values = _with_room(value_states[:, :, :0], self.room)
+        self.keys = enlarged(key_states[:, :, :0], self.capacity)
+        self.values = enlarged(value_states[:, :, :0], self.capacity)
         self.is_initialized = True
 
     def update(
@@ -68,16 +87,16 @@ class FixedLayer(CacheLayerMixin):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None and self.values is not None
-        if self.keys.shape[2] < self.room:
-            self.keys = _with_room(self.keys, self.room)
-            self.values = _with_room(self.values, self.room)
+        if self.keys.shape[2] < self.capacity:
+            self.keys = enlarged(self.keys, self.capacity)
+            self.values = enlarged(self.values, self.capacity)
         self.keys.index_copy_(2, self.places, key_states)
         self.values.index_copy_(2, self.places, value_states)
         return self.keys[:, :, : self.room], self.values[:, :, : self.room]
 
     def get_seq_length(self) -> int:
-        """Where the next pass begins."""
-        return int(self.places[0])
+        """How many tokens are before the next pass; the device is not asked."""
+        return self.length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """How many places a token may look at, and the first of them."""
@@ -88,12 +107,14 @@ class FixedLayer(CacheLayerMixin):
         return self.room
 
 
-def _with_room(states: torch.Tensor, room: int) -> torch.Tensor:
-    """``states`` [1, heads, tokens, width] and zeros behind them, ``room`` in all."""
-    _, heads, tokens, width = states.shape
-    larger = states.new_zeros(1, heads, room, width)
-    larger[:, :, :tokens] = states
-    return larger
+class Recording(NamedTuple):
+    """A recorded pass, where it finds its inputs, and where it leaves its outputs."""
+
+    ids: torch.Tensor
+    view: TreeView
+    recorded_pass: RecordedPass
+    logits: torch.Tensor
+    hidden: torch.Tensor
 
 
 class FixedRows(HFModel):
@@ -103,28 +124,39 @@ class FixedRows(HFModel):
     bits however the text was fed in a line, as far as this machine's kernels treat all
     rows of a block alike; tests/models/test_fixed_rows.py looks at that. A tree's nodes
     stand at other places than in a line, and nothing is promised of their last bits.
+    Nor is it where experts share the tokens of a pass among them.
+
+    ``recorder``: with it a pass that gives rows is recorded, and then replayed wherever
+    a pass looks at as many places. None: every pass is launched kernel by kernel.
     """
 
-    def __init__(self, network: PreTrainedModel, vocab: int, count: int):
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        vocab: int,
+        count: int,
+        recorder: Recorder | None = None,
+    ):
         self.count = count
+        self.recorder = recorder
+        self._recordings: dict[int, Recording] = {}  # by the room of the pass
+        self.layers: list[FixedLayer] = []
         self.places = torch.arange(count, device=network.device)
         self._order = torch.arange(count, device=network.device)
         super().__init__(network, vocab)
-        if any(window is not None for window in self.windows.values()):
-            raise BadValue(
-                f"fixed_rows beside a {type(network).__name__} with a sliding window: "
-                "its passes can only have as many rows as are new; leave fixed_rows out"
-            )
 
+    @torch.inference_mode()
     def reset(self) -> None:
-        """Empties the cache."""
+        """Empties the cache. Its places stay where they are, as recordings need it."""
         self.prefix = Prefix()
         self.cached = 0  # places that hold what was fed, those of a tree's nodes too
-        self.room = FIRST_ROOM
-        self.layers: list[FixedLayer] = []
-        for _ in range(self.config.num_hidden_layers):
-            self.layers.append(FixedLayer(self.places, self.room))
-        self.cache = Cache(layers=[*self.layers])
+        if not self.layers:
+            for _ in range(self.config.num_hidden_layers):
+                self.layers.append(FixedLayer(self.places, FIRST_ROOM))
+            self.cache = Cache(layers=[*self.layers])
+        self._look_at(FIRST_ROOM)
+        for layer in self.layers:
+            layer.reset()  # or a NaN would stay there
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens; no data are moved."""
@@ -135,6 +167,8 @@ class FixedRows(HFModel):
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
         """Feeds ``tokens`` block by block; the logits [wanted, vocab] of the last."""
+        if view is not None:
+            view = _with_all_columns(view, self.cached + len(tokens))
         first_wanted = len(tokens) - wanted
         rows, features = [], []
         first = 0
@@ -168,22 +202,78 @@ class FixedRows(HFModel):
         values are wanted.
         """
         self.places.copy_(self._order + self.cached)
+        for layer in self.layers:
+            layer.length = self.cached
         fillers = [FILLER] * (self.count - len(block))
-        mask, positions = self._causal_view()
+        ids = torch.tensor([[*block, *fillers]], device=self.network.device)
+        causal = self._causal_view()
         if view is not None:
-            _lay_over(mask, positions, view, first, len(block))
+            _lay_over(causal, view, first, len(block))
 
+        if self.recorder is not None and with_logits:
+            self._record_once(ids, causal, self.recorder)
+        if self.room in self._recordings:
+            logits = self._replay(ids, causal)
+        else:
+            logits = self._compute(ids, causal, self.count if with_logits else 1)
+        self.cached += len(block)
+        return logits[:, : self.vocab]
+
+    def _compute(self, ids: torch.Tensor, view: TreeView, wanted: int) -> torch.Tensor:
+        """The logits [wanted, vocab] of a block's last tokens."""
         output = self.network(
-            input_ids=torch.tensor([[*block, *fillers]], device=self.network.device),
+            input_ids=ids,
             past_key_values=self.cache,
             use_cache=True,
-            logits_to_keep=self.count if with_logits else 1,
-            attention_mask=mask,
-            position_ids=positions,
+            logits_to_keep=wanted,
+            **view.options,
         )
-        self.cached += len(block)
-        return output.logits[0, :, : self.vocab]
+        logits: torch.Tensor = output.logits[0]
+        return logits
 
+    # -- recorded passes ---------------------------------------------------------------
+    def _replay(self, ids: torch.Tensor, view: TreeView) -> torch.Tensor:
+        """As ``_compute`` of a whole block, by the recording of this room."""
+        recording = self._recordings[self.room]
+        recording.ids.copy_(ids)
+        recording.view.position_ids.copy_(view.position_ids)
+        for kind, mask in view.masks.items():
+            recording.view.masks[kind].copy_(mask)
+        recording.recorded_pass.replay(self.stopped)
+        self.hidden = recording.hidden.clone()
+        return recording.logits.clone()
+
+    def _record_once(
+        self, ids: torch.Tensor, view: TreeView, recorder: Recorder
+    ) -> None:
+        """Sees to it that there is a recording of passes in this room.
+
+        A network that cannot be recorded goes on without recordings.
+        """
+        if self.room in self._recordings:
+            return
+        stopped = self.stopped
+        self.stopped = bool  # only whole passes are recorded
+        layers = decoder_layers(self.network)
+        try:
+            recorded_pass, logits = record(
+                lambda: self._compute(ids, view, self.count), layers, recorder
+            )
+        except Exception as error:
+            self.recorder = None
+            warnings.warn(
+                f"{hf.named(self.network)} cannot be recorded, so that its passes are "
+                f"launched kernel by kernel: {error}",
+                stacklevel=2,
+            )
+            return
+        finally:
+            self.stopped = stopped
+        self._recordings[self.room] = Recording(
+            ids, view, recorded_pass, logits, self.hidden
+        )
+
+    # -- the shape of a pass -----------------------------------------------------------
     def _room_at(self, place: int) -> int:
         """How many places a pass looks at in which the token at ``place`` is fed.
 
@@ -204,35 +294,53 @@ class FixedRows(HFModel):
     def _look_at(self, room: int) -> None:
         """From now on passes look at the first ``room`` places."""
         self.room = room
+        if room > self.layers[0].capacity:
+            self._recordings.clear()  # the cache will move into more memory
         for layer in self.layers:
-            layer.room = room
+            layer.look_at(room)
 
-    def _causal_view(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """A block's mask [1, 1, count, room] and positions [1, count] in a plain text.
+    def _causal_view(self) -> TreeView:
+        """A block's masks [1, 1, count, room] and positions [1, count] in a plain text.
 
         Fillers see what is before them, as tokens do: then no row is without a number.
-        Those beyond the longest text stand at its last position.
+        Those beyond the longest text stand at its last position. Layers with a sliding
+        window look at all of the room too; what the window has left is hidden.
         """
         all_places = torch.arange(self.room, device=self.network.device)
-        is_hidden = all_places[None, :] > self.places[:, None]
-        dtype = self.network.dtype
-        mask = torch.zeros(1, 1, self.count, self.room, dtype=dtype)
-        mask = mask.to(self.network.device)
-        mask.masked_fill_(is_hidden, torch.finfo(dtype).min)
+        distances = self.places[:, None] - all_places[None, :]
+        masks = {}
+        for kind, window in self.windows.items():
+            is_hidden = distances < 0
+            if window is not None:
+                is_hidden |= distances >= window
+            mask = torch.zeros_like(is_hidden, dtype=self.network.dtype)
+            mask.masked_fill_(is_hidden, torch.finfo(mask.dtype).min)
+            masks[kind] = mask[None, None]
         positions = self.places.clamp(max=self.context - 1)
-        return mask, positions[None].clone()
+        return TreeView(masks, positions[None].clone(), self.cached)
 
 
-def _lay_over(
-    mask: torch.Tensor, positions: torch.Tensor, view: TreeView, first: int, rows: int
-) -> None:
+def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
+    """``view`` with a column for each of all ``tokens``.
+
+    A mask of layers with a sliding window leaves out the first ones.
+    """
+    masks = {}
+    for kind, mask in view.masks.items():
+        left_out = tokens - mask.shape[-1]
+        hidden = torch.finfo(mask.dtype).min
+        masks[kind] = torch.nn.functional.pad(mask, (left_out, 0), value=hidden)
+    return view._replace(masks=masks)
+
+
+def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
     """Writes the ``rows`` of ``view`` from ``first`` on into those of a block."""
-    assert isinstance(view.attention_mask, torch.Tensor)  # one kind of attention
-    room = mask.shape[-1]  # what is beyond it is fed later, and seen by none of these
-    visible = view.attention_mask[:, :, first : first + rows, :room]
-    mask[:, :, :rows] = torch.finfo(mask.dtype).min
-    mask[:, :, :rows, : visible.shape[-1]] = visible
-    positions[:, :rows] = view.position_ids[:, first : first + rows]
+    for kind, mask in causal.masks.items():
+        room = mask.shape[-1]  # what is beyond is fed later, and seen by none of these
+        visible = view.masks[kind][:, :, first : first + rows, :room]
+        mask[:, :, :rows] = torch.finfo(mask.dtype).min
+        mask[:, :, :rows, : visible.shape[-1]] = visible
+    causal.position_ids[:, :rows] = view.position_ids[:, first : first + rows]
 
 
 def load(
@@ -241,4 +349,13 @@ def load(
     """Builds the model of ``spec``; arguments and errors as of ``hf.network``."""
     assert spec.fixed_rows is not None
     network = hf.network(spec, dtype, devices, packed)
-    return FixedRows(network, vocab, spec.fixed_rows)
+    devices_of_weights = {weight.device for weight in network.parameters()}
+    if len(devices_of_weights) > 1:
+        raise BadValue(
+            f"fixed_rows beside {spec.model!r} on {len(devices_of_weights)} GPUs: all "
+            "places of the cache are on one; leave fixed_rows out, or give it one GPU"
+        )
+    recorder = None
+    if network.device.type == "cuda" and can_be_recorded(network):
+        recorder = CudaRecorder(network.device)
+    return FixedRows(network, vocab, spec.fixed_rows, recorder)

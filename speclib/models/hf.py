@@ -23,19 +23,21 @@ from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, depths, stem
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Row, Rows, Sampler
+from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
 from .configuration import attention_windows, longest_text, refusal, whole_config
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
+from .kv_cache import WindowLayer, empty_cache, first_within_reach
 from .packed_linear import pack
-from .window_cache import WindowLayer, empty_cache, first_within_reach
 from .zoo import load_part
 
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
+
+NO_TOKEN = -1  # stands for the token of a row with NaN
 
 # What every pass may be told, by transformers' names: what its tokens see, what is
 # cached, where they stand, and how many rows are wanted.
@@ -45,25 +47,27 @@ TOLD_TO_A_PASS = ("attention_mask", "past_key_values", "position_ids", "logits_t
 class TreeView(NamedTuple):
     """What the tokens of a pass attend to, and where they stand, for transformers.
 
-    attention_mask: [1, 1, fed tokens, all tokens], 0 where the row's token sees the
-        column's, else the most negative number. Where the layers are of several kinds
-        of attention, such a mask for each kind, by its name. Columns that no row of a
-        kind with a window can reach are left out.
+    masks: for each kind of attention that layers have, by its name: [1, 1, fed tokens,
+        all tokens], 0 where the row's token sees the column's, else the most negative
+        number. Columns that no row of a kind with a window can reach are left out.
     position_ids: [1, fed tokens], each token's place in its own path.
     first_position: the lowest of these places.
     """
 
-    attention_mask: torch.Tensor | dict[str, torch.Tensor]
+    masks: dict[str, torch.Tensor]
     position_ids: torch.Tensor
     first_position: int
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the network is told of it, by transformers' names."""
-        return {
-            "attention_mask": self.attention_mask,
-            "position_ids": self.position_ids,
-        }
+        """What the network is told of it, by transformers' names.
+
+        It wants masks by name only where there are several kinds.
+        """
+        mask: Any = self.masks
+        if len(self.masks) == 1:
+            (mask,) = self.masks.values()
+        return {"attention_mask": mask, "position_ids": self.position_ids}
 
 
 class HFModel:
@@ -190,10 +194,10 @@ class HFModel:
         masks = {}
         for kind, window in self.windows.items():
             masks[kind] = self._mask(within_window(sees, positions, window))
-        one_mask = next(iter(masks.values()))
+        fed_positions = torch.tensor(positions[None, kept:])
         return TreeView(
-            attention_mask=masks if len(masks) > 1 else one_mask,
-            position_ids=torch.tensor(positions[None, kept:], device=one_mask.device),
+            masks=masks,
+            position_ids=fed_positions.to(self.network.device),
             first_position=int(positions[kept:].min()),
         )
 
@@ -231,12 +235,20 @@ class HFModel:
             raise
         self.prefix.move(text, kept)
 
-        if logits.dtype != torch.float64:
-            logits = logits.float()
-        row_logits = logits.cpu().numpy()
-        _check_numbers(row_logits)
-        self.logits = row_logits
+        self._logits = logits
+        if sampler.greedy and logits.device.type != "cpu":
+            return certain(likeliest(logits), self.vocab)
+        row_logits = self.logits
+        _check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
         return sampler(row_logits)
+
+    @property
+    def logits(self) -> Rows:
+        """The logits [rows, vocab] of the last pass, float32 (or float64 as they are).
+
+        They are brought from the device when they are asked for.
+        """
+        return _as_rows(self._logits)
 
     def _feed_from(self, position: int) -> None:
         """Tells layers with a window where the first token stands that will be fed."""
@@ -260,7 +272,7 @@ class HFModel:
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        return Sampler(1.0)(self.logits[-1:])[0]
+        return Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
 
     def features_fed(self) -> np.ndarray:
         """What the LM head reads of the tokens that the last pass fed, [fed, width]."""
@@ -285,9 +297,29 @@ def within_window(
     return (sees & (distances < window))[:, shown_from:]
 
 
-def _check_numbers(logits: np.ndarray) -> None:
-    """Raises SpeclibError for logits that are no numbers."""
-    if np.isnan(logits.max(-1)).any():  # a row with NaN has it as its largest
+def _as_rows(logits: torch.Tensor) -> Rows:
+    """``logits`` on the CPU, float32 or float64."""
+    if logits.dtype != torch.float64:
+        logits = logits.float()
+    rows: Rows = logits.cpu().numpy()
+    return rows
+
+
+def likeliest(logits: torch.Tensor) -> list[int]:
+    """The likeliest token of each row of ``logits`` [rows, vocab]; the first of equals.
+
+    They alone leave the device, so that it is waited for once. Raises SpeclibError for
+    NaN.
+    """
+    largest, tokens = logits.max(-1)
+    found: list[int] = tokens.masked_fill(largest.isnan(), NO_TOKEN).tolist()
+    _check_numbers(NO_TOKEN in found)
+    return found
+
+
+def _check_numbers(has_nan: bool) -> None:
+    """Raises SpeclibError where logits are no numbers."""
+    if has_nan:
         raise SpeclibError(
             "the model's logits contain NaN: its weights or dtype are unsound; "
             "try dtype='float32'"

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from helpers import snapshots  # noqa: E402
 from helpers.checkpoints import VOCAB, network  # noqa: E402
 
 import speclib  # noqa: E402
@@ -138,6 +139,62 @@ def test_features_are_those_of_the_tokens_that_were_fed():
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+# -- beyond a sliding window -----------------------------------------------------------
+@pytest.mark.parametrize("name", snapshots.WITH_WINDOW)
+def test_beyond_a_window_rows_are_those_of_a_fresh_pass(name):
+    """Also after a rejection that goes back to before the window."""
+    net = snapshots.random_network(name)
+    model, text = FixedRows(net, snapshots.VOCAB, 8), [1]
+    dice = random.Random(5)
+    longest = 0
+    for _ in range(30):
+        text = text[: dice.randint(len(text) // 2 + 1, len(text))]
+        text += snapshots.prompt(dice.randint(1, snapshots.WINDOW))
+        last = dice.randrange(min(len(text), 6))
+        rows = model.rows(tuple(text), last, PLAIN)
+        np.testing.assert_allclose(rows, fresh(net, text, last), atol=1e-5)
+        longest = max(longest, len(text))
+    assert longest > 2 * snapshots.WINDOW
+
+
+@pytest.mark.parametrize("name", snapshots.WITH_WINDOW)
+def test_beyond_a_window_trees_have_the_rows_of_passes_of_any_shape(name):
+    net = snapshots.random_network(name)
+    fixed = FixedRows(net, snapshots.VOCAB, 4)
+    free = hf.HFModel(net, snapshots.VOCAB)
+    text = snapshots.prompt(snapshots.WINDOW + 20)
+    parents = [-1, 0, 1, 2, 3, -1, 5, 6, 0]
+    nodes = snapshots.prompt(len(parents))
+    found = fixed.tree((*text, *nodes), parents, PLAIN)
+    wanted = free.tree((*text, *nodes), parents, PLAIN)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+    text = [*text, *nodes[:4]]  # and with most of it cached
+    found = fixed.tree((*text, *nodes), parents, PLAIN)
+    wanted = free.tree((*text, *nodes), parents, PLAIN)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+    for new, parents in ((3, [-1, -1, -1]), (2, [-1, -1, -1, 0, 2])):
+        nodes = snapshots.prompt(len(parents))
+        drafted = [
+            model.level((*text, *nodes), parents, new, PLAIN) for model in (fixed, free)
+        ]
+        np.testing.assert_allclose(*drafted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["MistralConfig", "Gemma3TextConfig"])
+def test_beyond_a_window_a_rows_bits_do_not_depend_on_how_its_text_was_fed(name):
+    net = snapshots.random_network(name).to(torch.bfloat16)
+    model = FixedRows(net, snapshots.VOCAB, 8)
+    text = snapshots.prompt(2 * snapshots.WINDOW)
+    model.rows(text, len(text) - 1, PLAIN)
+    at_once = model.logits
+    model.reset()
+    for length in range(1, len(text) + 1):
+        model.rows(text[:length], 0, PLAIN)
+        assert np.array_equal(model.logits[0], at_once[length - 1])
+
+
 # -- bits ------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
@@ -187,12 +244,6 @@ def test_only_a_whole_checkpoint_in_torch_has_passes_of_one_shape(target):
     draft = {"model": "toy" if target["model"] == "toy" else "zoo/draft-fair"}
     with pytest.raises(SpeclibError, match="fixed_rows beside .*leave it out"):
         speclib.pair(target, draft).with_fixed_rows(8)
-
-
-def test_a_sliding_window_is_refused():
-    net = network("Mistral", layers=2, sliding_window=8)
-    with pytest.raises(SpeclibError, match="MistralForCausalLM with a sliding window"):
-        FixedRows(net, VOCAB, 8)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, "8"])

@@ -92,6 +92,21 @@ def test_nan_logits_are_an_error_not_a_token():
         hf.HFModel(net, VOCAB).rows((1, 2), 0, Sampler())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
+    """numpy takes the first of those that are alike."""
+    torch.manual_seed(0)
+    logits = torch.randn(50, 3_000).clamp(max=2.5).to(dtype)
+    expected = logits.float().numpy().argmax(-1).tolist()
+    assert hf.likeliest(logits) == expected
+    ties = (logits == logits.amax(-1, keepdim=True)).sum(-1)
+    assert (ties > 1).all()
+
+    logits[7, 100] = float("nan")
+    with pytest.raises(SpeclibError, match="NaN"):
+        hf.likeliest(logits)
+
+
 def test_an_unknown_dtype_lists_the_known():
     with pytest.raises(SpeclibError, match="float12.*bfloat16"):
         hf.load(speclib.load_pair("toy").target, "float12", ("cpu",), VOCAB)

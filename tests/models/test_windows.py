@@ -24,7 +24,7 @@ from speclib.core.candidate_tree import paths  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
 from speclib.models.configuration import attention_windows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
-from speclib.models.window_cache import WindowLayer  # noqa: E402
+from speclib.models.kv_cache import WindowLayer  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 
 LONG = prompt(WINDOW + 20)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from speclib.bench.exact_outputs import FIXED_ROWS
 from speclib.bench.races import race
 from speclib.bench.rows import BenchRow, median_row
 from speclib.bench.speedups import contestant
@@ -30,21 +32,41 @@ PLAIN = "plain decoding"
 def passes(setup: Setup) -> Iterator[BenchRow]:
     """Plain decoding's speed over what reading the weights once per token allows.
 
-    The target is built in this process, in its place and in bfloat16.
+    The target is built in this process, in its place and in bfloat16: with passes of as
+    many rows as are new, and with passes of one shape, which a GPU records.
     """
     from speclib.models import device_speed  # brings torch
 
-    model = factory.build(setup.speed_pair(), "target", DTYPE)
+    pair = setup.speed_pair()
+    model = factory.build(pair, "target", DTYPE)
     device = model.network.device
     bandwidth = device_speed.memory_bandwidth(device)
     gibibytes = bandwidth / device_speed.GIBIBYTE
     yield BenchRow("memory bandwidth", gibibytes, "GiB/s", note=str(device))
+    yield from _plain_decoding(setup, model, bandwidth, "")
+
+    del model
+    gc.collect()  # its hooks refer to it; there may not be room for two
+    model = factory.build(pair.with_fixed_rows(FIXED_ROWS), "target", DTYPE)
+    yield from _plain_decoding(
+        setup, model, bandwidth, f", {FIXED_ROWS} rows in each pass"
+    )
+
+
+def _plain_decoding(
+    setup: Setup, model: Any, bandwidth: float, kind: str
+) -> Iterator[BenchRow]:
+    """Its speed in tokens and in shares of what ``bandwidth``, in bytes/s, allows.
+
+    ``kind``: what the rows' names say of the passes.
+    """
+    from speclib.models import device_speed
 
     seconds = _seconds_of_passes(model, setup.passes)
     weights = device_speed.bytes_read_per_pass(model.network)
     allowed = bandwidth / weights
     layers, width, *_ = setup.target_shape
-    name = f"{layers} layers of width {width}"
+    name = f"{layers} layers of width {width}{kind}"
     gibibytes = weights / device_speed.GIBIBYTE
     note = f"{DTYPE}, {gibibytes:.3g} GiB of weights a pass"
     yield median_row(

@@ -1,0 +1,78 @@
+"""Our KV cache says what transformers' own says, to the last bit, and moves nothing."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers.checkpoints import PLAIN  # noqa: E402
+from helpers.snapshots import VOCAB, prompt, random_network  # noqa: E402
+from transformers.cache_utils import DynamicLayer  # noqa: E402
+
+from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.kv_cache import RoomyLayer  # noqa: E402
+
+
+def new_states(tokens: int):
+    return torch.randn(2, 1, 2, tokens, 8).unbind()
+
+
+def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back():
+    torch.manual_seed(0)
+    dice = random.Random(2)
+    ours, theirs = RoomyLayer(), DynamicLayer()
+    for _ in range(200):
+        states = new_states(dice.randint(1, 40))
+        for own, expected in zip(
+            ours.update(*states), theirs.update(*states), strict=True
+        ):
+            assert torch.equal(own, expected)
+        surplus = dice.randint(0, min(60, theirs.get_seq_length()))
+        ours.crop(-surplus)
+        theirs.crop(-surplus)
+        assert ours.get_seq_length() == theirs.get_seq_length()
+
+
+def test_tokens_stay_where_they_are_until_a_piece_is_full():
+    layer = RoomyLayer()
+    keys, _ = layer.update(*new_states(200))
+    place = keys.data_ptr()
+    layer.crop(-50)
+    for tokens in (6, 100):  # 256 in all
+        keys, _ = layer.update(*new_states(tokens))
+        assert keys.data_ptr() == place
+    keys, _ = layer.update(*new_states(1))
+    assert keys.data_ptr() != place and keys.shape[2] == 257
+
+
+def test_a_layer_has_room_for_at_most_a_piece_more():
+    """What doctor counts for a text is then nearly what it takes."""
+    layer = RoomyLayer()
+    for tokens in (1, 255, 1, 600, 5_000):
+        keys, _ = layer.update(*new_states(tokens))
+        held = keys.untyped_storage().nbytes()
+        needed = keys.numel() * keys.element_size()
+        assert held - needed < 256 * 2 * 8 * 4  # heads, channels, bytes
+
+
+@pytest.mark.parametrize(
+    "name", ["LlamaConfig", "GPT2Config", "GPTNeoXConfig", "OPTConfig"]
+)
+def test_passes_have_the_bits_that_they_have_with_transformers_own_cache(name):
+    network = random_network(name)
+    ours, theirs = HFModel(network, VOCAB), HFModel(network, VOCAB)
+    text = prompt(400)
+    theirs.reset()
+    theirs.cache = transformers.DynamicCache()
+
+    # With rejections, and over the end of a piece.
+    for length in (46, 47, 53, 50, 240, 252, 258, 249, 251, 400):
+        for last in (0, 3):
+            own = ours.rows(text[:length], last, PLAIN)
+            expected = theirs.rows(text[:length], last, PLAIN)
+            np.testing.assert_array_equal(own, expected)

@@ -1,0 +1,233 @@
+"""Recorded passes say what the pass itself says, at every place, and can be stopped.
+
+They are recorded on a CPU by ``helpers.tape``; no GPU has recorded one yet.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers import snapshots  # noqa: E402
+from helpers.tape import Tape, TapeRecorder  # noqa: E402
+
+from speclib.core.sampling import Sampler  # noqa: E402
+from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
+from speclib.models.recorded_pass import (  # noqa: E402
+    CudaRecorder,
+    RecordedPass,
+    can_be_recorded,
+    first_layers,
+)
+from speclib.operations.operation import Stopped  # noqa: E402
+
+PLAIN = Sampler(temperature=1.0)
+COUNT = 8
+WITHOUT_EXPERTS = [name for name in snapshots.ARCHITECTURES if name != "MixtralConfig"]
+
+
+def both(name, **changes):
+    """A recorder, a network with it, and the same network without it."""
+    networks = [snapshots.random_network(name, **changes) for _ in range(2)]
+    recorder = TapeRecorder()
+    recorded = FixedRows(networks[0], snapshots.VOCAB, COUNT, recorder)
+    return recorder, recorded, FixedRows(networks[1], snapshots.VOCAB, COUNT)
+
+
+# -- what a pass says ------------------------------------------------------------------
+@pytest.mark.parametrize("name", WITHOUT_EXPERTS)
+def test_replays_have_the_bits_of_passes_wherever_they_begin(name):
+    """In lines and trees, with rejections, and beyond the window where there is one."""
+    recorder, recorded, plain = both(name)
+    dice = random.Random(1)
+    text = snapshots.prompt(2 * snapshots.WINDOW)
+    for step in range(25):
+        text = text[: dice.randint(snapshots.WINDOW, len(text))][:200]
+        text += snapshots.prompt(dice.randint(1, 20))
+        last = dice.randrange(6)
+        rows = recorded.rows(text, last, PLAIN)
+        np.testing.assert_array_equal(rows, plain.rows(text, last, PLAIN))
+
+        if step % 5 == 0:
+            parents = [-1, 0, 0, 2, -1]
+            nodes = snapshots.prompt(len(parents))
+            rows = recorded.tree((*text, *nodes), parents, PLAIN)
+            expected = plain.tree((*text, *nodes), parents, PLAIN)
+            np.testing.assert_array_equal(rows, expected)
+        np.testing.assert_array_equal(recorded.features_fed(), plain.features_fed())
+    assert len(recorder.pieces) == 1  # one recording, which is used ever after
+    assert recorder.log.count("replay") >= 25
+    assert recorded.recorder is recorder
+
+
+def test_a_text_that_outgrows_its_room_is_recorded_anew():
+    recorder, recorded, plain = both("LlamaConfig")
+    text = snapshots.prompt(2 * FIRST_ROOM)
+    for length in (100, FIRST_ROOM - COUNT, FIRST_ROOM + 5, 120, 400, 90, 300):
+        rows = recorded.rows(text[:length], 2, PLAIN)
+        np.testing.assert_array_equal(rows, plain.rows(text[:length], 2, PLAIN))
+    # The first one; in the larger room; the first room again, whose cache has moved.
+    assert len(recorder.pieces) == 3
+
+
+def test_another_request_uses_the_same_recording():
+    recorder, recorded, plain = both("LlamaConfig")
+    for seed in range(3):
+        text = random.Random(seed).choices(range(snapshots.VOCAB), k=30)
+        recorded.reset()
+        plain.reset()
+        rows = recorded.rows(text, 2, PLAIN)
+        np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
+    assert len(recorder.pieces) == 1
+
+
+def test_a_network_that_gave_no_numbers_leaves_none_of_them_behind():
+    network = snapshots.random_network("LlamaConfig")
+    model = FixedRows(network, snapshots.VOCAB, COUNT, TapeRecorder())
+    text = snapshots.prompt(30)
+    expected = model.rows(text, 0, PLAIN)
+    with torch.inference_mode():
+        for layer in model.layers:
+            layer.values.fill_(float("nan"))
+    model.reset()
+    np.testing.assert_array_equal(model.rows(text, 0, PLAIN), expected)
+
+
+def test_a_first_long_prompt_is_read_without_recordings_and_a_later_one_with_them():
+    recorder, recorded, plain = both("LlamaConfig")
+    text = snapshots.prompt(100)
+    recorded.rows(text, 0, PLAIN)
+    assert recorder.log.count("replay") == 1
+    recorded.reset()
+    rows = recorded.rows(text, 0, PLAIN)
+    np.testing.assert_array_equal(rows, plain.rows(text, 0, PLAIN))
+    assert recorder.log.count("replay") == 1 + 13
+
+
+def test_a_network_that_cannot_be_recorded_goes_on_without():
+    """A tensor's value is read in each pass, which no recording can repeat."""
+    recorder, recorded, plain = both("LlamaConfig")
+    reading = recorded.network.get_decoder().norm
+    reading.register_forward_pre_hook(lambda module, args: print(args[0].sum().item()))
+    text = snapshots.prompt(30)
+    with pytest.warns(UserWarning, match="LlamaForCausalLM.* cannot be recorded"):
+        rows = recorded.rows(text, 2, PLAIN)
+    np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
+    assert recorded.recorder is None and not recorder.log
+    rows = recorded.rows((*text, 1), 0, PLAIN)
+    np.testing.assert_array_equal(rows, plain.rows((*text, 1), 0, PLAIN))
+
+
+@pytest.mark.parametrize(
+    "name, rope, can_be",
+    [
+        ("LlamaConfig", {"rope_type": "dynamic", "factor": 2.0}, False),
+        ("LlamaConfig", {"rope_type": "linear", "factor": 2.0}, True),
+        ("GPT2Config", None, True),
+        ("Gemma3TextConfig", None, True),
+    ],
+)
+def test_dynamic_rope_cannot_be_recorded(name, rope, can_be):
+    changes = {"rope_parameters": rope | {"rope_theta": 10_000.0}} if rope else {}
+    assert can_be_recorded(snapshots.random_network(name, **changes)) == can_be
+
+
+# -- pieces ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "layers, pieces", [(1, 1), (4, 1), (12, 3), (22, 5), (32, 8), (80, 8)]
+)
+def test_a_pass_has_up_to_eight_pieces_of_at_least_four_layers(layers, pieces):
+    starts = first_layers(layers)
+    assert len(starts) == pieces and starts[0] == 0
+    lengths = np.diff([*starts, layers])
+    assert layers < 4 or lengths.min() >= 4
+    assert lengths.max() - lengths.min() <= 1
+
+
+def test_a_pass_in_pieces_can_be_stopped_before_each_and_goes_on_afterwards():
+    recorder, recorded, plain = both("LlamaConfig", num_hidden_layers=12)
+    text = snapshots.prompt(40)
+    recorded.rows(text[:30], 0, PLAIN)
+    assert len(recorder.pieces) == 3
+    for pieces_before in range(3):
+        recorder.log.clear()
+        asked = iter([False] * pieces_before + [True])
+        recorded.stopped = lambda asked=asked: next(asked)
+        with pytest.raises(Stopped):
+            recorded.rows(text[:34], 0, PLAIN)
+        assert recorder.log.count("replay") == pieces_before
+        recorded.stopped = bool
+        rows = recorded.rows(text[:36], 1, PLAIN)
+        np.testing.assert_array_equal(rows, plain.rows(text[:36], 1, PLAIN))
+        recorded.cut(30)
+
+
+class Noted:
+    """A piece that notes what is done with it."""
+
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def replay(self):
+        self.log.append(f"ask {self.name}")
+
+    def wait(self):
+        self.log.append(f"wait {self.name}")
+
+
+def test_the_next_piece_is_asked_for_while_one_is_computed():
+    log = []
+    RecordedPass([Noted(name, log) for name in "abc"]).replay(bool)
+    assert log == ["ask a", "ask b", "wait a", "ask c", "wait b"]
+
+
+@pytest.mark.parametrize(
+    "read", [float, bool, torch.nonzero, lambda value: value[value > 1]]
+)
+@pytest.mark.parametrize("inference", [True, False])
+def test_the_tape_notices_what_a_gpu_could_not_record(read, inference):
+    value = torch.tensor([2.0])
+    with (
+        torch.inference_mode(inference),
+        pytest.raises(AssertionError, match="value is read"),
+        Tape(),
+    ):
+        read(value)
+
+
+def test_the_tape_repeats_what_was_done_with_other_numbers():
+    numbers = torch.zeros(3)
+    with Tape() as tape:
+        doubled = numbers * 2
+        doubled += 1
+    numbers.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    tape.play()
+    assert doubled.tolist() == [3.0, 5.0, 7.0]
+
+
+# -- on a GPU --------------------------------------------------------------------------
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("name", WITHOUT_EXPERTS)
+def test_a_gpu_replays_what_it_computes(name):
+    """Past the first room and back, after a stop, and for another request."""
+    device = torch.device("cuda", torch.cuda.device_count() - 1)
+    network = snapshots.random_network(name).to(device)
+    recorded = FixedRows(network, snapshots.VOCAB, COUNT, CudaRecorder(device))
+    plain = FixedRows(network, snapshots.VOCAB, COUNT)
+    text = snapshots.prompt(2 * FIRST_ROOM)
+    for _ in range(2):
+        for length in (100, FIRST_ROOM - COUNT, FIRST_ROOM + 5, 120, 400, 90, 300):
+            rows = recorded.rows(text[:length], 2, PLAIN)
+            np.testing.assert_array_equal(rows, plain.rows(text[:length], 2, PLAIN))
+        recorded.stopped = lambda: True
+        with pytest.raises(Stopped):
+            recorded.rows(text[:310], 0, PLAIN)
+        recorded.stopped = bool
+        recorded.reset()
+        plain.reset()
+    assert recorded.recorder is not None
