@@ -93,7 +93,7 @@ def _check_attention(model: str, config: PretrainedConfig) -> None:
                 f"it has layers of {kind!r}, whose cache cannot be taken back to an "
                 "earlier token",
             )
-    if "reuse" in (getattr(config, "kv_sharing_modes", None) or ()):
+    if _shares_caches(config):
         raise refusal(
             model, config, "some of its layers read the cache of another layer"
         )
@@ -103,6 +103,13 @@ def _check_attention(model: str, config: PretrainedConfig) -> None:
         raise refusal(
             model, config, "it has no positions: it counts distances along the cache"
         )
+
+
+def _shares_caches(config: PretrainedConfig) -> bool:
+    """Whether some layers read the cache of another one, as transformers says it."""
+    modes = getattr(config, "kv_sharing_modes", None) or ()
+    layers = getattr(config, "num_kv_shared_layers", None) or 0  # before 5.23
+    return "reuse" in modes or layers > 0
 
 
 def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
