@@ -25,6 +25,7 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Sampler
 from speclib.errors import BadValue
 
 from . import hf
@@ -232,6 +233,12 @@ class FixedRows(HFModel):
         return logits
 
     # -- recorded passes ---------------------------------------------------------------
+    def prepare(self) -> None:
+        """Records a pass in the first room, so that no request has to wait for that."""
+        if self.recorder is not None:
+            self.rows([FILLER], 0, Sampler())
+            self.reset()
+
     def _replay(self, ids: torch.Tensor, view: TreeView) -> torch.Tensor:
         """As ``_compute`` of a whole block, by the recording of this room."""
         recording = self._recordings[self.room]
@@ -358,4 +365,6 @@ def load(
     recorder = None
     if network.device.type == "cuda" and can_be_recorded(network):
         recorder = CudaRecorder(network.device)
-    return FixedRows(network, vocab, spec.fixed_rows, recorder)
+    model = FixedRows(network, vocab, spec.fixed_rows, recorder)
+    model.prepare()
+    return model

@@ -77,6 +77,8 @@ def test_a_text_that_outgrows_its_room_is_recorded_anew():
 
 def test_another_request_uses_the_same_recording():
     recorder, recorded, plain = both("LlamaConfig")
+    recorded.prepare()
+    assert len(recorder.pieces) == 1
     for seed in range(3):
         text = random.Random(seed).choices(range(snapshots.VOCAB), k=30)
         recorded.reset()
@@ -218,6 +220,7 @@ def test_a_gpu_replays_what_it_computes(name):
     device = torch.device("cuda", torch.cuda.device_count() - 1)
     network = snapshots.random_network(name).to(device)
     recorded = FixedRows(network, snapshots.VOCAB, COUNT, CudaRecorder(device))
+    recorded.prepare()
     plain = FixedRows(network, snapshots.VOCAB, COUNT)
     text = snapshots.prompt(2 * FIRST_ROOM)
     for _ in range(2):
