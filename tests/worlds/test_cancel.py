@@ -130,7 +130,7 @@ def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(devi
 
 
 def test_emulated_drafting_that_is_cancelled_shows_the_passes_that_were_over():
-    """Four or more, or fewer where the draft's process began later than the target's."""
+    """Four or more; fewer where the draft's process began later than the target's."""
     with Processes(TOY, emulate=Latency.ratio(4, 0.4), cancel="immediate") as world:
         drafting = begin(world).draft.propose(world.text, 40)
         world.wait(world.target.score(world.text))
