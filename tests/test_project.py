@@ -114,6 +114,13 @@ def test_a_commit_leaves_notebooks_the_cell_ids_that_they_are_stored_with(folder
         assert not [cell["id"] for cell in cells if cell["id"].isdigit()], path.name
 
 
+def test_lessons_show_their_pictures_before_they_are_run():
+    """A lesson that was written anew has no outputs until ``speclib store`` runs it."""
+    for path in (ROOT / "notebooks" / "learn").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        assert any(cell.get("outputs") for cell in cells), path.name
+
+
 def test_the_readme_names_commands_and_files_that_exist():
     readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
     commands = set(re.findall(r"(?:^|`|=1 )make ([a-z-]+)", readme, re.M))

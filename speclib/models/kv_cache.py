@@ -78,8 +78,7 @@ class Room:
 
 
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
-    """``states`` [1, heads, length, channels] with zeros behind them, ``tokens`` in
-    all."""
+    """``states`` [1, heads, length, channels] with zeros behind, for ``tokens``."""
     _, heads, length, channels = states.shape
     larger = states.new_zeros(1, heads, tokens, channels)
     larger[:, :, :length] = states

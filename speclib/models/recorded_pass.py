@@ -133,10 +133,11 @@ def can_be_recorded(network: torch.nn.Module) -> bool:
     Not with dynamic RoPE: there a pass compares the length of its text with a number.
     """
     for module in network.modules():
-        kinds = getattr(module, "rope_type", None)
-        if isinstance(kinds, dict):  # by the kind of attention
-            kinds = list(kinds.values())
-        if kinds == "dynamic" or (isinstance(kinds, list) and "dynamic" in kinds):
+        rope_type = getattr(module, "rope_type", None)
+        rope_types = [rope_type]
+        if isinstance(rope_type, dict):  # one for each kind of attention
+            rope_types = list(rope_type.values())
+        if "dynamic" in rope_types:
             return False
     return True
 
