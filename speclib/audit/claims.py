@@ -12,10 +12,16 @@ from functools import cache
 from speclib import paths
 from speclib.errors import unknown_name
 from speclib.experiment.spec import FULL
+from speclib.papers.claim_numbers import Cell, NotedNumbers, TableNumbers
+from speclib.papers.claims import judge
 from speclib.papers.fill import collect_all
 from speclib.papers.ledger import ClaimRow, read_claims
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Claim
+from speclib.papers.table_result import TableResult
+
+from .printed import name_cell
+from .quantity import digits
 
 
 def claim_of(paper: str, item: str, claim: str) -> Claim:
@@ -38,11 +44,42 @@ def verdict_on(paper: str, item: str, claim: str, kind: str) -> ClaimRow | None:
     return None
 
 
-@cache
+def printed_numbers_of(paper: str, item: str, claim: str) -> list[str]:
+    """The printed cells that a claim is judged on, as lines: a row of a table in each.
+
+    The first column of a line is named with its row: "Table 2, PEARL (ours), German =
+    2.48, French = 2.60".
+    """
+    result = _filled_from_the_print(paper, item)
+    numbers = NotedNumbers(TableNumbers(result, "paper"))
+    judge(claim_of(paper, item, claim), result.table, numbers)
+
+    by_row: dict[tuple[str, str], list[Cell]] = {}
+    for cell in numbers.asked:
+        by_row.setdefault((cell.item, cell.row), []).append(cell)
+
+    lines = []
+    for cells in by_row.values():
+        words: list[str] = []
+        for cell in cells:
+            estimate = numbers.estimate(cell)
+            if estimate is not None:
+                name = cell.column if words else name_cell(cell)
+                words.append(f"{name} = {digits(estimate.value, 6)}")
+        if words:
+            lines.append(", ".join(words))
+    return lines
+
+
 def _judged_on_the_print(paper: str, item: str) -> tuple[ClaimRow, ...]:
     """All claims of a table, judged by what is printed."""
-    results = collect_all(load_paper(paper), FULL, {}, [item], kinds=())
-    return tuple(results[item].claims)
+    return tuple(_filled_from_the_print(paper, item).claims)
+
+
+@cache
+def _filled_from_the_print(paper: str, item: str) -> TableResult:
+    """A table with its printed numbers alone."""
+    return collect_all(load_paper(paper), FULL, {}, [item], kinds=())[item]
 
 
 def _last_verdicts() -> tuple[ClaimRow, ...]:

@@ -5,6 +5,10 @@ The verdict is about what a paper claims or prints, and nobody types it in:
     not supported   some evidence contradicts it
     open            none contradicts it, and some does not settle it, or there is none
     supported       all evidence bears it out
+
+Two rules are in favour of who is judged. Our simulated clock settles nothing alone,
+unless it is shown to follow the paper's own numbers at that place. And where the best
+answer of the authors would explain what contradicts them, the item stays open.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from speclib.errors import BadValue, SpeclibError
+from speclib.papers.ledger import ClaimRow
 
-from .claims import claim_of, verdict_on
+from .claims import claim_of, printed_numbers_of, verdict_on
 from .load import errata_notes
 from .printed import (
     compare_words,
@@ -23,12 +28,22 @@ from .printed import (
     work_out,
     work_out_conflict,
 )
-from .quantity import ROUNDING, Answer, Kind, Quantity, compare, digits
-from .runs import Quantities, run
+from .quantity import (
+    ROUNDING,
+    Answer,
+    Basis,
+    Kind,
+    Quantities,
+    Quantity,
+    compare,
+    digits,
+)
+from .runs import experiment, run
 from .schema import (
     Arithmetic,
     AuditItem,
     ClaimVerdict,
+    CodeRead,
     Evidence,
     Operand,
     PrintedTwice,
@@ -47,15 +62,18 @@ REQUESTS = 40  # simulated ones per number, unless somebody asks for others
 class Finding:
     """A piece of evidence, produced.
 
-    kinds       of its numbers
+    basis       what its answer rests on
+    kinds       of its numbers; none where code was read
     says        what it looks at
     lines       its steps or its numbers
     statement   what would have to hold if what is claimed is right
     answer      whether that holds
     decides     whether the verdict rests on it
     pointer     the claim in the paper's tables that it comes from, if any
+    code        the published lines that were read, if any
     """
 
+    basis: Basis
     kinds: tuple[Kind, ...]
     says: str
     lines: tuple[str, ...]
@@ -63,33 +81,35 @@ class Finding:
     answer: Answer
     decides: bool = True
     pointer: str = ""
+    code: CodeRead | None = None
 
 
 @dataclass(frozen=True)
 class JudgedItem:
     """An item with its findings and its verdict.
 
-    ``errata`` are the notes of the paper's own tables that say the same, each with its
-    cell.
+    ``clock_follows`` are the findings that show whether our clock follows the paper's
+    own numbers there. ``errata`` are the notes of the paper's own tables that say the
+    same, each with its cell.
     """
 
     item: AuditItem
     findings: tuple[Finding, ...]
     verdict: Verdict
-    errata: tuple[str, ...]
+    clock_follows: tuple[Finding, ...] = ()
+    errata: tuple[str, ...] = ()
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of number that its evidence has."""
-        kinds: list[str] = []
-        for finding in self.findings:
-            kinds += finding.kinds
-        return tuple(dict.fromkeys(kinds))
+    def bases(self) -> tuple[Basis, ...]:
+        """What the verdict rests on; where all is beside it, what that rests on."""
+        deciding = [finding.basis for finding in self.findings if finding.decides]
+        shown = deciding or [finding.basis for finding in self.findings]
+        return tuple(dict.fromkeys(shown))
 
     @property
-    def rests_on_reading(self) -> bool:
-        """Whether the verdict holds only if published code does what we read in it."""
-        return bool(self.item.readings)
+    def is_counted(self) -> bool:
+        """Whether the authors' own statement is judged, and not one of ours."""
+        return self.item.whose == "authors"
 
 
 @dataclass(frozen=True)
@@ -101,8 +121,8 @@ class JudgedPublication:
 
 
 def count_verdicts(items: Iterable[JudgedItem]) -> dict[Verdict, int]:
-    """How many of these items have each verdict."""
-    verdicts = [judged.verdict for judged in items]
+    """How many of these items have each verdict; statements of ours do not count."""
+    verdicts = [judged.verdict for judged in items if judged.is_counted]
     return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
 
@@ -126,16 +146,36 @@ def judge_publication(
 
 def judge_item(item: AuditItem, paper: str, requests: int = REQUESTS) -> JudgedItem:
     """Produces the evidence of one item, and gives the verdict that follows from it."""
-    findings = []
-    for evidence in item.evidence:
-        findings.append(produce(evidence, paper, requests))
-    verdict = conclude(finding.answer for finding in findings if finding.decides)
+    findings = _produce_all(item.evidence, paper, requests)
+    clock_follows = _produce_all(item.clock_follows, paper, requests)
+
+    trusts_clock = is_trusted(clock_follows)
+    answers = []
+    for finding in findings:
+        if finding.decides:
+            answers.append(weigh(finding, trusts_clock))
+    verdict = conclude(answers)
+    if verdict == "not supported" and item.answer_convinces:
+        verdict = "open"
 
     errata = []
     for cell in item.errata:
         for note in errata_notes(paper, cell):
             errata.append(f"{name_cell(cell)}: {note}")
-    return JudgedItem(item, tuple(findings), verdict, tuple(errata))
+    return JudgedItem(item, findings, verdict, clock_follows, tuple(errata))
+
+
+def is_trusted(clock_follows: Iterable[Finding]) -> bool:
+    """Whether our clock is shown to follow a paper's own numbers at some place."""
+    answers = [finding.answer for finding in clock_follows]
+    return bool(answers) and all(answer == "yes" for answer in answers)
+
+
+def weigh(finding: Finding, trusts_clock: bool) -> Answer:
+    """What a piece of evidence counts for: of a clock alone nothing is settled."""
+    if finding.basis == "clock" and not trusts_clock:
+        return "open"
+    return finding.answer
 
 
 def conclude(answers: Iterable[Answer]) -> Verdict:
@@ -149,23 +189,35 @@ def conclude(answers: Iterable[Answer]) -> Verdict:
 
 
 # -- evidence --------------------------------------------------------------------------
+def _produce_all(
+    evidence: Iterable[Evidence], paper: str, requests: int
+) -> tuple[Finding, ...]:
+    return tuple(produce(piece, paper, requests) for piece in evidence)
+
+
 def produce(evidence: Evidence, paper: str, requests: int) -> Finding:
     """One piece of evidence, produced now."""
     if isinstance(evidence, Run):
         return _from_run(evidence, requests)
     if isinstance(evidence, ClaimVerdict):
         return _from_claim(evidence, evidence.paper or paper)
+    if isinstance(evidence, CodeRead):
+        return _from_code(evidence)
     return _from_print(evidence, paper)
 
 
 def _from_print(evidence: Arithmetic | PrintedTwice | Words, paper: str) -> Finding:
+    basis: Basis = "print"
     if isinstance(evidence, Arithmetic):
         worked = work_out(evidence, paper)
+        if evidence.steps or evidence.numbers:
+            basis = "arithmetic"
     elif isinstance(evidence, PrintedTwice):
         worked = work_out_conflict(evidence, paper)
     else:
         worked = compare_words(evidence)
     return Finding(
+        basis=basis,
         kinds=("paper",),
         says=evidence.says,
         lines=worked.lines,
@@ -175,28 +227,58 @@ def _from_print(evidence: Arithmetic | PrintedTwice | Words, paper: str) -> Find
     )
 
 
+def _from_code(evidence: CodeRead) -> Finding:
+    return Finding(
+        basis="code",
+        kinds=(),
+        says=evidence.says,
+        lines=(evidence.reads,),
+        statement=evidence.says,
+        answer=evidence.bears_out,
+        decides=evidence.decides,
+        code=evidence,
+    )
+
+
 def _from_claim(evidence: ClaimVerdict, paper: str) -> Finding:
     claim = claim_of(paper, evidence.item, evidence.claim)
     row = verdict_on(paper, evidence.item, evidence.claim, evidence.kind)
-    lines = ["not judged yet: `make reproduce` does it"]
-    if row is not None:
-        lines = [
-            f"found {row.value or 'nothing'}, expected {row.expected or 'nothing'}"
-        ]
-        if row.note:
-            lines.append(row.note)
     statement = claim.text
     if evidence.bears_out == "no":
-        statement = f"it is not so that {claim.text}"
+        statement = f"it must not be so that {claim.text}"
     return Finding(
+        basis=BASIS_OF_KIND[evidence.kind],
         kinds=(evidence.kind,),
         says=evidence.says,
-        lines=tuple(lines),
+        lines=tuple(_lines_of_claim(evidence, paper, row)),
         statement=statement,
         answer=_answer_of_claim(row.holds if row else "", evidence.bears_out),
         decides=evidence.decides,
         pointer=f"{paper}, {evidence.item}, {evidence.claim}",
     )
+
+
+# What the verdict on a claim rests on, by the kind of number that it is judged on.
+BASIS_OF_KIND: dict[str, Basis] = {
+    "paper": "print",
+    "virtual": "clock",
+    "emulated": "measured",
+    "measured": "measured",
+}
+
+
+def _lines_of_claim(
+    evidence: ClaimVerdict, paper: str, row: ClaimRow | None
+) -> list[str]:
+    """The numbers that a claim is judged on: on the print cell by cell."""
+    if evidence.kind == "paper":
+        return printed_numbers_of(paper, evidence.item, evidence.claim)
+    if row is None:
+        return ["not judged yet: `make reproduce` does it"]
+    lines = [f"found {row.value or 'nothing'}, claimed {row.expected or 'nothing'}"]
+    if row.note:
+        lines.append(row.note)
+    return lines
 
 
 def _answer_of_claim(holds: str, bears_out: str) -> Answer:
@@ -224,6 +306,7 @@ def _from_run(evidence: Run, requests: int) -> Finding:
         mark = f" ({number.kind})" if len(kinds) > 1 else ""
         lines.append(f"{name} = {write(number)}{mark}")
     return Finding(
+        basis=experiment(evidence.run).basis,
         kinds=kinds,
         says=evidence.says,
         lines=tuple(lines),

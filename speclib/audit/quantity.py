@@ -15,6 +15,11 @@ Answer = Literal["yes", "no", "open"]
 Kind = Literal["paper", "virtual", "emulated", "measured", "arithmetic"]
 Relation = Literal["equals", "at most", "at least"]
 
+# What an answer rests on: two printed places, arithmetic on what is printed, a walk
+# over every outcome, our simulated clock, published code as we read it, or a run that
+# was timed.
+Basis = Literal["print", "arithmetic", "every outcome", "clock", "code", "measured"]
+
 ROUNDING = 1e-9  # what floating point may be off, nothing else
 LARGE = 1e9  # whole numbers from here on are not written in full
 
@@ -36,6 +41,9 @@ class Quantity:
     @property
     def is_exact(self) -> bool:
         return self.low == self.high
+
+
+Quantities = dict[str, Quantity]
 
 
 def compare(

@@ -7,9 +7,9 @@ for the evidence to give.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from .quantity import Relation
 
@@ -20,8 +20,16 @@ Operand = str | FiniteFloat  # a quantity by its name, or a number
 Subject = Literal["printed numbers", "theory", "method", "published code", "comparison"]
 
 # How far an item reaches: to a conclusion of the publication, to a number that a reader
-# may use, or to a detail.
-Reach = Literal["conclusion", "number", "detail"]
+# may use, or to a detail. A typo changes nothing, and is folded away.
+Reach = Literal["conclusion", "number", "detail", "typo"]
+
+# Whose statement is judged: the authors' own, or a question that only we ask.
+Whose = Literal["authors", "ours"]
+
+HEX = "0123456789abcdef"
+COMMIT_DIGITS = 40
+DIGEST_DIGITS = 12
+MOST_GRAVE = 10  # items that stand in the first table of the page
 
 
 class _Strict(BaseModel):
@@ -82,7 +90,9 @@ class Words(_Piece):
 class ClaimVerdict(_Piece):
     """A claim that is judged with its paper's tables, for one kind of number.
 
-    ``bears_out`` is the verdict that it must have if what is claimed is right.
+    ``bears_out`` is the verdict that it must have if what is claimed is right. Only the
+    print may decide: other kinds of number are those of the last ``make reproduce``,
+    and a verdict must not depend on what that had time for.
     """
 
     sort: Literal["claim"]
@@ -91,6 +101,15 @@ class ClaimVerdict(_Piece):
     kind: Literal["paper", "virtual", "emulated", "measured"] = "paper"
     bears_out: Literal["yes", "no"] = "yes"
     paper: str = ""  # "": the publication of this file
+
+    @model_validator(mode="after")
+    def _only_the_print_decides(self) -> Self:
+        if self.decides and self.kind != "paper":
+            raise ValueError(
+                f"claim {self.claim!r} is of kind {self.kind!r}, which changes from "
+                "one `make reproduce` to the next: add `decides = false`"
+            )
+        return self
 
 
 class Run(_Piece):
@@ -107,64 +126,127 @@ class Run(_Piece):
     within: FiniteFloat = 0.0
 
 
+class CodeRead(_Piece):
+    """Lines of published code that were read. They are no part of this repository.
+
+    ``code`` names an entry of the file's ``code``: a repository and a commit. ``lines``
+    are the first and the last one, as "413-414", or one alone. ``digest`` tells whether
+    they are still what was read (see ``clones.digest_of``). ``reads`` is what they do,
+    in our words, and ``bears_out`` whether that bears out what is claimed.
+    """
+
+    sort: Literal["code"]
+    code: str
+    file: str
+    lines: Annotated[str, Field(pattern=r"^[1-9][0-9]*(-[1-9][0-9]*)?$")]
+    digest: Annotated[str, Field(pattern=rf"^[{HEX}]{{{DIGEST_DIGITS}}}$")]
+    reads: str
+    bears_out: Literal["yes", "no"]
+
+    @property
+    def first_and_last(self) -> tuple[int, int]:
+        """The numbers of the first and of the last line; lines count from 1."""
+        first, _, last = self.lines.partition("-")
+        return int(first), int(last or first)
+
+
 Evidence = Annotated[
-    Arithmetic | PrintedTwice | Words | ClaimVerdict | Run, Field(discriminator="sort")
+    Arithmetic | PrintedTwice | Words | ClaimVerdict | Run | CodeRead,
+    Field(discriminator="sort"),
 ]
 
 
-class Reading(_Strict):
-    """Published code that was read. It is no part of this repository.
+class Document(_Strict):
+    """A text that is judged, in the version that was read."""
 
-    ``commit`` is empty where it was not noted. ``says`` is what the code does there, in
-    our words.
+    title: str
+    version: str
+    link: Annotated[str, Field(pattern="^https://")]
+
+
+class Repository(_Strict):
+    """Published code at the commit at which it was read.
+
+    ``branch`` is empty where the commit is of the default branch.
     """
 
-    repository: str
-    file: str
-    commit: str = ""
-    says: str
+    repository: Annotated[str, Field(pattern=r"^github\.com/[\w.-]+/[\w.-]+$")]
+    commit: Annotated[str, Field(pattern=rf"^[{HEX}]{{{COMMIT_DIGITS}}}$")]
+    branch: str = ""
+
+
+class Place(_Strict):
+    """Where something stands: a cell of a table that we have, or other words.
+
+    Of a ``cell`` row and column may be empty: then the whole table is meant. ``at`` is
+    a section, a caption or a line, in the ``document`` of that name.
+    """
+
+    cell: CellName | None = None
+    at: str = ""
+    document: str = "paper"
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> Self:
+        if (self.cell is None) == (not self.at):
+            raise ValueError("a place has either `cell` or `at`")
+        return self
 
 
 class AuditItem(_Strict):
     """Something that a publication claims, prints or does, which can be judged alone.
 
-    id         a name that stays
-    title      the statement that is judged, in one line
-    reach      how far it reaches, by our judgement
-    about      what it is about
-    claimed    what is claimed or printed, in our words
-    where      its table, figure, section or file
-    found      what we found
-    changes    what that changes for a reader of the paper
-    answer     what its authors could answer
-    evidence   what decides it
-    readings   published code that was read for it
-    errata     cells whose errata, in the paper's own tables, say the same
+    id                a name that stays
+    title             what was found, in one line
+    reach             how far it reaches, by our judgement
+    about             what it is about
+    whose             whose statement is judged; ours are not counted
+    claimed           what is claimed or printed, with its qualifier
+    where             the places at which that stands
+    found             what we found
+    changes           what that changes for a reader of the paper
+    answer            the best answer that its authors could give
+    answer_convinces  whether that answer would explain all that contradicts
+    rank              1 to 10 for the gravest findings of the whole audit
+    evidence          what decides it
+    clock_follows     what shows that our simulated clock follows this paper's own
+                      numbers at this place; without it the clock settles nothing
+    errata            cells whose errata, in the paper's own tables, say the same
     """
 
     id: str
     title: str
     reach: Reach
     about: Subject
+    whose: Whose = "authors"
     claimed: str
-    where: str
+    where: Annotated[tuple[Place, ...], Field(min_length=1)]
     found: str
     changes: str
     answer: str
-    evidence: tuple[Evidence, ...] = ()
-    readings: tuple[Reading, ...] = ()
+    answer_convinces: bool = False
+    rank: Annotated[int, Field(ge=1, le=MOST_GRAVE)] | None = None
+    evidence: Annotated[tuple[Evidence, ...], Field(min_length=1)]
+    clock_follows: tuple[Evidence, ...] = ()
     errata: tuple[CellName, ...] = ()
+
+    @property
+    def code_read(self) -> tuple[CodeRead, ...]:
+        """The published code among its evidence."""
+        return tuple(piece for piece in self.evidence if isinstance(piece, CodeRead))
 
 
 class Publication(_Strict):
     """The audit of one publication, or of some that belong together.
 
     ``paper`` is the folder of its tables under ``data/papers``, empty where there is
-    none.
+    none. ``documents`` are the texts and ``code`` the repositories that were read.
     """
 
     key: str
     name: str
     paper: str = ""
     about: str
+    documents: dict[str, Document] = {}
+    code: dict[str, Repository] = {}
     items: tuple[AuditItem, ...]
