@@ -165,6 +165,36 @@ def doctor(
 
 
 @app.command()
+def audit(
+    code: Annotated[
+        Path | None,
+        typer.Option(help="Check the lines that were read, in clones in this folder."),
+    ] = None,
+) -> None:
+    """Show the gravest findings of the audit, or check what it read in clones."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from speclib.reproduce.audit_book import Audit
+    from speclib.views.audit.pages import readings_md
+
+    if code is None:
+        findings = Audit()
+        Console().print(Markdown(findings.gravest().markdown))
+        Console().print(Markdown(findings.summary().markdown))
+        print("All items, with their evidence: reports/audit.html")
+        return
+
+    from speclib.audit.clones import check_readings
+    from speclib.audit.load import load_audit
+
+    readings = check_readings(load_audit(), code)
+    print(readings_md(readings))
+    if any(reading.at_commit == "not what was read" for reading in readings):
+        raise typer.Exit(1)
+
+
+@app.command()
 def merge(
     ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")],
 ) -> None:

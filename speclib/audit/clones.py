@@ -65,7 +65,7 @@ def check_readings(
         for item in publication.items:
             for piece in item.code_read:
                 repository = publication.code[piece.code]
-                clone = clones.get(repository.repository.casefold())
+                clone = _clone_of(repository, clones)
                 checked.append(_check(item.id, repository, piece, clone))
 
     if all(reading.at_commit == "no clone" for reading in checked):
@@ -81,8 +81,9 @@ def check_readings(
 def find_clones(folder: Path) -> dict[str, Path]:
     """The clones in a folder, or the folder itself, by the address of their origin.
 
-    An address is "github.com/owner/name", in small letters. Raises BadValue where there
-    is no such folder.
+    An address is "github.com/owner/name", in small letters. A clone without an origin
+    there is known by the name of its folder. Raises BadValue where there is no such
+    folder.
     """
     if not folder.is_dir():
         raise BadValue(f"{folder} is no folder: give one that holds clones")
@@ -101,10 +102,17 @@ def _is_clone(folder: Path) -> bool:
 def _address_of(clone: Path) -> str:
     """The address of a clone's origin, without the way in which it is reached."""
     origin = _git(clone, "config", "--get", "remote.origin.url") or ""
-    address = origin.strip().removesuffix("/").removesuffix(".git")
-    address = address.removeprefix("git@").replace(":", "/")
-    place = address.find("github.com/")
-    return address[max(place, 0) :].casefold()
+    address = origin.strip().removesuffix("/").removesuffix(".git").casefold()
+    address = address.removeprefix("git@").replace("github.com:", "github.com/")
+    _, host, path = address.partition("github.com/")
+    return f"{host}{path}" if host else clone.resolve().name.casefold()
+
+
+def _clone_of(repository: Repository, clones: Mapping[str, Path]) -> Path | None:
+    """The clone of a repository, by its address or by its name."""
+    address = repository.repository.casefold()
+    name = address.rpartition("/")[2]
+    return clones.get(address) or clones.get(name)
 
 
 def _git(clone: Path, *command: str) -> str | None:

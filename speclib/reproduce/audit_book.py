@@ -1,8 +1,10 @@
 """The audit opened for reading: its items judged once, shown in the forms they have.
 
     audit = Audit()
+    audit.gravest()             # the ten findings that change most
     audit.summary()             # how many items have which verdict
-    audit.show("pearl")         # every item of a publication, with its evidence
+    audit.items()               # all of them, with their evidence
+    audit.show("pearl")         # those of one publication
 
 The notebook ``notebooks/reproduce/audit.ipynb`` calls this. Evidence is produced when
 it is asked for; what rests on other tables is read from ``reports/claims.csv``.
@@ -47,6 +49,24 @@ class Audit:
         """All publications with their items judged, by key."""
         return {key: self.publication(key) for key in load_audit()}
 
+    def gravest(self) -> Page:
+        """The ten findings that change most, each with its evidence and best answer."""
+        from speclib.views.audit.pages import gravest_html, gravest_md
+
+        return Page(gravest_html(self.judged), gravest_md(self.judged))
+
+    def summary(self) -> Page:
+        """How many items of each publication have which verdict."""
+        from speclib.views.audit.pages import summary_html, summary_md
+
+        return Page(summary_html(self.judged), summary_md(self.judged))
+
+    def items(self) -> Page:
+        """All items: what is contradicted, stays open and holds, ours, and typos."""
+        from speclib.views.audit.pages import items_html, items_md
+
+        return Page(items_html(self.judged), items_md(self.judged))
+
     def show(self, key: str) -> Page:
         """Every item of a publication: its verdict, and unfolded what it rests on."""
         from speclib.views.audit.pages import publication_html, publication_md
@@ -54,8 +74,9 @@ class Audit:
         judged = self.publication(key)
         return Page(publication_html(judged), publication_md(judged))
 
-    def summary(self) -> Page:
-        """How many items of each publication have which verdict."""
-        from speclib.views.audit.pages import summary_html, summary_md
+    def sources(self) -> Page:
+        """Which texts and which programs were read, each in its version."""
+        from speclib.views.audit.pages import sources_html, sources_md
 
-        return Page(summary_html(self.judged), summary_md(self.judged))
+        publications = load_audit().values()
+        return Page(sources_html(publications), sources_md(publications))

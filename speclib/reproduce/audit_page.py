@@ -42,6 +42,7 @@ def make() -> None:
 
     Raises SpeclibError naming the cell of the notebook that failed.
     """
+    from speclib.views.audit.lines import TO_REPORTS
     from speclib.views.pages.notebook import notebook_markdown, notebook_page
 
     from .notebooks import run_notebook
@@ -54,6 +55,7 @@ def make() -> None:
 
     executed = out.read_text("utf-8")
     html = notebook_page(executed, "speclib: the audit")
+    html = html.replace(f'href="{TO_REPORTS}', 'href="')  # it stands among them
     write_atomically(paths.REPORTS / f"{freshness.AUDIT}.html", html)
     markdown = notebook_markdown(executed)
     write_atomically(paths.REPORTS / f"{freshness.AUDIT}.md", markdown)

@@ -76,7 +76,7 @@ def _names_of_section(section: Section) -> dict[str, object]:
     else:
         numbers = _line_per_cell(grid)
     return {
-        "heading": _heading(section.table.item),
+        "heading": section_heading(section.table.item, section.table.title),
         "section": section,
         "grid": grid,
         "why_empty": why_empty(section.table),
@@ -87,9 +87,10 @@ def _names_of_section(section: Section) -> dict[str, object]:
     }
 
 
-def _heading(item: str) -> str:
-    """``blog-figure-1`` as ``Blog figure 1``."""
-    return item.replace("-", " ").capitalize()
+def section_heading(item: str, title: str) -> str:
+    """The heading of a table's section: "Blog figure 1: Speed-up by task"."""
+    name = item.replace("-", " ").capitalize()
+    return f"{name}: {title}"
 
 
 def _summary(results: Mapping[str, TableResult]) -> PipeTable:
