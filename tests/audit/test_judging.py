@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from speclib.audit import judge
 from speclib.audit.judge import conclude, judge_item
 from speclib.audit.load import errata_notes, load_audit
 from speclib.audit.printed import number_in_brackets, printed_number, work_out
@@ -17,12 +18,12 @@ def arithmetic(**fields) -> Arithmetic:
     return Arithmetic.model_validate({"sort": "arithmetic", "says": "it", **fields})
 
 
-def item_with(*evidence: dict) -> AuditItem:
-    words = dict.fromkeys(("claimed", "where", "found", "changes", "answer"), "Words.")
+def item_with(*evidence: dict, **fields) -> AuditItem:
+    words = dict.fromkeys(("claimed", "found", "changes", "answer"), "Words.")
+    kinds = {"id": "an-item", "title": "So", "reach": "detail", "about": "theory"}
+    place = {"where": [{"at": "Section 1"}]}
     return AuditItem.model_validate(
-        {"id": "an-item", "title": "So", "reach": "detail", "about": "theory"}
-        | words
-        | {"evidence": evidence}
+        kinds | words | place | fields | {"evidence": evidence}
     )
 
 
@@ -124,18 +125,90 @@ def test_evidence_beside_the_verdict_has_no_weight():
     assert [finding.answer for finding in judged.findings] == ["yes", "no"]
 
 
-def test_a_claim_without_a_verdict_leaves_its_item_open(tmp_path, monkeypatch):
+def test_evidence_of_code_says_where_it_was_read():
+    piece = code_read(bears_out="no")
+    judged = judge_item(item_with(piece), "pearl")
+    assert judged.verdict == "not supported"
+    assert judged.bases == ("code",)
+    assert judged.findings[0].code is not None
+    assert judged.findings[0].code.first_and_last == (3, 5)
+
+
+# -- in favour of who is judged --------------------------------------------------------
+SAME = {"sort": "words", "says": "same", "one": ["here", "a"], "other": ["there", "a"]}
+DIFFERENT = {**SAME, "other": ["there", "b"]}
+ON_THE_CLOCK = {
+    "sort": "run",
+    "says": "all drafts right, two passes: ten tokens in three",
+    "run": "unverified tokens",
+    "settings": {"method": "pearl", "c": 5.0, "gamma": 5, "alpha": 1.0, "tokens": 10},
+    "compare": ["published over committed", "at most", 1.0],  # it is 1.5
+}
+
+
+def test_our_clock_alone_settles_nothing():
+    judged = judge_item(item_with(ON_THE_CLOCK), "pearl", requests=2)
+    assert judged.findings[0].answer == "no"
+    assert judged.verdict == "open"
+    assert judged.bases == ("clock",)
+
+
+@pytest.mark.parametrize(
+    "shown, verdict", [(SAME, "not supported"), (DIFFERENT, "open")]
+)
+def test_a_clock_counts_where_it_follows_the_papers_own_numbers(shown, verdict):
+    item = item_with(ON_THE_CLOCK, clock_follows=[shown])
+    assert judge_item(item, "pearl", requests=2).verdict == verdict
+
+
+def test_what_the_best_answer_would_explain_stays_open():
+    item = item_with(DIFFERENT, answer_convinces=True)
+    assert judge_item(item, "pearl").verdict == "open"
+    item = item_with(SAME, answer_convinces=True)
+    assert judge_item(item, "pearl").verdict == "supported"
+
+
+def test_a_question_of_ours_is_not_counted():
+    theirs = judge_item(item_with(DIFFERENT), "pearl")
+    ours = judge_item(item_with(DIFFERENT, whose="ours"), "pearl")
+    assert ours.verdict == "not supported"
+    counts = judge.count_verdicts([theirs, ours])
+    assert counts == {"supported": 0, "not supported": 1, "open": 0}
+
+
+@pytest.mark.parametrize("kind", ["virtual", "emulated", "measured"])
+def test_what_the_last_run_left_decides_nothing(kind, tmp_path, monkeypatch):
+    """Its verdict would change with the time that the run was given."""
     monkeypatch.setattr("speclib.paths.REPORTS", tmp_path)
     claim = {
         "sort": "claim",
         "says": "not run",
         "item": "theorem-1",
         "claim": "best-gamma-is-round-c",
-        "kind": "virtual",
+        "kind": kind,
     }
-    judged = judge_item(item_with(claim), "pearl")
-    assert judged.verdict == "open"
-    assert "make reproduce" in judged.findings[0].lines[0]
+    with pytest.raises(ValueError, match="decides = false"):
+        item_with(SAME, claim)
+    beside = {**claim, "decides": False}
+    judged = judge_item(item_with(SAME, beside), "pearl")
+    assert judged.verdict == "supported"
+    assert judged.bases == ("print",)
+    assert "make reproduce" in judged.findings[1].lines[0]
+
+
+def test_a_claim_on_the_print_names_its_cells():
+    """Both cells of Table 4's equality with Table 1, with their printed numbers."""
+    claim = {
+        "sort": "claim",
+        "says": "CodeLlama 7&34B",
+        "item": "table-4",
+        "claim": "pearl-is-table-1-codellama-7-34",
+    }
+    (finding,) = judge_item(item_with(claim), "pearl").findings
+    text = "\n".join(finding.lines)
+    assert "Table 4, PEARL, CodeLlama 7B&34B = 2.35" in text
+    assert "Table 1, PEARL (ours), CodeLlama 7&34B = 2.48" in text
+    assert "expected" not in text
 
 
 # -- files that are wrong --------------------------------------------------------------
@@ -144,6 +217,15 @@ key = "pearl"
 name = "PEARL"
 paper = "pearl"
 about = "About."
+
+[documents.paper]
+title = "PEARL"
+version = "2025"
+link = "https://arxiv.org/abs/2408.11850"
+
+[code.theirs]
+repository = "github.com/a/b"
+commit = "0123456789012345678901234567890123456789"
 """
 ITEM = """
 [[items]]
@@ -152,11 +234,32 @@ title = "So"
 reach = "number"
 about = "theory"
 claimed = "C."
-where = "W"
+where = [{at = "Section 1"}]
 found = "F."
 changes = "N."
 answer = "A."
+evidence = [{sort = "words", says = "it", one = ["a", "b"], other = ["c", "b"]}]
 """
+EVIDENCE = ITEM.splitlines()[-1]
+
+
+def code_read(**fields: str) -> dict[str, str]:
+    return {
+        "sort": "code",
+        "says": "each draft is tested",
+        "code": "theirs",
+        "file": "engine.py",
+        "lines": "3-5",
+        "digest": "0123456789ab",
+        "reads": "The first is not.",
+        "bears_out": "no",
+        **fields,
+    }
+
+
+def item_of_code(**fields: str) -> str:
+    pairs = [f'{name} = "{value}"' for name, value in code_read(**fields).items()]
+    return ITEM.replace(EVIDENCE, f"evidence = [{{{', '.join(pairs)}}}]")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +273,34 @@ answer = "A."
             PUBLICATION + ITEM + 'errata = [["table-1", "PEARL (ours)", "Nobody"]]',
             "has no erratum",
         ),
-        (PUBLICATION + ITEM + '[[items.evidence]]\nsort = "rumour"', "rumour"),
+        (PUBLICATION + ITEM.replace('"words"', '"rumour"'), "rumour"),
+        (PUBLICATION + ITEM.replace(EVIDENCE, "evidence = []"), "at least 1 item"),
+        (PUBLICATION + ITEM.replace(EVIDENCE, ""), "evidence: Field required"),
+        (PUBLICATION + ITEM.replace('[{at = "Section 1"}]', "[]"), "at least 1 item"),
+        (PUBLICATION + ITEM.replace('{at = "Section 1"}', "{}"), "`cell` or `at`"),
+        (
+            PUBLICATION + ITEM.replace('"Section 1"', '"Section 1", document = "page"'),
+            "no document 'page'; known: paper",
+        ),
+        (
+            PUBLICATION
+            + ITEM.replace('at = "Section 1"', 'cell = ["table-1", "Nobody", ""]'),
+            "no row 'Nobody'",
+        ),
+        (PUBLICATION + item_of_code(code="others"), r"no \[code.others\] says"),
+        (PUBLICATION + item_of_code(lines="5-3"), "the last is before the first"),
+        (PUBLICATION + item_of_code(lines="3 to 5"), "lines: String should match"),
+        (PUBLICATION + item_of_code(digest="0123"), "digest: String should match"),
+        (PUBLICATION.replace("0123456789", "main"), "commit: String should match"),
+        (PUBLICATION + ITEM + "rank = 11", "less than or equal to 10"),
+        (
+            PUBLICATION
+            + ITEM
+            + "rank = 1"
+            + ITEM.replace('id = "one"', 'id = "two"')
+            + "rank = 1",
+            "two items of the audit have rank 1: 'one' and 'two'",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(text, message, tmp_path):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from helpers.printed import load_folder
 
-from speclib.audit.runs import RUNS, Near, run, to_bfloat16
+from speclib.audit.runs import RUNS, run
+from speclib.audit.runs.number_formats import to_bfloat16
+from speclib.audit.runs.walks import Near
 from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
 from speclib.models.toy import Random

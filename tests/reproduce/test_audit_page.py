@@ -15,13 +15,18 @@ key = "baselines"
 name = "Baselines"
 about = "One of them."
 
+[documents.paper]
+title = "A paper"
+version = "2023"
+link = "https://example.org"
+
 [[items]]
 id = "speculative-lossless"
 title = "Speculative decoding is lossless"
 reach = "conclusion"
 about = "method"
 claimed = "It is."
-where = "Its paper"
+where = [{at = "Section 1"}]
 found = "It is."
 changes = "Nothing."
 answer = "Nothing."
