@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -99,10 +100,26 @@ def judge_argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     return conclude(
         parts,
         kind=numbers.kind,
-        value=", ".join(merge_equal(winners)),
+        value=_write_winners(winners, expected_winners),
         expected=", ".join(merge_equal(expected_winners)),
         remarks=not_judged,
     )
+
+
+def _write_winners(winners: Sequence[str], expected: Sequence[str]) -> str:
+    """Each line's highest label; where all should be one label, how often each was.
+
+    "PEARL in 6 of 7, Speculative Decoding in 1", or "3, 5, 4".
+    """
+    counts = Counter(winners)
+    if len(counts) == 1 or len(set(expected)) > 1:
+        return ", ".join(merge_equal(winners))
+
+    words = []
+    for label, count in counts.most_common():
+        of_all = "" if words else f" of {len(winners)}"
+        words.append(f"{label} in {count}{of_all}")
+    return ", ".join(words)
 
 
 def _winner(line: Line, expected: str) -> str:

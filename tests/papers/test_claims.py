@@ -628,3 +628,9 @@ def test_a_claim_with_fields_that_its_kind_cannot_use_is_named(fields, says):
 def test_a_list_of_numbers_of_which_none_is_there_is_not_judged():
     row = verdict(kind="equal", of=["9", "A"], expected=[1.0, 2.0])
     assert (row.holds, row.note) == ("n/a", "no numbers")
+
+
+def test_an_argmax_over_many_lines_says_how_often_each_label_was_highest():
+    """A has its highest number at 3, B at 4."""
+    row = verdict(kind="argmax", over="row", expected="4")
+    assert (row.holds, row.value) == ("no", "3 in 1 of 2, 4 in 1")

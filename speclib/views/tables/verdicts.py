@@ -61,7 +61,9 @@ def list_claims(result: TableResult) -> ClaimTable | None:
 
     lines = []
     for claim in result.table.claims:
-        verdicts_of_claim = [column.get(claim.id) for column in judged.values()]
+        verdicts_of_claim = []
+        for column in judged.values():
+            verdicts_of_claim.append(_in_words(claim, column.get(claim.id)))
         expected = _first_expected(verdicts_of_claim)
         lines.append(ClaimLine(claim, expected, verdicts_of_claim))
     return ClaimTable(list(judged), lines)
@@ -70,6 +72,13 @@ def list_claims(result: TableResult) -> ClaimTable | None:
 def _by_claim(verdicts: Iterable[ClaimRow], kind: str) -> dict[str, ClaimRow]:
     """The verdicts on one kind of number, by the id of the claim."""
     return {verdict.claim: verdict for verdict in verdicts if verdict.kind == kind}
+
+
+def _in_words(claim: Claim, verdict: ClaimRow | None) -> ClaimRow | None:
+    """A verdict whose value says what is counted: "in order in 6 of 7"."""
+    if verdict is None or claim.kind != "order" or not verdict.value:
+        return verdict
+    return verdict._replace(value=f"in order in {verdict.value}")
 
 
 def _first_expected(verdicts: list[ClaimRow | None]) -> str:
