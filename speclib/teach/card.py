@@ -20,16 +20,20 @@ class Card:
     verdict     one sentence: right, or what differs, with numbers
     cause       the name of the likely mistake; empty where none is known
     details     further sentences: the likely cause, what to try next
+    is_almost   whether what is wrong happens with probability 0
     """
 
     is_right: bool
     verdict: str
     cause: str = ""
     details: tuple[str, ...] = ()
+    is_almost: bool = False
 
     @property
     def heading(self) -> str:
         """A sign and a word, so that the answer is not in the colour alone."""
+        if self.is_almost:
+            return "✓ Almost right."
         return "✓ Right." if self.is_right else "✗ Not yet."
 
     def __repr__(self) -> str:
@@ -47,6 +51,11 @@ class Card:
 def right(verdict: str, *details: str) -> Card:
     """The card of a solved exercise."""
     return Card(True, verdict, details=details)
+
+
+def almost(verdict: str, *details: str, cause: str = "") -> Card:
+    """The card of a solution that errs with probability 0, which counts as solved."""
+    return Card(True, verdict, cause, details, is_almost=True)
 
 
 def wrong(verdict: str, *details: str, cause: str = "") -> Card:

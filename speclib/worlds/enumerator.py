@@ -24,6 +24,7 @@ import numpy as np
 from speclib.core.sampling import Row, Sampler, Tokens
 from speclib.core.settings import EndTokens, end_token_set
 from speclib.data.latency import Latency
+from speclib.errors import SpeclibError
 
 from .virtual import Virtual
 
@@ -45,6 +46,10 @@ class Interval(NamedTuple):
 
 
 WHOLE = Interval(0.0, 1.0)
+
+
+class NotRepeatable(SpeclibError):
+    """What is walked did something else than when it was walked before."""
 
 
 class Intervals:
@@ -78,6 +83,11 @@ class Intervals:
             return 0
         depth = len(self.taken)
         choice = self.path[depth] if depth < len(self.path) else 0
+        if choice >= options:
+            raise NotRepeatable(
+                f"choice {depth + 1} of this walk has {options} outcomes, and had more "
+                "before: chance may come from the world's coins alone"
+            )
         self.taken.append(choice)
         self.open.append(options)
         return choice

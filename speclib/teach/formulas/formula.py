@@ -7,6 +7,7 @@ which it differs from the right answer is the counterexample on the card.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from speclib.teach.calls import Failed, call, time_limit
 from speclib.teach.card import Card, right, wrong
-from speclib.teach.mistakes import Mistake, is_same, likely_mistake
+from speclib.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 from speclib.teach.record import keep_try
 
 Answer = Callable[..., Any]
@@ -31,6 +32,8 @@ class Formula:
     asked_for   what the function gives, in words
     mistakes    wrong functions that we know
     praise      what the card of a right function says
+    is_count    whether a whole number beside the right one is as good, since things
+                are counted
     """
 
     name: str
@@ -40,6 +43,7 @@ class Formula:
     asked_for: str
     mistakes: tuple[Mistake, ...]
     praise: str
+    is_count: bool = False
 
     def check(self, function: Answer) -> Card:
         """The card for a student's function."""
@@ -56,15 +60,20 @@ class Formula:
 
         for case, answer in zip(self.cases, answers, strict=True):
             expected = self.solution(*case)
-            if not is_same(answer, expected):
+            if not self._is_right(answer, expected):
                 return self._card_of(case, answer, expected, answers)
         return right(self.praise)
+
+    def _is_right(self, answer: Any, expected: Any) -> bool:
+        if is_same(answer, expected):
+            return True
+        return self.is_count and _is_next_to(answer, expected)
 
     def _answers_of(self, function: Answer) -> list[Any]:
         answers = []
         for case in self.cases:
             try:
-                answers.append(call(function, *case))
+                answers.append(call(function, *deepcopy(case)))
             except Failed as failed:
                 raise Failed(f"For {self._describe(case)}: {failed}") from failed
         return answers
@@ -99,6 +108,14 @@ class Formula:
         for name, value in zip(self.arguments, case, strict=True):
             parts.append(f"{name} = {_shown(value)}")
         return ", ".join(parts)
+
+
+def _is_next_to(answer: Any, expected: float) -> bool:
+    """Whether ``answer`` is a whole number at most one away."""
+    if not isinstance(answer, int | float | np.integer | np.floating):
+        return False
+    is_whole = float(answer).is_integer()
+    return is_whole and abs(answer - expected) <= 1 + TOLERANCE
 
 
 def _shown(value: Any) -> str:
