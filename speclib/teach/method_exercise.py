@@ -20,11 +20,11 @@ from speclib.core.sampling import Coins, Rows, Sampler, Tokens
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
-from speclib.worlds.enumerator import Distribution, outcomes, truth
+from speclib.worlds.enumerator import Distribution, NotRepeatable, outcomes, truth
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .calls import Failed, OwnRandomness, call, time_limit
+from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
 from .judge import own_randomness
 from .mistakes import Mistake, is_same
@@ -127,8 +127,8 @@ class MethodExercise:
                 is_random = problem is not None and not is_repeatable(
                     method, self.setup, behaviour
                 )
-        except OwnRandomness as failed:
-            return own_randomness(str(failed))
+        except NotRepeatable:
+            return own_randomness()
         except Failed as failed:
             return self._card_of_failed(str(failed))
 
