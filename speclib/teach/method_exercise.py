@@ -24,11 +24,11 @@ from speclib.worlds.enumerator import Distribution, NotRepeatable, outcomes, tru
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
+from .attempt import judge_attempt
 from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
 from .judge import own_randomness
 from .mistakes import Mistake, is_same
-from .record import keep_try
 
 Method: TypeAlias = Callable[[World, int], None]
 
@@ -115,9 +115,7 @@ class MethodExercise:
 
     def check(self, method: Method) -> Card:
         """The card for a student's method."""
-        card = self._judge(method)
-        keep_try(self.name, card.is_right)
-        return card
+        return judge_attempt(self.name, method, lambda: self._judge(method))
 
     def _judge(self, method: Method) -> Card:
         try:
