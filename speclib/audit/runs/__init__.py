@@ -14,7 +14,10 @@ from speclib.errors import BadValue, unknown_name
 
 from . import (
     all_devices,
+    dsi_algorithm_1,
     dsi_charges,
+    dsi_formulas,
+    dsi_on_the_clock,
     number_formats,
     pearl_counts,
     pearl_formulas,
@@ -51,6 +54,18 @@ RUNS = {
     "printed steps": Experiment(pearl_formulas.printed_steps, "every outcome"),
     "DSI over SI by rules": Experiment(dsi_charges.dsi_over_si_by_rules, "arithmetic"),
     "worth of a rule": Experiment(dsi_charges.worth_of_a_rule, "arithmetic"),
+    "DSI over SI by lookahead": Experiment(
+        dsi_formulas.dsi_over_si_by_lookahead, "arithmetic"
+    ),
+    "DSI over the grid of Figure 1": Experiment(
+        dsi_formulas.dsi_over_the_grid, "arithmetic"
+    ),
+    "DSI beside Proposition 1": Experiment(
+        dsi_on_the_clock.dsi_beside_proposition_1, "clock"
+    ),
+    "Algorithm 1 of DSI": Experiment(
+        dsi_algorithm_1.every_text_of_algorithm_1, "every outcome"
+    ),
     "PEARL on its devices": Experiment(all_devices.pearl_on_its_devices, "arithmetic"),
     "DSI on its devices": Experiment(all_devices.dsi_on_its_devices, "arithmetic"),
 }
