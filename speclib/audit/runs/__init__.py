@@ -14,6 +14,7 @@ from speclib.errors import BadValue, unknown_name
 
 from . import (
     all_devices,
+    counted_tokens,
     dsi_charges,
     number_formats,
     pearl_counts,
@@ -43,6 +44,10 @@ RUNS = {
     "ids in bfloat16": Experiment(number_formats.ids_in_bfloat16, "arithmetic"),
     "length by counts": Experiment(pearl_counts.length_by_counts, "arithmetic"),
     "tokens per pass": Experiment(pearl_counts.tokens_per_pass, "arithmetic"),
+    "counted tokens": Experiment(counted_tokens.counted_tokens, "every outcome"),
+    "speculative decoding at its best": Experiment(
+        counted_tokens.speculative_at_its_best, "arithmetic"
+    ),
     "DSI over SI by rules": Experiment(dsi_charges.dsi_over_si_by_rules, "arithmetic"),
     "worth of a rule": Experiment(dsi_charges.worth_of_a_rule, "arithmetic"),
     "PEARL on its devices": Experiment(all_devices.pearl_on_its_devices, "arithmetic"),
