@@ -14,6 +14,7 @@ from speclib.errors import BadValue, unknown_name
 
 from . import (
     all_devices,
+    counted_tokens,
     dsi_algorithm_1,
     dsi_charges,
     dsi_formulas,
@@ -52,6 +53,10 @@ RUNS = {
     "tokens of a run": Experiment(pearl_formulas.tokens_of_a_run, "arithmetic"),
     "unfinished runs": Experiment(pearl_formulas.unfinished_runs, "arithmetic"),
     "printed steps": Experiment(pearl_formulas.printed_steps, "every outcome"),
+    "counted tokens": Experiment(counted_tokens.counted_tokens, "every outcome"),
+    "speculative decoding at its best": Experiment(
+        counted_tokens.speculative_at_its_best, "arithmetic"
+    ),
     "DSI over SI by rules": Experiment(dsi_charges.dsi_over_si_by_rules, "arithmetic"),
     "worth of a rule": Experiment(dsi_charges.worth_of_a_rule, "arithmetic"),
     "DSI over SI by lookahead": Experiment(
