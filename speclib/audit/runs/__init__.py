@@ -15,6 +15,7 @@ from speclib.errors import BadValue, unknown_name
 from . import (
     all_devices,
     dsi_charges,
+    engines,
     number_formats,
     pearl_counts,
     simulated_clock,
@@ -32,6 +33,7 @@ class Experiment(NamedTuple):
 RUNS = {
     "planted mistake": Experiment(walks.planted_mistake, "every outcome"),
     "every outcome": Experiment(walks.every_outcome, "every outcome"),
+    "mistake of an engine": Experiment(engines.engine_mistake, "every outcome"),
     "unverified tokens": Experiment(simulated_clock.unverified_tokens, "clock"),
     "two counts": Experiment(simulated_clock.two_counts, "clock"),
     "worth of a mistake": Experiment(simulated_clock.worth_of_a_mistake, "clock"),
@@ -41,6 +43,8 @@ RUNS = {
         simulated_clock.passes_of_lookahead_decoding, "clock"
     ),
     "ids in bfloat16": Experiment(number_formats.ids_in_bfloat16, "arithmetic"),
+    "random draft": Experiment(engines.random_draft, "arithmetic"),
+    "block of sure drafts": Experiment(engines.block_of_sure_drafts, "arithmetic"),
     "length by counts": Experiment(pearl_counts.length_by_counts, "arithmetic"),
     "tokens per pass": Experiment(pearl_counts.tokens_per_pass, "arithmetic"),
     "DSI over SI by rules": Experiment(dsi_charges.dsi_over_si_by_rules, "arithmetic"),
