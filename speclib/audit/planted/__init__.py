@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from speclib.methods.pearl import pearl, pearl_without_pre_verify
 
+from .lookahead_as_published import lookahead_as_published
 from .pearl_mistakes import (
     algorithm_2_as_printed,
     pearl_with_a_repeated_coin,
@@ -39,3 +40,7 @@ MISTAKES = {
         tree_with_a_draw_per_branch, tree_with_a_draw_per_node, {}
     ),
 }
+
+# Methods with what their published code does otherwise, by the method's name. They give
+# the target's own texts, in other passes.
+AS_PUBLISHED: dict[str, Callable[..., None]] = {"lookahead": lookahead_as_published}
