@@ -15,7 +15,7 @@ from speclib.audit.quantity import Quantities, Quantity
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate
-from speclib.methods.lookahead import lookahead
+from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
 from speclib.papers.bootstrap import Resamples, draw_resamples
 from speclib.papers.estimates import Estimate
@@ -179,7 +179,7 @@ def passes_of_lookahead_decoding(
 
     The target writes the same text in both.
     """
-    methods = {"ours": lookahead, "as published": AS_PUBLISHED["lookahead"]}
+    methods = {"ours": METHODS["lookahead"], "as published": AS_PUBLISHED["lookahead"]}
     quantities = {}
     for name, method in methods.items():
         runs = []
