@@ -115,7 +115,7 @@ def _write_winners(winners: Sequence[str], expected: Sequence[str]) -> str:
     if len(counts) == 1 or len(set(expected)) > 1:
         return ", ".join(merge_equal(winners))
 
-    words = []
+    words: list[str] = []
     for label, count in counts.most_common():
         of_all = "" if words else f" of {len(winners)}"
         words.append(f"{label} in {count}{of_all}")

@@ -80,13 +80,16 @@ def outcome_tree() -> OutcomeTree:
 def find_bug(letter: str, name: str) -> Card:
     """Answers whether the bug of the test ``letter`` is called ``name``.
 
-    Raises SpeclibError for a letter or a name that there is not.
+    Neither capitals nor spaces around a name matter. A letter or a name that there is
+    not gets a card that lists those that there are.
     """
+    letter = letter.strip().upper()
+    name = " ".join(name.casefold().split())
     if letter not in HIDDEN:
-        raise unknown_name(f"no test {letter!r}", letter, HIDDEN)
+        return wrong(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
     if name not in HIDDEN.values():
         names = sorted(HIDDEN.values())
-        raise unknown_name(f"no bug {name!r} among these", name, names)
+        return wrong(str(unknown_name(f"no bug {name!r} among these", name, names)))
     is_right = HIDDEN[letter] == name
     keep_try(f"bug {letter}", is_right)
     if is_right:

@@ -18,44 +18,63 @@ possible. Such an outcome is walked too, and has the mass 0.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from math import inf, nextafter
+from math import exp, inf, nextafter
 from typing import TypeVar
+
+import numpy as np
 
 from speclib.core.sampling import Row
 from speclib.errors import BadCall
-from speclib.worlds.enumerator import SLIVER, WHOLE, Interval, Intervals
+from speclib.worlds.enumerator import (
+    SLIVER,
+    WHOLE,
+    Interval,
+    Intervals,
+    check_that_all_is_walked,
+)
 
 Result = TypeVar("Result")
 
 
 class Coin:
-    """A number in [0, 1) that is not known, or ``slope`` of it plus ``offset``.
+    """A number in [0, 1) that is not known, or a function of it that rises or falls.
 
     It can be compared with a number, and a number can be added to it, taken from it,
-    multiplied with it, or divide it. Anything else raises BadCall.
+    multiplied with it, or divide it; ``np.log`` of it can be taken. Anything else
+    raises BadCall.
+
+    ``at`` says which number of [0, 1) is meant where the function has a given value.
+    ``rises`` says whether the function rises.
     """
 
-    __array_ufunc__ = None  # numpy leaves the arithmetic to this class
-
     def __init__(
-        self, walk: CoinWalk, number: int, slope: float = 1.0, offset: float = 0.0
+        self,
+        walk: CoinWalk,
+        number: int,
+        at: Callable[[float], float] = float,
+        rises: bool = True,
     ):
         self._walk = walk
         self._number = number
-        self._slope = slope
-        self._offset = offset
+        self._at = at
+        self._rises = rises
 
     # -- comparisons -------------------------------------------------------------------
     def __lt__(self, other: float) -> bool:
-        edge = (_number(other) - self._offset) / self._slope
-        if self._slope > 0:
+        if other is self:
+            return False
+        edge = self._at(_number(other))
+        if self._rises:
             return self._walk.is_below(self._number, edge)
         return not self._walk.is_at_most(self._number, edge)
 
     def __le__(self, other: float) -> bool:
-        edge = (_number(other) - self._offset) / self._slope
-        if self._slope > 0:
+        if other is self:
+            return True
+        edge = self._at(_number(other))
+        if self._rises:
             return self._walk.is_at_most(self._number, edge)
         return not self._walk.is_below(self._number, edge)
 
@@ -67,7 +86,8 @@ class Coin:
 
     # -- arithmetic --------------------------------------------------------------------
     def __add__(self, other: float) -> Coin:
-        return self._changed(self._slope, self._offset + _number(other))
+        summand = _number(other)
+        return self._changed(lambda value: value - summand)
 
     def __sub__(self, other: float) -> Coin:
         return self + -_number(other)
@@ -82,7 +102,7 @@ class Coin:
         factor = _number(other)
         if factor == 0:
             raise BadCall("a coin times 0 is always 0: what is it meant to decide?")
-        return self._changed(self._slope * factor, self._offset * factor)
+        return self._changed(lambda value: value / factor, turns=factor < 0)
 
     def __truediv__(self, other: float) -> Coin:
         return self * (1 / _number(other))
@@ -90,17 +110,73 @@ class Coin:
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def _changed(self, slope: float, offset: float) -> Coin:
-        return Coin(self._walk, self._number, slope, offset)
+    def logarithm(self) -> Coin:
+        """The natural logarithm, as ``np.log`` gives it."""
+        return self._changed(_exponential)
+
+    def _changed(self, before: Callable[[float], float], turns: bool = False) -> Coin:
+        """A function of this one; ``before`` gives its argument from its value."""
+        at = self._at
+        return Coin(
+            self._walk,
+            self._number,
+            at=lambda value: at(before(value)),
+            rises=self._rises != turns,
+        )
+
+    # -- numpy -------------------------------------------------------------------------
+    def __array_ufunc__(
+        self, function: np.ufunc, method: str, *inputs: object, **_: object
+    ) -> object:
+        """What numpy's functions make of a coin, where that can be known."""
+        numbers = [_plain(value) for value in inputs]
+        if method == "__call__" and function is np.log:
+            return self.logarithm()
+        if method == "__call__" and function in OPERATORS:
+            return OPERATORS[function](*numbers)
+        raise BadCall(
+            f"np.{function.__name__} cannot be taken of a coin. {USE_OF_A_COIN}"
+        )
 
     def __float__(self) -> float:
-        raise BadCall(
-            "the number of a coin is hidden here, so that every outcome can be tried: "
-            "compare it, as in `coin() < 0.7`, or use `draw(row, coin())`"
-        )
+        raise BadCall(f"the number of a coin is hidden here. {USE_OF_A_COIN}")
 
     __int__ = __index__ = __float__
     __hash__ = None  # type: ignore[assignment]
+
+
+USE_OF_A_COIN = (
+    "Every outcome of it is tried, so it can be compared with a number, as in "
+    "`coin() < 0.7`, also after adding, multiplying or np.log; or use "
+    "`draw(row, coin())`."
+)
+
+OPERATORS: dict[np.ufunc, Callable[..., object]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.true_divide: operator.truediv,
+    np.negative: operator.neg,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+}
+
+
+def _plain(value: object) -> object:
+    """One of numpy's numbers as Python's own; anything else as it is."""
+    if isinstance(value, np.generic | np.ndarray) and value.size == 1:
+        return value.item()
+    return value
+
+
+def _exponential(value: float) -> float:
+    """e to a power, also where that is too large for a number."""
+    return exp(min(value, LARGEST_POWER))
+
+
+LARGEST_POWER = 700.0  # of e that a float holds
 
 
 def _number(value: object) -> float:
@@ -176,7 +252,8 @@ def all_outcomes(
 ) -> dict[Result, float]:
     """What ``run(coin)`` returns, and with which probability, over all coins.
 
-    ``coin()`` gives a new coin. What ``run`` returns must be hashable.
+    ``coin()`` gives a new coin. What ``run`` returns must be hashable. Raises
+    NotRepeatable where ``run`` does not do the same each time.
     """
     probabilities: dict[Result, float] = {}
     path: list[int] | None = []
@@ -185,4 +262,5 @@ def all_outcomes(
         result = run(walk.coin)
         probabilities[result] = probabilities.get(result, 0.0) + walk.mass
         path = walk.following()
+    check_that_all_is_walked(probabilities.values())
     return probabilities

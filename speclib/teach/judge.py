@@ -3,34 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any
 
+import numpy as np
+
+from speclib.worlds.enumerator import NotRepeatable
+
 from .calls import Failed, time_limit
-from .card import Card, right, wrong
-from .mistakes import Mistake, likely_mistake
+from .card import Card, almost, right, wrong
+from .mistakes import Mistake, is_same, likely_mistake
+
+ASKED_FOR_COINS = (
+    "Run once more, your function did something else. Here every outcome is tried, so "
+    "chance may come from `coin()`, or from the world's coins, alone: not from random, "
+    "nor from numpy."
+)
+
+Differences = Callable[[Sequence[Any]], str | None]
 
 
 def judge_distributions(
     function: Callable[..., Any],
     distributions_of: Callable[[Callable[..., Any]], Sequence[Any]],
-    difference_in: Callable[[Sequence[Any]], str | None],
+    difference_in: Differences,
     mistakes: Iterable[Mistake],
     praise: str,
+    without_chance: Differences = lambda distributions: None,
 ) -> Card:
     """Right, or the first difference and the mistake that makes the same ones.
 
     ``distributions_of(function)`` runs it in every case; it may raise Failed.
     ``difference_in(distributions)`` says what is wrong with them; None: nothing is.
+    ``without_chance`` says what is wrong with probability 0, which is almost right.
     """
     try:
         with time_limit():
             distributions = distributions_of(function)
+            difference = difference_in(distributions)
+            is_random = difference is not None and not is_same(
+                distributions_of(function), distributions
+            )
+    except NotRepeatable:
+        return own_randomness()
     except Failed as failed:
         return wrong(str(failed))
 
-    difference = difference_in(distributions)
-    if difference is None:
+    flaw = difference or without_chance(distributions)
+    if flaw is None:
         return right(praise)
+    if is_random:
+        return own_randomness(flaw)
 
     def of_mistake(solution: Callable[..., Any]) -> Sequence[Any] | None:
         try:
@@ -39,6 +62,21 @@ def judge_distributions(
             return None
 
     mistake = likely_mistake(distributions, mistakes, of_mistake)
+    card_of = wrong if difference else almost
     if mistake is None:
-        return wrong(difference)
-    return wrong(difference, mistake.question, cause=mistake.name)
+        return card_of(flaw)
+    return card_of(flaw, mistake.question, cause=mistake.name)
+
+
+def own_randomness(
+    problem: str = "Your function did something else each time.",
+) -> Card:
+    """The card of a function that takes chance from elsewhere than its coins."""
+    return wrong(problem, ASKED_FOR_COINS, cause="own randomness")
+
+
+def whole_number(value: Any) -> int:
+    """A whole number of any type, also 2.0. Raises TypeError for anything else."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return int(value)
+    return index(value)

@@ -1,9 +1,10 @@
 """The exercise of a whole method, such as SD or PEARL, written by a student.
 
 The student's ``method(world, gamma)`` runs under the exact enumerator, with models of a
-few tokens and gamma 2, for texts of three tokens: once greedily and once sampling. Its
-distribution over texts is compared with the target's own. Then it runs on the virtual
-clock, beside plain decoding and the method that it is meant to be.
+few tokens, for short texts: with two and with three drafts a round, once greedily and
+once sampling. Its distribution over texts is compared with the target's own. Then it
+writes a long text on the virtual clock, beside plain decoding and the method that it is
+meant to be. That text is compared as well.
 """
 
 from __future__ import annotations
@@ -11,65 +12,92 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from speclib.core.sampling import Coins, Rows, Sampler
+from speclib.core.sampling import Coins, Rows, Sampler, Tokens
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
-from speclib.worlds.enumerator import Distribution, outcomes, truth
+from speclib.worlds.enumerator import Distribution, NotRepeatable, outcomes, truth
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
+from .attempt import judge_attempt
 from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
-from .mistakes import Mistake, likely_mistake
-from .record import keep_try
+from .judge import own_randomness
+from .mistakes import Mistake, is_same
 
 Method: TypeAlias = Callable[[World, int], None]
 
-GAMMA, TOKENS = 2, 3
 EQUAL = 1e-9
 
 # The what-if of the virtual clock, in which speeds are compared.
-CLOCK_C, CLOCK_ALPHA = 4.0, 0.8
+CLOCK_ALPHA = 0.8
 # Two ways of tossing the same coins may differ by chance when sampling; a draft that is
 # tested with the wrong q loses more than this.
 CHANCE = 1.1
 SLOW = "slower than it could be"
+TEMPERATURES = (0.0, 1.0)
+
+
+class Walk(NamedTuple):
+    """What the enumerator walks: all texts of so many ``tokens``, and the draft length.
+
+    ``vocab``: how many tokens the models know.
+    """
+
+    vocab: int
+    gamma: int
+    tokens: int
+
+    @property
+    def words(self) -> str:
+        return f"of {self.tokens} tokens with γ = {self.gamma}"
 
 
 @dataclass(frozen=True)
 class Setup:
     """Where a method is tried.
 
-    vocab         tokens that the models of the enumerator know
+    walks         what the enumerator walks
     servers       devices that have the target model
-    clock_gamma   the method's gamma on the virtual clock
+    clock_c       the cost ratios of the virtual clocks
+    clock_gamma   the method's gamma on them
     clock_tokens  tokens that it writes there
     words         how the card says gamma and servers
     """
 
-    vocab: int = 3
+    walks: tuple[Walk, ...] = (Walk(3, 2, 3), Walk(2, 3, 4))
     servers: int = 1
+    clock_c: tuple[float, ...] = (4.0,)
     clock_gamma: int = 4
     clock_tokens: int = 400
     words: str = "γ = 4"
+
+
+class ClockRun(NamedTuple):
+    """A long text on the virtual clock: how long it took, and what was written."""
+
+    c: float
+    temperature: float
+    seconds: float
+    text: Tokens
 
 
 @dataclass(frozen=True)
 class Behaviour:
     """What a method does.
 
-    greedy, sampled   its distribution over texts, at temperature 0 and 1
-    seconds           on the virtual clock, of a long text: greedily and sampling
+    greedy, sampled   its distribution over texts, of each walk, at temperature 0 and 1
+    clock             its long texts on the virtual clock
     """
 
-    greedy: Distribution
-    sampled: Distribution
-    seconds: tuple[float, float]
+    greedy: tuple[Distribution, ...]
+    sampled: tuple[Distribution, ...]
+    clock: tuple[ClockRun, ...]
 
 
 @dataclass(frozen=True)
@@ -87,71 +115,125 @@ class MethodExercise:
 
     def check(self, method: Method) -> Card:
         """The card for a student's method."""
-        card = self._judge(method)
-        keep_try(self.name, card.is_right)
-        return card
+        return judge_attempt(self.name, method, lambda: self._judge(method))
 
     def _judge(self, method: Method) -> Card:
         try:
             with time_limit():
                 behaviour = behaviour_of(method, self.setup)
+                problem = self._difference(behaviour)
+                is_random = problem is not None and not is_repeatable(
+                    method, self.setup, behaviour
+                )
+        except NotRepeatable:
+            return own_randomness()
         except Failed as failed:
-            return wrong(str(failed))
+            return self._card_of_failed(str(failed))
 
-        target = models(self.setup)["target"]
-        problem = greedy_difference(behaviour, target)
-        problem = problem or sampled_difference(behaviour, target)
         if problem is None:
             return self._card_of_lossless(behaviour)
+        if is_random:
+            return own_randomness(problem)
         return self._card_of_problem(problem, behaviour)
+
+    def _difference(self, behaviour: Behaviour) -> str | None:
+        """Where what is written is first not the target's; None where it is."""
+        for find in (greedy_difference, sampled_difference, clock_difference):
+            problem = find(behaviour, self.setup)
+            if problem is not None:
+                return problem
+        return None
 
     def _card_of_lossless(self, behaviour: Behaviour) -> Card:
         """The card of a lossless method: whether it is also as fast as it should be."""
-        lossless = "Nothing is lost: every text has exactly the target's probability"
-        wanted = behaviour_of_known(METHODS[self.name], self.setup)
-        greedy, sampled = behaviour.seconds
-        wanted_greedy, wanted_sampled = wanted.seconds
-        speeds = (
-            f"On the virtual clock (c = {CLOCK_C:g}, α = {CLOCK_ALPHA:g}, "
-            f"{self.setup.words}) it is {self._times_plain(greedy)} as fast as plain "
-            f"decoding, and {self._times_plain(sampled)} at temperature 1. This "
-            f"repository's own page reaches {self._times_plain(wanted_greedy)} and "
-            f"{self._times_plain(wanted_sampled)}."
+        walked = ", and ".join(walk.words for walk in self.setup.walks)
+        lossless = (
+            "Nothing is lost: every text that was walked has exactly the target's "
+            f"probability (all texts {walked}), and a long greedy text is the target's"
         )
-        is_fast = greedy <= wanted_greedy * (1 + EQUAL)
-        if is_fast and sampled <= wanted_sampled * CHANCE:
-            return right(f"{lossless}.", speeds)
-        problem = f"{lossless}, but it is slower than it could be."
-        return self._card_of_problem(problem, behaviour, speeds, cause=SLOW)
+        wanted = behaviour_of_known(METHODS[self.name], self.setup)
+        pairs = list(zip(behaviour.clock, wanted.clock, strict=True))
+        slow = [(own, page) for own, page in pairs if _is_slower(own, page)]
+        if not slow:
+            return right(f"{lossless}.", *self._describe_speeds(pairs))
+        return self._card_of_problem(
+            f"{lossless}, but it is slower than it could be.",
+            behaviour,
+            *self._describe_speeds(slow),
+            cause=SLOW,
+        )
 
+    def _describe_speeds(self, pairs: Sequence[tuple[ClockRun, ClockRun]]) -> list[str]:
+        """How fast a method is, beside this repository's own page: a sentence a run."""
+        sentences = []
+        for own, page in pairs:
+            how = "greedily" if own.temperature == 0 else "at temperature 1"
+            sentences.append(
+                f"On the virtual clock (c = {own.c:g}, α = {CLOCK_ALPHA:g}, "
+                f"{self.setup.words}), {how}: {self._times_plain(own)} as fast as "
+                "plain decoding. This repository's own page: "
+                f"{self._times_plain(page)}."
+            )
+        return sentences
+
+    def _times_plain(self, run: ClockRun) -> str:
+        """How many times as fast as plain decoding, which takes 1 s per token."""
+        return f"{self.setup.clock_tokens / run.seconds:.2f} times"
+
+    # -- the likely mistake ------------------------------------------------------------
     def _card_of_problem(
         self, problem: str, behaviour: Behaviour, *details: str, cause: str = ""
     ) -> Card:
         """The card of a wrong method; ``cause``: for one that is like none of ours."""
-        mistake = likely_mistake(_facts(behaviour), self.mistakes, self._facts_of_known)
-        if mistake is None:
-            return wrong(problem, *details, cause=cause)
-        return wrong(problem, *details, mistake.question, cause=mistake.name)
+        for mistake in self.mistakes:
+            if not mistake.fails and self._behaves_as(mistake.solution, behaviour):
+                question = mistake.question
+                return wrong(problem, *details, question, cause=mistake.name)
+        return wrong(problem, *details, cause=cause)
 
-    def _times_plain(self, seconds: float) -> str:
-        """How many times as fast as plain decoding, which takes 1 s per token."""
-        return f"{self.setup.clock_tokens / seconds:.2f} times"
+    def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
+        """Whether a method of ours does the same; what is quickly known comes first."""
+        try:
+            if not is_same(clock_of_known(method, self.setup), behaviour.clock):
+                return False
+            known = behaviour_of_known(method, self.setup)
+        except Failed:
+            return False
+        return is_same(known.greedy, behaviour.greedy) and is_same(
+            known.sampled, behaviour.sampled
+        )
 
-    def _facts_of_known(self, method: Method) -> list[object]:
-        return _facts(behaviour_of_known(method, self.setup))
+    def _card_of_failed(self, problem: str) -> Card:
+        """The card of a method that ended with an error, as one of ours may do."""
+        for mistake in self.mistakes:
+            if not mistake.fails:
+                continue
+            if failure_of_known(mistake.solution, self.setup) == problem:
+                return wrong(problem, mistake.question, cause=mistake.name)
+        return wrong(problem)
+
+
+def _is_slower(own: ClockRun, page: ClockRun) -> bool:
+    """Whether a run takes longer than the page's own, more than chance explains."""
+    allowed = 1 + EQUAL if own.temperature == 0 else CHANCE
+    return own.seconds > page.seconds * allowed
 
 
 # -- running it ------------------------------------------------------------------------
 def behaviour_of(method: Method, setup: Setup) -> Behaviour:
     """What a method does. Raises Failed with what went wrong."""
-    return Behaviour(
-        greedy=distribution_of(method, setup, temperature=0.0),
-        sampled=distribution_of(method, setup, temperature=1.0),
-        seconds=(
-            seconds_on_clock(method, setup, temperature=0.0),
-            seconds_on_clock(method, setup, temperature=1.0),
-        ),
-    )
+    greedy = [distribution_of(method, setup, walk, 0.0) for walk in setup.walks]
+    sampled = [distribution_of(method, setup, walk, 1.0) for walk in setup.walks]
+    return Behaviour(tuple(greedy), tuple(sampled), clock_of(method, setup))
+
+
+def clock_of(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
+    """The long texts of a method on the virtual clocks."""
+    runs = []
+    for c in setup.clock_c:
+        for temperature in TEMPERATURES:
+            runs.append(run_on_clock(method, setup, c, temperature))
+    return tuple(runs)
 
 
 @cache
@@ -160,29 +242,58 @@ def behaviour_of_known(method: Method, setup: Setup) -> Behaviour:
     return behaviour_of(method, setup)
 
 
-def _facts(behaviour: Behaviour) -> list[object]:
-    """All by which two methods are told apart."""
-    return [behaviour.greedy, behaviour.sampled, behaviour.seconds]
+@cache
+def clock_of_known(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
+    """The same on the clocks alone, which takes less time."""
+    return clock_of(method, setup)
 
 
-def distribution_of(method: Method, setup: Setup, temperature: float) -> Distribution:
+@cache
+def failure_of_known(method: Method, setup: Setup) -> str:
+    """How a method of ours fails; empty if it does not."""
+    try:
+        with time_limit():
+            behaviour_of(method, setup)
+    except Failed as failed:
+        return str(failed)
+    return ""
+
+
+def is_repeatable(method: Method, setup: Setup, behaviour: Behaviour) -> bool:
+    """Whether a method does the same when its first walks are made once more.
+
+    It does not where it takes chance from elsewhere than the world's coins.
+    """
+    greedy = distribution_of(method, setup, setup.walks[0], 0.0)
+    sampled = distribution_of(method, setup, setup.walks[0], 1.0)
+    same_greedy = is_same(greedy, behaviour.greedy[0])
+    return same_greedy and is_same(sampled, behaviour.sampled[0])
+
+
+def distribution_of(
+    method: Method, setup: Setup, walk: Walk, temperature: float
+) -> Distribution:
     """The exact distribution over texts of a method."""
     return outcomes(
         guarded(method),
-        models(setup),
-        TOKENS,
+        models(setup, walk),
+        walk.tokens,
         sampler=Sampler(temperature),
         prompt=(BOS,),
-        gamma=GAMMA,
+        gamma=walk.gamma,
     )
 
 
-def models(setup: Setup) -> dict[str, Random]:
+def models(setup: Setup, walk: Walk) -> dict[str, Random]:
     """Unrelated draft and target; beyond the text that is looked at, one sure token."""
-    models = {"draft": Random(setup.vocab, 10, horizon=1 + TOKENS)}
+    models = {"draft": Random(walk.vocab, 10, horizon=1 + walk.tokens)}
     for name in names_of_targets(setup):
-        models[name] = Random(setup.vocab, 20, horizon=1 + TOKENS)
+        models[name] = _target(walk)
     return models
+
+
+def _target(walk: Walk) -> Random:
+    return Random(walk.vocab, 20, horizon=1 + walk.tokens)
 
 
 def names_of_targets(setup: Setup) -> list[str]:
@@ -222,60 +333,105 @@ class LosesItsWay(Toy):
         return self._one_hot[self._wrong[end - last - 1 : end]]
 
 
-def seconds_on_clock(method: Method, setup: Setup, temperature: float) -> float:
-    """Seconds of a method in the what-if above; a target pass takes 1."""
+def run_on_clock(
+    method: Method, setup: Setup, c: float, temperature: float
+) -> ClockRun:
+    """A long text of a method on the virtual clock, where a target pass takes 1 s."""
     models: dict[str, Toy] = {"draft": LosesItsWay(CLOCK_ALPHA)}
     for name in names_of_targets(setup):
         models[name] = Toy()
-    world = Virtual(models, Latency.ratio(CLOCK_C))
+    world = Virtual(models, Latency.ratio(c))
     world.begin(
         (BOS,), sampler=Sampler(temperature), coins=Coins(), limit=setup.clock_tokens
     )
     guarded(method)(world, setup.clock_gamma)
     world.end()
-    return world.now
+    return ClockRun(c, temperature, world.now, tuple(world.text[1:]))
+
+
+@cache
+def plain_text(setup: Setup) -> Tokens:
+    """The target's own long text, greedily: what plain decoding writes."""
+
+    def plain(world: World, gamma: int) -> None:
+        METHODS["autoregressive"](world)
+
+    return run_on_clock(plain, setup, setup.clock_c[0], temperature=0.0).text
 
 
 # -- the comparison --------------------------------------------------------------------
-def greedy_difference(behaviour: Behaviour, target: Random) -> str | None:
-    """Where the greedy text first differs from the target's."""
-    (wanted,) = target_distribution(target, temperature=0.0)
-    text = max(behaviour.greedy, key=behaviour.greedy.__getitem__)
-    if text == wanted:
-        return None
-    for length in range(1, TOKENS + 1):
-        if text[:length] != wanted[:length]:
-            break
-    return (
-        f"Greedily, {_which_token_is_wrong(length)} Your method writes {text}; the "
-        f"target model writes {wanted}."
-    )
+def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
+    """Where a greedy text first differs from the target's."""
+    for walk, distribution in zip(setup.walks, behaviour.greedy, strict=True):
+        (wanted,) = target_distribution(walk, temperature=0.0)
+        text = max(distribution, key=distribution.__getitem__)
+        if text != wanted:
+            return (
+                f"Greedily, {_which_token_is_wrong(_first_difference(text, wanted))} "
+                f"Your method writes {text}; the target model writes {wanted}."
+            )
+    return None
 
 
-def sampled_difference(behaviour: Behaviour, target: Random) -> str | None:
+def clock_difference(behaviour: Behaviour, setup: Setup) -> str | None:
+    """Where the long greedy text first differs from the target's."""
+    wanted = plain_text(setup)
+    for run in behaviour.clock:
+        if run.temperature == 0 and run.text != wanted:
+            length = _first_difference(run.text, wanted)
+            return (
+                f"In a long greedy text ({setup.words}) "
+                f"{_which_token_is_wrong(length)} Your method writes "
+                f"{run.text[length - 1]}; the target model writes "
+                f"{wanted[length - 1]}."
+            )
+    return None
+
+
+def _first_difference(text: Tokens, wanted: Tokens) -> int:
+    """At which token two texts differ first, counted from 1."""
+    for number, (token, wanted_token) in enumerate(zip(text, wanted, strict=False), 1):
+        if token != wanted_token:
+            return number
+    return min(len(text), len(wanted)) + 1
+
+
+def sampled_difference(behaviour: Behaviour, setup: Setup) -> str | None:
     """The first token that has another distribution than the target's."""
-    wanted = target_distribution(target, temperature=1.0)
-    for length in range(1, TOKENS + 1):
-        found_beginnings = _beginnings(behaviour.sampled, length)
+    for walk, distribution in zip(setup.walks, behaviour.sampled, strict=True):
+        wanted = target_distribution(walk, temperature=1.0)
+        problem = _difference_of(distribution, wanted, walk.tokens)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _difference_of(
+    found: Distribution, wanted: Distribution, tokens: int
+) -> str | None:
+    """The shortest beginning of a text that is not as probable as it should be."""
+    for length in range(1, tokens + 1):
+        beginnings = _beginnings(found, length)
         wanted_beginnings = _beginnings(wanted, length)
-        texts = sorted(found_beginnings.keys() | wanted_beginnings.keys())
+        texts = sorted(beginnings.keys() | wanted_beginnings.keys())
         differences = []
         for text in texts:
-            found_share = found_beginnings.get(text, 0.0)
-            differences.append(abs(found_share - wanted_beginnings.get(text, 0.0)))
+            share = beginnings.get(text, 0.0)
+            differences.append(abs(share - wanted_beginnings.get(text, 0.0)))
         if max(differences) > EQUAL:
             text = texts[int(np.argmax(differences))]
             return (
                 f"At temperature 1, {_which_token_is_wrong(length)} A text begins with "
-                f"{text} with probability {found_beginnings.get(text, 0.0):.4f}; the "
+                f"{text} with probability {beginnings.get(text, 0.0):.4f}; the "
                 f"target model says {wanted_beginnings.get(text, 0.0):.4f}."
             )
     return None
 
 
-def target_distribution(target: Random, temperature: float) -> Distribution:
+def target_distribution(walk: Walk, temperature: float) -> Distribution:
     """The target's own distribution over texts."""
-    return truth(target, TOKENS, sampler=Sampler(temperature), prompt=(BOS,))
+    target = _target(walk)
+    return truth(target, walk.tokens, sampler=Sampler(temperature), prompt=(BOS,))
 
 
 def _beginnings(distribution: Distribution, length: int) -> Distribution:

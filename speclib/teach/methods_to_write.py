@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from speclib.core.sampling import Drafted, Row, Tokens, ids
+from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.text import AnyText
 from speclib.core.verification import Verified, match, verify
 from speclib.errors import unknown_name
@@ -21,7 +21,7 @@ from speclib.worlds.world import World
 
 from .calls import Failed, call
 from .card import Card
-from .method_exercise import Method, MethodExercise, Setup
+from .method_exercise import Method, MethodExercise, Setup, Walk
 from .mistakes import Mistake
 
 Step: TypeAlias = Callable[[World, Any, int], Any]
@@ -29,6 +29,27 @@ Draft: TypeAlias = tuple[Drafted, ...]
 MOST = 8  # sequences of DuoDecoding, as in its published code
 # commit(world, known_rows, draft) gives what is left of the draft.
 DSICommit: TypeAlias = Callable[[World, Mapping[AnyText, Row], Draft], Draft]
+
+
+# -- rounds ----------------------------------------------------------------------------
+def repeated(step: Step) -> Method:
+    """The method that takes a student's step until the text is complete."""
+
+    @wraps(step)
+    def method(world: World, gamma: int) -> None:
+        window: Any = ()
+        while world.going:
+            before = world.text
+            window = step(world, window, gamma)
+            if isinstance(window, list):
+                window = tuple(window)
+            if world.text == before:
+                raise Failed(
+                    "A round of yours commits nothing: every pass of the target model "
+                    "gives at least one token."
+                )
+
+    return method
 
 
 # -- mistakes of SD --------------------------------------------------------------------
@@ -148,9 +169,86 @@ def _untested_first(
     return Verified(ids(drafted[: accepted + 1]), ())
 
 
+def _taking_turns(world: World, window: Draft, gamma: int) -> Draft:
+    """A round in which the draft model begins when the target's pass has ended."""
+    text = world.text + ids(window)
+    rows = world.wait(world.target.score(text, last=len(window)))
+    drafted = world.wait(world.draft.propose(text, gamma))
+    return _tested(world, window + drafted, rows)
+
+
+def _with_window(keep: Callable[[Draft], Draft]) -> Step:
+    """A round of PEARL that hands on ``keep(window)`` in place of the next window."""
+
+    def step(world: World, window: Draft, gamma: int) -> Draft:
+        return keep(_round_of_pearl(world, window, gamma))
+
+    return step
+
+
+def _one_draft_more(world: World, window: Draft, gamma: int) -> Draft:
+    """A round that drafts for longer than it should."""
+    return _round_of_pearl(world, window, gamma + 1)
+
+
+def _one_row_more(world: World, window: Draft, gamma: int) -> Draft:
+    """A round whose first row is one of a place that is committed already."""
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window) + 1),
+        world.draft.propose(text, gamma),
+    )
+    return _tested(world, window + drafted, rows)
+
+
+def _round_of_pearl(world: World, window: Draft, drafts: int) -> Draft:
+    """A round of PEARL that asks for so many ``drafts``; gives the next window."""
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window)), world.draft.propose(text, drafts)
+    )
+    return _tested(world, window + drafted, rows)
+
+
+def _tested(world: World, drafted: Draft, rows: Rows) -> Draft:
+    """Commits what the rows let pass; gives what is left to be tested."""
+    verified = verify(world, drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else drafted[len(verified.accepted) :]
+
+
 PEARL = MethodExercise(
     "pearl",
     (
+        Mistake(
+            "one operation after the other",
+            "Does one model wait for the other? Ask for both operations first, and "
+            "wait for both together: world.all does it.",
+            repeated(_taking_turns),
+        ),
+        Mistake(
+            "window thrown away",
+            "What was drafted during the target's pass, and not rejected, is the next "
+            "window. What do you return?",
+            repeated(_with_window(lambda window: ())),
+        ),
+        Mistake(
+            "one draft of the window kept",
+            "All drafts that are left follow the text. How many of them do you return?",
+            repeated(_with_window(lambda window: window[:1])),
+        ),
+        Mistake(
+            "one draft too many",
+            "The draft model writes gamma tokens in a round. How many do you ask for?",
+            repeated(_one_draft_more),
+        ),
+        Mistake(
+            "one row too many",
+            "score(text, last=n) gives n + 1 rows, the first of them after text[:-n]. "
+            "How many tokens at the end of your text are not committed yet?",
+            repeated(_one_row_more),
+            fails=True,
+        ),
         Mistake(
             "untested first draft",
             "Is the first token of a new block committed without a test? The last row "
@@ -305,9 +403,37 @@ def _forgets_draft(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> D
     return left if world.text == before else ()
 
 
+def _returns_whole_draft(
+    world: World, rows: Mapping[AnyText, Row], draft: Draft
+) -> Draft:
+    """What has been committed is handed on with the rest."""
+    commit_known(world, rows, draft)
+    return draft
+
+
+def _waits_for_drafts(world: World, rows: Mapping[AnyText, Row], draft: Draft) -> Draft:
+    """Rows are used only while there is a draft to be tested."""
+    while world.going and draft and world.text in rows:
+        tested = match(world, draft[:1], [rows[world.text]])
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[1:]
+    return draft
+
+
 DSI = MethodExercise(
     "dsi",
     (
+        Mistake(
+            "whole draft returned",
+            "What has been committed is no draft any more. What is left of the draft?",
+            dsi_with(_returns_whole_draft),
+        ),
+        Mistake(
+            "waiting for drafts",
+            "A row may be known before anything is drafted there. Does your loop then "
+            "commit the target's own token?",
+            dsi_with(_waits_for_drafts),
+        ),
         Mistake(
             "untested draft",
             "Every draft is tested, with the target's row after the text before it.",
@@ -338,7 +464,14 @@ DSI = MethodExercise(
             dsi_with(_forgets_draft),
         ),
     ),
-    Setup(2, 3, 2, clock_tokens=100, words="lookahead 2, three servers"),
+    Setup(
+        walks=(Walk(2, 2, 3),),
+        servers=3,
+        clock_c=(4.0, 1.0),  # with 1 the target's rows may come before the draft
+        clock_gamma=2,
+        clock_tokens=100,
+        words="lookahead 2, three servers",
+    ),
 )
 
 # -- mistakes of DuoDecoding -----------------------------------------------------------
@@ -439,7 +572,7 @@ def check_pearl(step: Step) -> Card:
     is verified, and returns the next window.
     """
 
-    return PEARL.check(_repeated(step))
+    return PEARL.check(repeated(step))
 
 
 def check_duodecoding(step: Step) -> Card:
@@ -448,25 +581,7 @@ def check_duodecoding(step: Step) -> Card:
     ``window``: the drafts that the target model has yet to test. The round commits what
     is verified, and returns the next window.
     """
-    return DUODECODING.check(_repeated(step))
-
-
-def _repeated(step: Step) -> Method:
-    """The method that takes a student's step until the text is complete."""
-
-    @wraps(step)
-    def method(world: World, gamma: int) -> None:
-        window: Any = ()
-        while world.going:
-            before = world.text
-            window = step(world, window, gamma)
-            if world.text == before:
-                raise Failed(
-                    "A round of yours commits nothing: every pass of the target model "
-                    "gives at least one token."
-                )
-
-    return method
+    return DUODECODING.check(repeated(step))
 
 
 def check_dsi(commit: DSICommit) -> Card:

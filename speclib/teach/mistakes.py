@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-TOLERANCE = 1e-9  # between two answers that count as the same
+# Between two answers that count as the same: whatever their size, and as a share of it.
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,13 @@ class Mistake:
     name       what it is called, as in "residual not normalised"
     question   what the card asks the student
     solution   the function that makes the mistake
+    fails      whether that ends with an error, by which it is known
     """
 
     name: str
     question: str
     solution: Callable[..., Any]
+    fails: bool = False
 
 
 def likely_mistake(
@@ -64,6 +67,10 @@ def _are_close(one: Any, other: Any) -> bool:
         first, second = np.asarray(one, float), np.asarray(other, float)
     except (TypeError, ValueError):
         return one is other
+    if first.size == second.size == 1:
+        first, second = first.reshape(()), second.reshape(())  # a row of one number
     if first.shape != second.shape:
         return False
-    return bool(np.allclose(first, second, rtol=0, atol=TOLERANCE, equal_nan=True))
+    return bool(
+        np.allclose(first, second, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+    )

@@ -14,27 +14,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
 
+from .attempt import judge_attempt
 from .calls import Failed, call
 from .card import Card
 from .coin import Coin, all_outcomes, draw
-from .judge import judge_distributions
+from .judge import judge_distributions, whole_number
 from .mistakes import Mistake
-from .record import keep_try
 
 NewCoin: TypeAlias = Callable[[], Coin]
 Pick: TypeAlias = Callable[[list[int], list[Row], Row, NewCoin], int]
 
 EQUAL = 1e-9
 PRAISE = (
-    "The token has the target's distribution, exactly, and is a candidate as often as "
-    "this repository's own test makes it one."
+    "In all cases that were walked, with up to three candidates, the token has exactly "
+    "the target's distribution, and is a candidate as often as this repository's own "
+    "test makes it one."
 )
 
 
@@ -92,7 +92,7 @@ class Place:
         if given is None:
             raise Failed("Your function gives nothing. Does it end with a return?")
         try:
-            token = index(given)
+            token = whole_number(given)
         except TypeError:
             raise Failed(f"Your function gives {given!r}: give one token.") from None
         if not 0 <= token < len(self.p):
@@ -120,9 +120,13 @@ def check_pick(function: Pick) -> Card:
     was drawn from, in which those before it have no chance. ``p``: the target's row.
     ``coin()`` gives a new random number in [0, 1).
     """
-    card = judge_distributions(function, _distributions, _difference, MISTAKES, PRAISE)
-    keep_try("pick", card.is_right)
-    return card
+
+    def judge() -> Card:
+        return judge_distributions(
+            function, _distributions, _difference, MISTAKES, PRAISE
+        )
+
+    return judge_attempt("pick", function, judge)
 
 
 def _distributions(pick: Pick) -> list[Distribution]:

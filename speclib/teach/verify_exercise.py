@@ -19,19 +19,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
 
+from .attempt import judge_attempt
 from .calls import Failed, call
 from .card import Card
 from .coin import Coin, all_outcomes, draw
-from .judge import judge_distributions
+from .judge import judge_distributions, whole_number
 from .mistakes import Mistake
-from .record import keep_try
 
 NewCoin: TypeAlias = Callable[[], Coin]
 Verify: TypeAlias = Callable[[list[int], list[Row], list[Row], NewCoin], Sequence[int]]
@@ -39,10 +38,6 @@ Distribution: TypeAlias = dict[Tokens, float]  # committed tokens -> probability
 Model: TypeAlias = dict[Tokens, Row]  # the tokens so far -> what follows
 
 EQUAL = 1e-9
-PRAISE = (
-    "Every token has the target's distribution, exactly, and no more drafts can be "
-    "kept than yours keeps."
-)
 ORDINALS = ("first", "second", "third", "fourth")
 
 
@@ -107,11 +102,11 @@ class Case:
         if committed is None:
             raise Failed("Your function gives nothing. Does it end with a return?")
         try:
-            tokens = tuple(index(token) for token in committed)
+            tokens = tuple(whole_number(token) for token in committed)
         except TypeError:
             raise Failed(
-                f"Your function gives {committed!r}: give a list of tokens, such as "
-                f"{list(drafted)}."
+                f"Your function gives {committed!r}: give a list of tokens, which are "
+                f"whole numbers, such as {list(drafted)}."
             ) from None
         if not tokens:
             raise Failed(
@@ -152,14 +147,15 @@ def _model(rows: dict[Tokens, tuple[float, ...]]) -> Model:
 
 
 def _random_case(name: str, vocab: int, gamma: int, seed: int) -> Case:
-    """Rows of whole percents, drawn at random."""
+    """Rows drawn at random, in which the chances of the tokens differ much."""
     random = np.random.default_rng(seed)
     models: list[Model] = []
     for _ in range(2):
         model: Model = {}
         for length in range(gamma + 1):
             for tokens in product(range(vocab), repeat=length):
-                percents = random.multinomial(94, np.ones(vocab) / vocab) + 2
+                weights = random.exponential(size=vocab)
+                percents = np.round(94 * weights / weights.sum()) + 2
                 model[tokens] = percents / percents.sum()
         models.append(model)
     return Case(name, gamma, *models)
@@ -204,6 +200,12 @@ CASES = (
     NEVER,
     _random_case("two tokens, two drafted", 2, 2, seed=2),
     _random_case("three tokens, two drafted", 3, 2, seed=3),
+    _random_case("two tokens, three drafted", 2, 3, seed=4),
+)
+PRAISE = (
+    "In all cases that were walked, with up to three tokens to choose from and up to "
+    "three of them drafted, every token has exactly the target's distribution, and no "
+    "more drafts can be kept than yours keeps."
 )
 
 
@@ -215,9 +217,13 @@ def check_verify(function: Verify) -> Card:
     target's gamma + 1 rows, the last of them after all drafts. ``coin()`` gives a new
     random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
     """
-    card = judge_distributions(function, _distributions, _difference, MISTAKES, PRAISE)
-    keep_try("verify", card.is_right)
-    return card
+
+    def judge() -> Card:
+        return judge_distributions(
+            function, _distributions, _difference, MISTAKES, PRAISE, _without_chance
+        )
+
+    return judge_attempt("verify", function, judge)
 
 
 def _distributions(verify: Verify) -> list[Distribution]:
@@ -228,10 +234,22 @@ def _distributions(verify: Verify) -> list[Distribution]:
 def _difference(distributions: Sequence[Distribution]) -> str | None:
     """What is first wrong with what a function commits; None where nothing is."""
     for case, distribution in zip(CASES, distributions, strict=True):
-        for find in (first_difference, impossible_token, missing_tokens):
+        for find in (first_difference, missing_tokens):
             difference = find(case, distribution)
             if difference is not None:
                 return difference
+    return None
+
+
+def _without_chance(distributions: Sequence[Distribution]) -> str | None:
+    """What may be committed wrongly, though only with probability 0; or None."""
+    for case, distribution in zip(CASES, distributions, strict=True):
+        impossible = impossible_token(case, distribution)
+        if impossible is not None:
+            return (
+                f"{impossible} That takes a coin that is 0 exactly, which happens with "
+                "probability 0."
+            )
     return None
 
 
@@ -331,12 +349,14 @@ def _variant(
     ),
     bonus: Callable[..., list[int]] = lambda p, coin: [draw(p[-1], coin())],
     row_of_test: int = 0,
+    place_of_q: Callable[[int, int], int] = lambda place, gamma: place,
     tests_with_one_coin: bool = False,
     ends_at_rejection: bool = True,
 ) -> Verify:
     """``verify`` with a step that is done differently.
 
     ``row_of_test``: how many rows too late each draft is tested with.
+    ``place_of_q``: of which draft of gamma the row of q is taken.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -344,17 +364,28 @@ def _variant(
         u = coin()
         for place, token in enumerate(drafted):
             p_row = p[place + row_of_test]
+            q_row = q[place_of_q(place, len(drafted))]
             if place and not tests_with_one_coin:
                 u = coin()
-            if passes(u, token, q[place], p_row):
+            if passes(u, token, q_row, p_row):
                 committed.append(token)
                 continue
-            committed.append(replacement(q[place], p_row, u, coin))
+            committed.append(replacement(q_row, p_row, u, coin))
             if ends_at_rejection:
                 return committed
         return committed + bonus(p, coin)
 
     return run
+
+
+def _third_untested(
+    drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
+) -> list[int]:
+    """``verify`` of the first two drafts; the others are committed as they are."""
+    committed = verify(drafted[:2], q[:2], p[:3], coin)
+    if len(drafted) < 3 or len(committed) < 3:
+        return committed
+    return [*drafted, draw(p[-1], coin())]
 
 
 MISTAKES = (
@@ -392,6 +423,28 @@ MISTAKES = (
         "Is each draft tested with the row after it? Row i of p says what the target "
         "would have written in the place of draft i.",
         _variant(row_of_test=1),
+    ),
+    Mistake(
+        "q of another place",
+        "Which row of q was each draft drawn from? The first draft's row says nothing "
+        "of the second draft.",
+        _variant(place_of_q=lambda place, gamma: 0),
+    ),
+    Mistake(
+        "q of another place",
+        "Which row of q was each draft drawn from? The last draft's row says nothing "
+        "of the drafts before it.",
+        _variant(place_of_q=lambda place, gamma: gamma - 1),
+    ),
+    Mistake(
+        "q of another place",
+        "Which row of q was the third draft drawn from?",
+        _variant(place_of_q=lambda place, gamma: min(place, 1)),
+    ),
+    Mistake(
+        "later drafts untested",
+        "The first drafts are tested. And the third one?",
+        _third_untested,
     ),
     Mistake(
         "bonus forgotten",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.svg import elements
 
-from speclib import SpeclibError, teach
+from speclib import teach
 from speclib.teach.bugs import HIDDEN, NO_BUG, P, Q, branches_of, method_of
 
 
@@ -57,6 +57,10 @@ def test_a_bug_is_found_by_its_own_name_alone():
     "letter, name, said",
     [("F", "reused coin", "no test 'F'"), ("A", "reused coins", "mean 'reused coin'")],
 )
-def test_an_unknown_letter_or_name_is_named(letter, name, said):
-    with pytest.raises(SpeclibError, match=said):
-        teach.find_bug(letter, name)
+def test_an_unknown_letter_or_name_is_a_card_that_names_it(letter, name, said):
+    card = teach.find_bug(letter, name)
+    assert not card.is_right and said in card.verdict
+
+
+def test_capitals_and_spaces_of_a_name_do_not_matter():
+    assert teach.find_bug(" a ", " Residual  from p ").is_right

@@ -33,6 +33,12 @@ def chance(function) -> float:
         (1.0, lambda coin: coin() < 1.5),
         (0.0, lambda coin: coin() < 0),
         (0.06, lambda coin: coin() < 0.3 and coin() < 0.2),
+        (0.3, lambda coin: np.log(coin()) < np.log(0.3)),
+        (0.3, lambda coin: -np.log(coin()) > -np.log(0.3)),
+        (0.7, lambda coin: np.log(coin()) - np.log(0.3) >= 0),
+        (0.5, lambda coin: np.float64(0.3) * coin() < np.float64(0.15)),
+        (0.3, lambda coin: np.array(0.3) > coin()),
+        (0.0, lambda coin: (u := coin()) < u),
     ],
 )
 def test_a_comparison_is_true_with_its_own_chance(expected, function):
@@ -78,6 +84,24 @@ def test_a_token_is_drawn_with_its_probability():
     assert found == {t: pytest.approx(p) for t, p in enumerate(row) if p}
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_coin_finds_its_place_in_a_sum_of_probabilities(side):
+    sums = np.cumsum([0.2, 0.5, 0.3])
+    found = all_outcomes(lambda coin: int(np.searchsorted(sums, coin(), side)))
+    share = {token: mass for token, mass in found.items() if mass}
+    assert share == {
+        0: pytest.approx(0.2),
+        1: pytest.approx(0.5),
+        2: pytest.approx(0.3),
+    }
+
+
+@pytest.mark.parametrize("use", [np.sqrt, np.exp, np.floor])
+def test_what_numpy_cannot_know_of_a_coin_is_said_with_what_it_can_do(use):
+    with pytest.raises(SpeclibError, match=r"`coin\(\) < 0.7`.*`draw\(row, coin"):
+        all_outcomes(lambda coin: bool(use(coin()) < 0.5))
+
+
 def test_what_a_row_lacks_falls_to_its_last_token():
     found = all_outcomes(lambda coin: draw(np.array([0.2, 0.3, 0.1]), coin()))
     assert found == {
@@ -109,7 +133,7 @@ def test_walking_agrees_with_throwing():
 
 
 @pytest.mark.parametrize(
-    "use", [float, int, lambda u: u * 0, lambda u: u < u, lambda u: [1, 2][u]]
+    "use", [float, int, lambda u: u * 0, lambda u: u < 1 - u, lambda u: [1, 2][u]]
 )
 def test_the_number_itself_is_hidden(use):
     with pytest.raises(SpeclibError, match="coin"):

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from speclib.methods.pearl import pearl, pearl_without_pre_verify
+from speclib.methods.speculative import speculative
 
+from .easyspec_mistakes import easyspec_algorithm_3_as_printed
 from .pearl_mistakes import (
     algorithm_2_as_printed,
     pearl_with_a_repeated_coin,
@@ -35,6 +37,9 @@ MISTAKES = {
     ),
     "repeated coin": Mistake(pearl_with_a_repeated_coin, pearl, {"gamma": 2}),
     "Algorithm 2 as printed": Mistake(algorithm_2_as_printed, pearl, {"gamma": 2}),
+    "EasySpec's Algorithm 3 as printed": Mistake(
+        easyspec_algorithm_3_as_printed, speculative, {"gamma": 2}
+    ),
     "a draw per branch": Mistake(
         tree_with_a_draw_per_branch, tree_with_a_draw_per_node, {}
     ),

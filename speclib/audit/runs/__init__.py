@@ -14,10 +14,15 @@ from speclib.errors import BadValue, unknown_name
 
 from . import (
     all_devices,
+    counted_tokens,
+    dsi_algorithm_1,
     dsi_charges,
+    dsi_formulas,
+    dsi_on_the_clock,
     engines,
     number_formats,
     pearl_counts,
+    pearl_formulas,
     simulated_clock,
     walks,
 )
@@ -47,8 +52,29 @@ RUNS = {
     "block of sure drafts": Experiment(engines.block_of_sure_drafts, "arithmetic"),
     "length by counts": Experiment(pearl_counts.length_by_counts, "arithmetic"),
     "tokens per pass": Experiment(pearl_counts.tokens_per_pass, "arithmetic"),
+    "whole cost ratios": Experiment(pearl_formulas.whole_cost_ratios, "arithmetic"),
+    "rounded cost ratio": Experiment(pearl_formulas.rounded_cost_ratio, "arithmetic"),
+    "tokens of a run": Experiment(pearl_formulas.tokens_of_a_run, "arithmetic"),
+    "unfinished runs": Experiment(pearl_formulas.unfinished_runs, "arithmetic"),
+    "printed steps": Experiment(pearl_formulas.printed_steps, "every outcome"),
+    "counted tokens": Experiment(counted_tokens.counted_tokens, "every outcome"),
+    "speculative decoding at its best": Experiment(
+        counted_tokens.speculative_at_its_best, "arithmetic"
+    ),
     "DSI over SI by rules": Experiment(dsi_charges.dsi_over_si_by_rules, "arithmetic"),
     "worth of a rule": Experiment(dsi_charges.worth_of_a_rule, "arithmetic"),
+    "DSI over SI by lookahead": Experiment(
+        dsi_formulas.dsi_over_si_by_lookahead, "arithmetic"
+    ),
+    "DSI over the grid of Figure 1": Experiment(
+        dsi_formulas.dsi_over_the_grid, "arithmetic"
+    ),
+    "DSI beside Proposition 1": Experiment(
+        dsi_on_the_clock.dsi_beside_proposition_1, "clock"
+    ),
+    "Algorithm 1 of DSI": Experiment(
+        dsi_algorithm_1.every_text_of_algorithm_1, "every outcome"
+    ),
     "PEARL on its devices": Experiment(all_devices.pearl_on_its_devices, "arithmetic"),
     "DSI on its devices": Experiment(all_devices.dsi_on_its_devices, "arithmetic"),
 }

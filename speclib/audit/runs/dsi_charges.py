@@ -54,14 +54,14 @@ def _dsi_over_si(
     return float(speedup(share, alpha, tokens, rules, lookaheads))
 
 
-def _rows_of_table_1() -> Iterator[RowOfTable1]:
+def rows_of_table_1() -> Iterator[RowOfTable1]:
     for row in load_paper("dsi").table("table-1").row_labels:
         yield RowOfTable1(row)
 
 
 def dsi_over_si_by_rules(requests: int) -> Quantities:
     """The range of Table 1's column by the print, the listing and the simulator."""
-    rows = list(_rows_of_table_1())
+    rows = list(rows_of_table_1())
     columns = {
         "printed": [row.printed for row in rows],
         "listing": [row.by(LISTING) for row in rows],
@@ -90,7 +90,7 @@ def worth_of_a_rule(requests: int, rule: str) -> Quantities:
     if rule not in with_one_rule:
         raise unknown_name(f"no rule {rule!r}", rule, with_one_rule)
     gains = []
-    for row in _rows_of_table_1():
+    for row in rows_of_table_1():
         gains.append(row.by(SIMULATOR) / row.by(with_one_rule[rule]))
     return {
         "least gain": Quantity.exact(min(gains)),

@@ -7,15 +7,16 @@ which it differs from the right answer is the counterexample on the card.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from speclib.teach.attempt import judge_attempt
 from speclib.teach.calls import Failed, call, time_limit
 from speclib.teach.card import Card, right, wrong
-from speclib.teach.mistakes import Mistake, is_same, likely_mistake
-from speclib.teach.record import keep_try
+from speclib.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 
 Answer = Callable[..., Any]
 
@@ -31,6 +32,8 @@ class Formula:
     asked_for   what the function gives, in words
     mistakes    wrong functions that we know
     praise      what the card of a right function says
+    is_count    whether a whole number beside the right one is as good, since things
+                are counted
     """
 
     name: str
@@ -40,12 +43,11 @@ class Formula:
     asked_for: str
     mistakes: tuple[Mistake, ...]
     praise: str
+    is_count: bool = False
 
     def check(self, function: Answer) -> Card:
         """The card for a student's function."""
-        card = self._judge(function)
-        keep_try(self.name, card.is_right)
-        return card
+        return judge_attempt(self.name, function, lambda: self._judge(function))
 
     def _judge(self, function: Answer) -> Card:
         try:
@@ -56,15 +58,20 @@ class Formula:
 
         for case, answer in zip(self.cases, answers, strict=True):
             expected = self.solution(*case)
-            if not is_same(answer, expected):
+            if not self._is_right(answer, expected):
                 return self._card_of(case, answer, expected, answers)
         return right(self.praise)
+
+    def _is_right(self, answer: Any, expected: Any) -> bool:
+        if is_same(answer, expected):
+            return True
+        return self.is_count and _is_next_to(answer, expected)
 
     def _answers_of(self, function: Answer) -> list[Any]:
         answers = []
         for case in self.cases:
             try:
-                answers.append(call(function, *case))
+                answers.append(call(function, *deepcopy(case)))
             except Failed as failed:
                 raise Failed(f"For {self._describe(case)}: {failed}") from failed
         return answers
@@ -99,6 +106,14 @@ class Formula:
         for name, value in zip(self.arguments, case, strict=True):
             parts.append(f"{name} = {_shown(value)}")
         return ", ".join(parts)
+
+
+def _is_next_to(answer: Any, expected: float) -> bool:
+    """Whether ``answer`` is a whole number at most one away."""
+    if not isinstance(answer, int | float | np.integer | np.floating):
+        return False
+    is_whole = float(answer).is_integer()
+    return is_whole and abs(answer - expected) <= 1 + TOLERANCE
 
 
 def _shown(value: Any) -> str:

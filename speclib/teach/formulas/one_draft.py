@@ -24,6 +24,7 @@ def row(*probabilities: float) -> Row:
 ROWS = (
     (row(0.8, 0.2), row(0.5, 0.5)),
     (row(0.2, 0.3, 0.5), row(0.5, 0.25, 0.25)),
+    (row(0.2, 0.3, 0.5), row(0.5, 0.2, 0.3)),  # two are missing, with other chances
     (row(0.1, 0.6, 0.3), row(0.3, 0.3, 0.4)),
     (row(0.0, 0.4, 0.6), row(0.2, 0.8, 0.0)),
     (row(0.0, 1.0, 0.0), row(0.25, 0.5, 0.25)),
@@ -112,6 +113,12 @@ RESIDUAL = Formula(
             lambda p, q: p - q,
         ),
         Mistake(
+            "excess relative to q",
+            "How much of p is missing at each token? It is a difference, whatever the "
+            "draft model's own chance of that token is.",
+            lambda p, q: _over_its_sum(np.maximum(p - q, 0) / np.where(q > 0, q, 1)),
+        ),
+        Mistake(
             "difference without sign",
             "Tokens that the draft model likes more than the target model does have "
             "been accepted often enough: they should get nothing.",
@@ -130,7 +137,7 @@ RESIDUAL = Formula(
             lambda p, q: _over_its_sum(np.minimum(p, q)),
         ),
     ),
-    praise="Kept tokens and these replacements together give exactly p.",
+    praise="Kept tokens and these replacements together give p, in all rows tried.",
 )
 
 
@@ -165,6 +172,7 @@ SAMPLES = Formula(
         ),
     ),
     praise="Half the difference takes four times as many samples.",
+    is_count=True,
 )
 
 

@@ -1,0 +1,318 @@
+"""Answers that a class gave: right ones in other styles, wrong ones that look right.
+
+Each was judged wrongly once. None is in the catalogue of mistakes by the same text.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from speclib import teach
+from speclib.core.sampling import ids
+from speclib.core.sampling import residual as library_residual
+from speclib.core.verification import match
+from speclib.core.verification import verify as library_verify
+from speclib.teach import record
+from speclib.teach.coin import draw
+
+
+# -- right, in another style -----------------------------------------------------------
+def residual_in_place(p, q):
+    p -= q
+    p[p < 0] = 0
+    p /= p.sum()
+    return p
+
+
+def speed_by_popping(rounds, seconds):
+    tokens = 0
+    while rounds:
+        tokens += rounds.pop()[2]
+    return tokens / seconds
+
+
+def samples_one_by_one(p, found):
+    """The smallest n; by halving, since a loop from 1 would take a while."""
+    low, high = 0, 10**7
+    while low < high:
+        n = (low + high) // 2
+        if 2 * math.sqrt(p * (1 - p) / n if n else math.inf) <= abs(found - p):
+            high = n
+        else:
+            low = n + 1
+    return low
+
+
+def samples_by_other_algebra(p, found):
+    return 4 * (p - p**2) / (found**2 - 2 * found * p + p**2)
+
+
+def verify_by_searchsorted(drafted, q, p, coin):
+    committed = []
+    for place, token in enumerate(drafted):
+        if coin() >= p[place][token] / q[place][token]:
+            row = library_residual(p[place], q[place])
+            sums = np.cumsum(row)
+            drawn = int(np.searchsorted(sums, coin(), side="right"))
+            return [*committed, min(drawn, len(row) - 1)]
+        committed.append(token)
+    return [*committed, draw(p[-1], coin())]
+
+
+def verify_by_logarithms(drafted, q, p, coin):
+    for place, token in enumerate(drafted):
+        with np.errstate(divide="ignore"):
+            limit = np.log(p[place][token]) - np.log(q[place][token])
+        if not np.log(coin()) < limit:
+            row = library_residual(p[place], q[place])
+            return [*drafted[:place], draw(row, coin())]
+    return [*drafted, draw(p[-1], coin())]
+
+
+def verify_into_an_array(drafted, q, p, coin):
+    committed = np.array([])
+    for place, token in enumerate(drafted):
+        if not coin() < p[place][token] / q[place][token]:
+            row = library_residual(p[place], q[place])
+            return np.append(committed, draw(row, coin()))
+        committed = np.append(committed, token)
+    return np.append(committed, draw(p[-1], coin()))
+
+
+def round_with_a_list(world, window, gamma):
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window)), world.draft.propose(text, gamma)
+    )
+    verified = library_verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    if verified.extra:
+        return []
+    return list((window + drafted)[len(verified.accepted) :])
+
+
+@pytest.mark.parametrize(
+    "check, answer",
+    [
+        (teach.check_residual, residual_in_place),
+        (teach.check_speed, speed_by_popping),
+        (
+            teach.check_samples,
+            lambda p, found: math.ceil(4 * p * (1 - p) / (found - p) ** 2),
+        ),
+        (
+            teach.check_samples,
+            lambda p, found: round(4 * p * (1 - p) / (found - p) ** 2),
+        ),
+        (teach.check_samples, samples_one_by_one),
+        (teach.check_samples, samples_by_other_algebra),
+        (teach.check_verify, verify_by_searchsorted),
+        (teach.check_verify, verify_by_logarithms),
+        (teach.check_verify, verify_into_an_array),
+        (teach.check_pearl, round_with_a_list),
+        (teach.check_acceptance, lambda p, q, x: np.minimum(1, p[[x]] / q[[x]])),
+        (teach.check_residual, lambda p, q: tuple(library_residual(p, q).tolist())),
+    ],
+)
+def test_a_right_answer_in_another_style_is_right(check, answer):
+    card = check(answer)
+    assert card.is_right and not card.is_almost, card
+
+
+def test_the_mirrored_test_of_a_coin_is_almost_right():
+    """`u > p / q` rejects all but a coin that is the ratio exactly, such as 0."""
+
+    def mirrored(drafted, q, p, coin):
+        for place, token in enumerate(drafted):
+            if coin() > p[place][token] / q[place][token]:
+                row = library_residual(p[place], q[place])
+                return [*drafted[:place], draw(row, coin())]
+        return [*drafted, draw(p[-1], coin())]
+
+    card = teach.check_verify(mirrored)
+    assert card.is_almost and card.heading == "✓ Almost right."
+    assert "with probability 0" in card.verdict
+
+
+# -- wrong, though it looks right ------------------------------------------------------
+def residual_relative_to_q(p, q):
+    excess = [
+        (a - b) / b if a > b and b else max(a - b, 0) for a, b in zip(p, q, strict=True)
+    ]
+    return [part / sum(excess) for part in excess]
+
+
+def verify_with_q_of(place_of_q):
+    def verify(drafted, q, p, coin):
+        for place, token in enumerate(drafted):
+            row = q[place_of_q(place, len(q))]
+            if not coin() * row[token] < p[place][token]:
+                missing = library_residual(p[place], row)
+                return [*drafted[:place], draw(missing, coin())]
+        return [*drafted, draw(p[-1], coin())]
+
+    return verify
+
+
+def verify_two_and_trust_the_rest(drafted, q, p, coin):
+    for place, token in enumerate(drafted[:2]):
+        if not coin() * q[place][token] < p[place][token]:
+            missing = library_residual(p[place], q[place])
+            return [*drafted[:place], draw(missing, coin())]
+    return [*drafted, draw(p[-1], coin())]
+
+
+def commit_while_there_is_a_draft(world, known_rows, draft):
+    while draft and world.going and world.text in known_rows:
+        tested = match(world, draft[:1], [known_rows[world.text]])
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[1:]
+    return draft
+
+
+def pearl_that_trusts_late_drafts(world, window, gamma):
+    """Of a window only the first two are tested; the others are committed."""
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window)), world.draft.propose(text, gamma)
+    )
+    tested_first = (window + drafted)[: min(2, len(rows))]
+    verified = library_verify(world, tested_first, rows[:2])
+    trusted = window[2:]
+    if not verified.extra:
+        world.commit(verified.tokens + ids(trusted))
+        return (window + drafted)[len(verified.accepted) + len(trusted) :]
+    world.commit(verified.tokens)
+    return ()
+
+
+@pytest.mark.parametrize(
+    "check, answer, cause",
+    [
+        (teach.check_residual, residual_relative_to_q, "excess relative to q"),
+        (teach.check_verify, verify_two_and_trust_the_rest, "later drafts untested"),
+        (
+            teach.check_verify,
+            verify_with_q_of(lambda i, n: min(i, 1)),
+            "q of another place",
+        ),
+        (teach.check_verify, verify_with_q_of(lambda i, n: 0), "q of another place"),
+        (
+            teach.check_verify,
+            verify_with_q_of(lambda i, n: n - 1),
+            "q of another place",
+        ),
+        (teach.check_dsi, commit_while_there_is_a_draft, "waiting for drafts"),
+    ],
+)
+def test_a_wrong_answer_that_looks_right_is_wrong_and_named(check, answer, cause):
+    card = check(answer)
+    assert not card.is_right
+    assert card.cause == cause
+
+
+def test_a_lossy_pearl_is_not_called_lossless():
+    card = teach.check_pearl(pearl_that_trusts_late_drafts)
+    assert not card.is_right
+    assert "Nothing is lost" not in card.verdict
+
+
+def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong():
+    assert teach.check_speed(speed_by_popping).is_right
+    assert not teach.check_speed(lambda rounds, seconds: 0.0).is_right
+    card = teach.check_speed(
+        lambda rounds, seconds: sum(r[2] for r in rounds) / seconds
+    )
+    assert card.is_right
+
+
+# -- causes by name --------------------------------------------------------------------
+def verify_by_python(drafted, q, p, coin):
+    for place, token in enumerate(drafted):
+        if not random.random() * q[place][token] < p[place][token]:
+            row = library_residual(p[place], q[place])
+            return [*drafted[:place], draw(row, coin())]
+    return [*drafted, draw(p[-1], coin())]
+
+
+def pearl_by_python(world, window, gamma):
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window)), world.draft.propose(text, gamma)
+    )
+    token = random.choices(range(len(rows[0])), weights=rows[0])[0]
+    world.commit((token,))
+    return ()
+
+
+@pytest.mark.parametrize(
+    "check, answer",
+    [(teach.check_verify, verify_by_python), (teach.check_pearl, pearl_by_python)],
+)
+def test_own_randomness_is_named(check, answer):
+    """The chance that the second run draws the same at each of many places is nil."""
+    card = check(answer)
+    assert not card.is_right
+    assert card.cause == "own randomness"
+    assert "coin()" in repr(card)
+
+
+def test_a_system_exit_is_a_card():
+    def leaves(p, q):
+        raise SystemExit("enough")
+
+    assert "SystemExit in your line" in teach.check_residual(leaves).verdict
+
+
+def test_a_speed_card_names_only_what_is_slower():
+    """It never says that a slower method is faster than the page beside it."""
+
+    def plain(world, gamma):
+        while world.going:
+            rows = world.wait(world.target.score(world.text))
+            world.commit(match(world, (), rows).tokens)
+
+    card = teach.check_method(plain)
+    assert not card.is_right
+    for detail in card.details[:-1]:
+        own, page = [float(word) for word in detail.split() if _is_speed(word)]
+        assert own < page
+
+
+def _is_speed(word: str) -> bool:
+    return word.replace(".", "", 1).isdigit() and "." in word.rstrip(".")
+
+
+# -- before a student began ------------------------------------------------------------
+def stub(*arguments): ...  # your code
+
+
+CHECKS = [
+    teach.check_residual,
+    teach.check_verify,
+    teach.check_pick,
+    teach.check_method,
+    teach.check_pearl,
+    teach.check_dsi,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_an_untouched_function_is_no_try(check):
+    card = check(stub)
+    assert not card.is_right
+    assert card.heading == "○ Not begun."
+    assert record.load()["exercises"] == {}
+
+
+def test_a_function_that_gives_nothing_is_a_try():
+    def gives_nothing(p, q):
+        p - q
+
+    card = teach.check_residual(gives_nothing)
+    assert card.heading == "✗ Not yet." and card.cause == "no return"
+    assert record.load()["exercises"]["residual"]["tries"] == 1
