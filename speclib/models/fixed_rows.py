@@ -268,6 +268,7 @@ class FixedRows(HFModel):
             )
         except Exception as error:
             self.recorder = None
+            self._recordings.clear()  # what the device keeps for them may be gone
             warnings.warn(
                 f"{hf.named(self.network)} cannot be recorded, so that its passes are "
                 f"launched kernel by kernel: {error}",
@@ -363,8 +364,23 @@ def load(
             "places of the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
-    if network.device.type == "cuda" and can_be_recorded(network):
+    if spec.recorded:
+        _check_recordable(spec.model, network)
         recorder = CudaRecorder(network.device)
     model = FixedRows(network, vocab, spec.fixed_rows, recorder)
     model.prepare()
     return model
+
+
+def _check_recordable(model: str, network: PreTrainedModel) -> None:
+    """Raises BadValue where nothing records the passes of ``network``."""
+    if network.device.type != "cuda":
+        raise BadValue(
+            f"recorded beside {model!r} on the CPU: only a GPU records its passes; "
+            "leave recorded out, or give the model a place such as cuda:0"
+        )
+    if not can_be_recorded(network):
+        raise BadValue(
+            f"recorded beside {model!r}: with dynamic RoPE a pass looks at the length "
+            "of its text, and cannot be recorded; leave recorded out"
+        )

@@ -27,6 +27,7 @@ from typing import Any
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
+from speclib.models import gpus
 from speclib.models.rank import Rank
 
 from .devices import DeviceLost
@@ -211,6 +212,7 @@ def serving(heavy: bool = False) -> None:
     modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
     CONTEXT.set_forkserver_preload(modules)
 
+    gpus.prepare_environment()  # the server's, and with it every worker's
     resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ[PARENT] = str(os.getpid())
