@@ -87,8 +87,8 @@ class ModelSpec(BaseModel):
         if self.fixed_rows is None:
             if self.recorded:
                 raise ValueError(
-                    f"recorded beside {self.model!r} without fixed_rows: only passes of "
-                    "one shape can be recorded; give fixed_rows, too, such as 16"
+                    f"recorded beside {self.model!r} without fixed_rows: only passes "
+                    "of one shape can be recorded; give fixed_rows, too, such as 16"
                 )
             return self
         is_whole = self.spread == "blocks" and not self.head

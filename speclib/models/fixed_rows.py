@@ -233,6 +233,11 @@ class FixedRows(HFModel):
         return logits
 
     # -- recorded passes ---------------------------------------------------------------
+    @property
+    def is_recorded(self) -> bool:
+        """Whether passes are replayed: asked for, tried, and not given up."""
+        return self.recorder is not None and bool(self._recordings)
+
     def prepare(self) -> None:
         """Records a pass in the first room, so that no request has to wait for that."""
         if self.recorder is not None:
