@@ -79,6 +79,8 @@ class HFModel:
     vocab: how many rows may be sampled; those of a wider head beyond them never are.
 
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
+    ``when_launched()`` is called in each pass once the device was told all of it, and
+    before its results are read.
     """
 
     run: int  # the last request that it served
@@ -92,6 +94,7 @@ class HFModel:
         self.context = longest_text(self.config)
         self.windows = attention_windows(self.config)
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
+        self.when_launched: Callable[[], object] = bool  # bool() does nothing
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)
         network.get_decoder().register_forward_hook(self._keep_hidden)
@@ -236,6 +239,7 @@ class HFModel:
             self.cut(kept)
             self._feed_from(kept if view is None else view.first_position)
             logits = self._forward(text[kept:], last + 1, view)
+            self.when_launched()
         except Stopped:
             self.cut(kept)
             raise

@@ -38,6 +38,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
 PATIENCE = 0.5  # seconds in which an idle worker ends once its pipe is closed
 SIGKILLED = -9
+ABORTED = -6
 
 PRELOADED = [
     "speclib.worlds.forkserver_preload",
@@ -165,6 +166,11 @@ class Worker:
         why = ""
         if code == SIGKILLED:
             why = ": it was killed, by the system perhaps, for lack of memory"
+        if code == ABORTED and self.followers:
+            why = (
+                ": it was aborted, as NCCL does where a rank failed or hung in a "
+                "collective operation; what that rank said is on stderr"
+            )
         return f"{which} ended with exit code {code}{why}"
 
     def stop(self, patience: float = PATIENCE) -> None:

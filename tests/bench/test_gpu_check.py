@@ -303,7 +303,7 @@ def test_on_a_gpu_methods_are_raced_with_recorded_passes_of_both_models():
 
 # -- bits ------------------------------------------------------------------------------
 def test_recorded_passes_are_compared_bit_by_bit_and_it_is_said_that_there_are_some():
-    """Recorded on a CPU, by ``helpers.tape``: of a GPU's recordings this says nothing."""
+    """On a CPU, by ``helpers.tape``: of a GPU's recordings this says nothing."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
     recorded = FixedRows(networks[0], snapshots.VOCAB, 8, TapeRecorder())
     launched = FixedRows(networks[1], snapshots.VOCAB, 8)
