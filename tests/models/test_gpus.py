@@ -87,7 +87,7 @@ def test_a_fork_of_a_process_that_used_cuda_refuses_a_gpu_in_words(monkeypatch):
 
 # -- memory ----------------------------------------------------------------------------
 def test_a_dilated_models_memory_is_counted_where_it_is_large():
-    """Llama 2 7B has 6.5 thousand million weights in layers, its stand-in 85 million."""
+    """The layers of Llama 2 7B have 6.5e9 weights, those of its stand-in 85e6."""
     large = ModelSpec(model="zoo/target", shape=(32, 4096, 32, 11008))
     assert preflight._weights_of(large.shape) == pytest.approx(6.48e9, rel=0.01)
     assert preflight._may_be_large(large)
