@@ -23,8 +23,9 @@ from transformers import (
 from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, depths, stem
+from speclib.core.certain_rows import CertainRows
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Row, Rows, Sampler, certain
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
@@ -77,6 +78,7 @@ class HFModel:
 
     network: the model of transformers.
     vocab: how many rows may be sampled; those of a wider head beyond them never are.
+    brings_tokens_alone: of greedy rows only the tokens leave the device.
 
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
     ``when_launched()`` is called in each pass once the device was told all of it, and
@@ -88,6 +90,7 @@ class HFModel:
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
+        self.brings_tokens_alone = network.device.type != "cpu"
         if network.device.type == "cuda":
             gpus.settle_attention()
         self.config = network.config.get_text_config(decoder=True)
@@ -249,8 +252,10 @@ class HFModel:
         self.prefix.move(text, kept)
 
         self._logits = logits
-        if sampler.greedy and logits.device.type != "cpu":
-            return certain(likeliest(logits), self.vocab)
+        if sampler.greedy and self.brings_tokens_alone:
+            tokens_alone: Any = CertainRows(likeliest(logits), self.vocab)
+            rows: Rows = tokens_alone  # it reads as an array
+            return rows
         row_logits = self.logits
         _check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
         return sampler(row_logits)

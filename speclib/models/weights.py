@@ -107,7 +107,7 @@ def _weights_on_meta() -> Iterator[None]:
             weight = nn.Parameter(weight.to("meta"), weight.requires_grad)
         register(module, name, weight)
 
-    nn.Module.register_parameter = register_empty  # type: ignore[method-assign]
+    nn.Module.register_parameter = register_empty  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:

@@ -63,27 +63,47 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
     assert "| target on | core:1 |" in page
 
 
-@pytest.mark.slow
-def test_an_image_with_torch_and_transformers_alone_can_be_checked(tmp_path):
-    """All other packages are hidden, in the workers too."""
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
+@pytest.fixture
+def image(tmp_path):
+    """The environment of an image with torch, transformers and what they bring.
+
+    All other packages are hidden, from workers too.
+    """
     names = sorted(_other_packages())
     assert {"accelerate", "psutil", "pandas", "plotly"} <= set(names)
     lines = ["import sys", *(f"sys.modules[{name!r}] = None" for name in names)]
-    (hidden / "sitecustomize.py").write_text("\n".join(lines))
-
-    code = "from speclib.bench.gpu.__main__ import main; main()"
+    (tmp_path / "sitecustomize.py").write_text("\n".join(lines))
     ours = os.path.dirname(os.path.dirname(speclib.__file__))
-    environment = os.environ | {"PYTHONPATH": f"{hidden}:{ours}"}
-    command = [sys.executable, "-c", code, "--device", "cpu", "--only", "growth"]
+    return os.environ | {"PYTHONPATH": f"{tmp_path}:{ours}"}
+
+
+@pytest.mark.slow
+def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(image):
+    """What the checks import at once, and what workers import later."""
+    modules = [
+        "bench.gpu.check",
+        "models.fixed_rows",
+        "models.footprint",
+        "models.device_speed",
+        "models.eagle_head",
+        "models.parallel.layer_parallel",
+        "models.parallel.pipeline",
+        "models.parallel.replicas",
+        "models.parallel.tensor_parallel",
+        "worlds.processes",
+    ]
+    code = "; ".join(f"import speclib.{module}" for module in modules)
+    subprocess.run([sys.executable, "-c", code], check=True, env=image)
+
+
+@pytest.mark.thorough
+def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_path):
+    command = [sys.executable, "-m", "speclib.bench.gpu", "--device", "cpu"]
+    options = ["--only", "growth", "ranks", "--out", str(tmp_path / "out")]
     done = subprocess.run(
-        [*command, "ranks", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=environment,
+        [*command, *options], capture_output=True, text=True, env=image
     )
-    report = json.loads((tmp_path / f"{machine.name()}.json").read_text())
+    report = report_in(tmp_path / "out")
     assert not report["stopped"], done.stdout + done.stderr
     assert len(report["rows"]) == 8
 

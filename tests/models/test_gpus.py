@@ -158,3 +158,26 @@ def test_where_a_later_pass_cannot_be_recorded_no_earlier_recording_is_used():
     assert not recorded.is_recorded and not recorded._recordings
     rows = recorded.rows(text[:90], 0, sampler)
     assert (rows == plain.rows(text[:90], 0, sampler)).all()
+
+
+# -- greedy rows -----------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", [name for name in speclib.METHODS if name != "eagle"]
+)
+def test_with_tokens_alone_of_greedy_rows_a_method_writes_the_same(method, monkeypatch):
+    """As models on GPUs give them, here from a CPU."""
+    options = {"method": method, "world": "virtual", "max_new_tokens": 16}
+    plain = speclib.decode("def add(a, b):", pair=PAIR, **options)
+    monkeypatch.setattr(HFModel, "__init__", _as_on_a_gpu(HFModel.__init__))
+    alone = speclib.decode("def add(a, b):", pair=PAIR, **options)
+    assert alone.tokens == plain.tokens
+    assert alone.stats.accepted == plain.stats.accepted
+
+
+def _as_on_a_gpu(build):
+    def build_so(self, *args, **kwargs):
+        build(self, *args, **kwargs)
+        self.brings_tokens_alone = True
+
+    return build_so
