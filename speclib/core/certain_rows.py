@@ -28,14 +28,15 @@ class CertainRow(FarArray):
         self.vocab = vocab
 
     def _fetch(self) -> Array:
-        return one_hot((self.token,), self.vocab)[0]
+        row: Array = one_hot((self.token,), self.vocab)[0]
+        return row
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.vocab,)
 
     def __getitem__(self, key: Any) -> Any:
-        is_token = isinstance(key, Integral) and 0 <= key < self.vocab
+        is_token = isinstance(key, Integral) and 0 <= int(key) < self.vocab
         if is_token and not self.is_fetched:
             return np.float32(key == self.token)
         return super().__getitem__(key)

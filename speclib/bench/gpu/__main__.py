@@ -1,6 +1,7 @@
 """`python -m speclib.bench.gpu [--device cpu]`: is every method exact here, how fast?
 
-It needs torch and transformers, and no network.
+It needs torch and transformers with what these bring, and no network. A report is there
+after each row, so that nothing is lost where the machine is.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ def main() -> int:
     # Torch's profiler must not be taken down between recorded passes: with CUDA before
     # 12.6 it does not survive that (torch/profiler/profiler.py says so).
     os.environ.setdefault("TEARDOWN_CUPTI", "0")
-    end_by_force_after(60 * asked.minutes + GRACE)
     try:
         setup = setup_for(asked.device, asked.minutes)
         checks = chosen(asked.only)
     except SpeclibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    end_by_force_after(60 * asked.minutes + GRACE)
     return 0 if gpu_check(setup, checks, asked.out).holds else 1
 
 

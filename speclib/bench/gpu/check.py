@@ -29,7 +29,7 @@ from .setup import Setup
 
 Clock: TypeAlias = Callable[[], float]  # seconds since whenever
 
-GRACE = 15.0  # seconds after the time is over in which a check may still end by itself
+GRACE = 10.0  # seconds after the time is over in which a check may still end by itself
 
 
 class Check(NamedTuple):
