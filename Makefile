@@ -8,6 +8,8 @@ FULL   ?=
 MINUTES ?=
 PAPER  ?=
 WORLD  ?=
+ONLY   ?=
+OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
@@ -70,7 +72,7 @@ bench: $(READY)  ## measure rates and ratios against their aims, into reports/be
 	@$(PY) -m speclib.bench
 
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
-	$(PY) -m speclib.bench.gpu
+	$(PY) -m speclib.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
 lint: $(READY)   ## format, habits, import directions, types
 	$(VENV)/bin/ruff format --check .
