@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
-import psutil
 import pytest
+from helpers.processes import own_processes_but
 
 from speclib import SpeclibError, decode, teach
 from speclib.teach.cluster_run import node_to_kill
@@ -70,12 +70,12 @@ def plain_tokens(count: int) -> tuple[int, ...]:
 
 def click(shown) -> None:
     """Runs it to its end; no process of the cluster is left then."""
-    before = set(psutil.Process().children(recursive=True))  # those of other tests
+    known = own_processes_but(set())  # those of other tests
     shown.button.click()
     assert shown.button.description == "Stop"
     shown.wait()
     assert shown.error is None, shown.spoken
-    assert set(psutil.Process().children(recursive=True)) <= before
+    assert not own_processes_but(known)
 
 
 @pytest.mark.slow
