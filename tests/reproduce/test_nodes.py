@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from helpers.nodes_in_processes import NodesInProcesses
 from helpers.specs import measured_spec, virtual_spec
 
 from speclib import machine, paths
 from speclib.errors import SpeclibError
-from speclib.experiment import cache, environments
+from speclib.experiment import cache, environments, other_load
 from speclib.experiment.engines.measured_cell import MeasuredCell, key_of
 from speclib.experiment.on_nodes import Nodes, Report, _is_of
 from speclib.experiment.run_cells import Runner, is_complete, run_all, stored
@@ -73,7 +74,31 @@ def test_machines_are_remembered_once_and_a_damaged_list_counts_as_none(monkeypa
     assert environments.known() == [machine.environment()]
 
 
-# -- a cluster -------------------------------------------------------------------------
+# -- nodes -------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """Two nodes that are processes, which keep their cells in a folder of their own."""
+    nodes = NodesInProcesses(["one", "two"], tmp_path_factory.mktemp("nodes"))
+    yield nodes
+    nodes.end()
+
+
+@pytest.fixture
+def nodes_in_processes(processes, monkeypatch):
+    helpers = pytest.importorskip("speclib.worlds.cluster.helpers")
+    monkeypatch.setattr(helpers, "Helpers", processes.helpers)
+    return processes
+
+
+# What a lost node leaves to others is tried in a real cluster, too, at each change.
+@pytest.fixture(
+    params=["nodes_in_processes", pytest.param("ray_nodes", marks=pytest.mark.thorough)]
+)
+def nodes(request):
+    """The nodes that work is done on."""
+    return request.getfixturevalue(request.param)
+
+
 def work_of(name: str, *specs) -> Work:
     pool = specs[0].worker_pool
     return Work(name, "measured", list(specs), pool=pool, wanted=specs[0].requests)
@@ -162,7 +187,9 @@ def test_every_cell_is_done_and_kept_here_and_names_its_node(ray_nodes):
 
 
 @pytest.mark.slow
-def test_what_is_here_already_is_not_done_again(ray_nodes):
+def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
+    """Unless other programs disturbed it, which here nothing does."""
+    monkeypatch.setattr(other_load, "others_between", lambda start, end: 0.0)
     measured = works()
     for work in measured:
         run_all([spec.but(requests=2) for spec in work.specs])
@@ -174,7 +201,7 @@ def test_what_is_here_already_is_not_done_again(ray_nodes):
 
 
 @pytest.mark.slow
-def test_an_interrupt_loses_nothing_that_is_finished(ray_nodes):
+def test_an_interrupt_loses_nothing_that_is_finished(nodes):
     measured = works()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
@@ -201,7 +228,15 @@ def test_what_a_lost_node_did_not_finish_another_one_does(ray_nodes):
 
 
 @pytest.mark.slow
-def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(ray_nodes):
+def test_what_two_nodes_began_one_finishes_when_the_other_is_lost(nodes_in_processes):
+    measured = works()
+    runner = do_on_nodes(measured, after_a_step=lambda: nodes_in_processes.kill("two"))
+    assert not runner.errors
+    assert all(is_complete(spec) for work in measured for spec in work.specs)
+
+
+@pytest.mark.slow
+def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(nodes):
     measured = works()
     on_gpus = measured_spec(pair="hub/llama-7b-70b", task="gsm8k")
     broken = work_of("measured on GPUs", on_gpus)
@@ -221,7 +256,7 @@ def test_cells_that_were_not_asked_for_are_noticed():
 
 
 @pytest.mark.slow
-def test_a_budget_ends_a_sweep(ray_nodes):
+def test_a_budget_ends_a_sweep(nodes):
     measured = works()
     for work in measured:
         work.specs = [spec.but(requests=1000) for spec in work.specs]
