@@ -77,7 +77,7 @@ def opened(ray_nodes) -> Iterator[OpenWorld]:
 @pytest.fixture
 def world(opened):
     """Toys on nodes of their own; one node is free."""
-    return opened.get("toys", lambda: Cluster(TOY, timeout=5))
+    return opened.get("toys", lambda: Cluster(TOY, timeout=60))
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def slow(opened):
 
 @pytest.fixture
 def large(opened):
-    return opened.get("large rows", lambda: Cluster(LARGE, timeout=5))
+    return opened.get("large rows", lambda: Cluster(LARGE, timeout=60))
 
 
 @pytest.fixture
@@ -217,13 +217,13 @@ def test_places_that_others_use_are_waited_for_and_then_named(slow):
 
 
 def test_an_operation_that_nobody_wants_any_more_is_stopped(slow):
-    """The draft would take 8 times 0.05 s; DSI's target contradicts it sooner."""
+    """DSI's draft writes eight tokens at a time; its target contradicts it sooner."""
     asked = {"method": "dsi", "lookahead": 8, "max_new_tokens": 30}
     trace = speclib.decode("x", world=slow, **asked).trace
     stopped = [event for event in trace.operations if event.cancelled]
     assert stopped
     for event in stopped:
-        assert event.dur < 8 * 0.05
+        assert len(event.tokens) < 8
 
 
 def test_an_interrupt_ends_the_request_and_the_world_serves_the_next(slow):
