@@ -18,7 +18,6 @@ from speclib import paths
 
 FIXTURE = "ray_nodes"
 NAMES = ("one", "two", "three")
-OPTIONS = {"num_cpus": 1, "include_dashboard": False}
 
 
 @contextmanager
@@ -44,13 +43,17 @@ class RayNodes:
     def __init__(self, home: Path):
         from ray.cluster_utils import Cluster as RayCluster
 
+        from speclib.worlds.cluster.laptop import NODE_OPTIONS
+
         (home / "data").symlink_to(paths.DATA, target_is_directory=True)
         self._settings = {"SPECLIB_HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}
+        self._options = NODE_OPTIONS
         self._node_of_name = {}
         first, *others = NAMES
         with in_environment(self._settings):
             self._cluster = RayCluster(
-                initialize_head=True, head_node_args={"node_name": first, **OPTIONS}
+                initialize_head=True,
+                head_node_args={"node_name": first, **self._options},
             )
         for name in others:
             self._add(name)
@@ -62,7 +65,7 @@ class RayNodes:
 
     def _add(self, name: str) -> None:
         with in_environment(self._settings):
-            node = self._cluster.add_node(node_name=name, **OPTIONS)
+            node = self._cluster.add_node(node_name=name, **self._options)
         self._node_of_name[name] = node
 
     def kill(self, name: str) -> None:
