@@ -20,6 +20,7 @@ _LAZY = {
     "External": "decoding.transformers_baselines",
     "EXTERNAL": "decoding.transformers_baselines",
     "Virtual": "worlds.virtual",
+    "DeviceFailed": "worlds.world",
     "DeviceLost": "worlds.world",
     "similarities": "experiment.cells.similarity",
     "Latency": "data.latency",
