@@ -70,6 +70,28 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
+# -- no test runs for ever -------------------------------------------------------------
+# Seconds that a test may take, by its marker; other tests have pyproject.toml's. They
+# are many times what a test takes on a machine of two busy cores. A test that is late
+# fails, and shows where every thread of it is.
+LIMITS = {"browser": 3600, "thorough": 3600, "slow": 900}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives every marked test its limit, unless it names one itself.
+
+    A test that sets an alarm of its own does: there is only one, which would else be
+    the limit's.
+    """
+    for item in items:
+        if item.get_closest_marker("timeout"):
+            continue
+        for marker, seconds in LIMITS.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.timeout(seconds))
+                break
+
+
 # -- what tests ask for ----------------------------------------------------------------
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> None:
