@@ -23,7 +23,7 @@ from itertools import cycle, islice
 import numpy as np
 
 from speclib.core.sampling import Tokens
-from speclib.core.settings import require_counts
+from speclib.core.settings import require_bools, require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
@@ -65,6 +65,7 @@ def lookahead(
     """
     require_counts(window=window, guesses=guesses)
     require_counts(least=3, ngram=ngram)
+    require_bools(as_published=as_published)
     pool = Pool(guesses)
     places = window + ngram - 3
     start = random_tokens(world, places) if as_published else world.text

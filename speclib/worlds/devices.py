@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeAlias, TypeVar
 
+from speclib.arguments import Whole
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.features import Features
 from speclib.core.sampling import Drafted, Rows
@@ -112,10 +113,18 @@ def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
     return DeviceFailed(f"device {device!r} failed in {operation.name}: {cause}")
 
 
+# More targets than this have never helped anybody: each is a model of its own.
+MOST_TARGETS = 1000
+Servers: TypeAlias = Annotated[int, Whole(least=1, most=MOST_TARGETS)]
+
+
 def device_names(targets: int = 1) -> tuple[str, ...]:
     """The names of one draft and ``targets`` targets: draft, target, target-2, ..."""
-    if isinstance(targets, bool) or not isinstance(targets, int) or targets < 1:
-        raise BadValue(f"servers is {targets!r}: give 1 target server or more")
+    if not Whole(least=1, most=MOST_TARGETS).allows(targets):
+        raise BadValue(
+            f"servers is {targets!r}: give 1 target server or more, at most "
+            f"{MOST_TARGETS:,}"
+        )
     further = [f"target-{number}" for number in range(2, targets + 1)]
     return ("draft", "target", *further)
 

@@ -546,7 +546,7 @@ def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
     assert gone(living_children(parent), on_this_machine(2))
 
 
-@pytest.mark.timeout(120, method="thread")  # it needs the alarm for itself
+@pytest.mark.timeout(300, method="thread")  # it needs the alarm for itself
 def test_interrupts_at_random_times_leave_the_world_usable():
     chance, usual = (
         random.Random(0),
