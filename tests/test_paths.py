@@ -1,4 +1,4 @@
-"""What is read and what is written may lie in two folders: SPECLIB_HOME is the second."""
+"""What is read and what is written may lie in two folders: SPECLIB_HOME is one."""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ def describe_error(error: Exception, function: Callable[..., Any]) -> str:
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Ends what runs inside after ``SECONDS``. Raises Failed then."""
+    """Ends what runs inside after ``SECONDS``. Raises Failed then.
+
+    There is one alarm: one that was set before goes on afterwards.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread alone
         return
@@ -67,7 +70,7 @@ def time_limit() -> Iterator[None]:
         raise TookTooLong
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    alarm_before = signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield
     except TookTooLong:
@@ -76,5 +79,5 @@ def time_limit() -> Iterator[None]:
             "a round that commits nothing?"
         ) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *alarm_before)
