@@ -46,7 +46,7 @@ test-code: $(READY)  ## the tests, without those of minutes
 	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval
 
 test-notebooks: $(READY)  ## the learn notebooks: each cell gives what is stored
-	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
+	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py

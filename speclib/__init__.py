@@ -5,7 +5,7 @@ Importing this is fast and needs no torch; what is heavy is loaded when first us
 
 from importlib import import_module
 
-from speclib.errors import SpeclibError, unknown_name
+from speclib.errors import SpeclibError, is_installed, missing_extra, unknown_name
 from speclib.methods import METHODS
 
 _LAZY = {
@@ -20,6 +20,7 @@ _LAZY = {
     "External": "decoding.transformers_baselines",
     "EXTERNAL": "decoding.transformers_baselines",
     "Virtual": "worlds.virtual",
+    "DeviceFailed": "worlds.world",
     "DeviceLost": "worlds.world",
     "similarities": "experiment.cells.similarity",
     "Latency": "data.latency",
@@ -45,15 +46,28 @@ _LAZY = {
     "Audit": "reproduce.audit_book",
     "plan": "planning.plan",
 }
+# What `from speclib import *` gives. Without Ray there is no Cluster, and all others.
 __all__ = ["METHODS", "SpeclibError", *_LAZY]
+if not is_installed("ray"):
+    __all__.remove("Cluster")
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is used for the first time."""
+    """Imports a public name when it is used for the first time.
+
+    Raises MissingExtra where it needs a library that is not installed.
+    """
     if name not in _LAZY:
         message = f"module 'speclib' has no attribute {name!r}"
         raise AttributeError(str(unknown_name(message, name, __all__)))
-    value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    try:
+        module = import_module(f".{_LAZY[name]}", __name__)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(f"speclib.{name}", error)
+        if missing is None:
+            raise
+        raise missing from error
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

@@ -97,7 +97,7 @@ class Number:
     @property
     def advice(self) -> str:
         """What to give, in words."""
-        upper = "" if self.most is None else f", up to {self.most:g}"
+        upper = "" if self.most is None else f", up to {in_words(self.most)}"
         if self.least is not None:
             return f"give {self.least:g} or more{upper}"
         if self.above is not None:
@@ -126,6 +126,11 @@ class Numbers:
         return _schema_of(self)
 
 
+def in_words(number: float) -> str:
+    """A limit as people write it: 1,000,000 and not 1e+06."""
+    return f"{int(number):,}" if number == int(number) else f"{number:g}"
+
+
 def _schema_of(kind: Whole | Number | Numbers) -> Any:
     """What pydantic asks of an annotation: here, a function that tests the value."""
     from pydantic_core import core_schema
@@ -142,6 +147,10 @@ Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
+# How long to wait for another process: no message comes sooner.
+Patience: TypeAlias = Annotated[float, Number(least=0.001)]
+# c = t_target / t_draft: far beyond what any two models have, on either side.
+Ratio: TypeAlias = Annotated[float, Number(least=0.0001, most=1_000_000)]
 AnyNumber: TypeAlias = Annotated[float, Number(finite=False)]
 AnyNumbers: TypeAlias = Annotated[Sequence[float], Numbers()]
 

@@ -37,7 +37,8 @@ def reproduce(
         bool, typer.Option("--full", help="Everything, however long it takes.")
     ] = False,
     minutes: Annotated[
-        float | None, typer.Option(help="At most so long, instead of 25 minutes.")
+        float | None,
+        typer.Option(help="The budget, instead of 25; what would not end in it waits."),
     ] = None,
     virtual: Annotated[bool, typer.Option("--virtual", help="No real models.")] = False,
     world: Annotated[

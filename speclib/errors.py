@@ -7,6 +7,7 @@ All of them are SpeclibErrors. Each is also what Python calls such a mistake, so
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 
 class SpeclibError(Exception):
@@ -28,8 +29,58 @@ class BadCall(SpeclibError, TypeError):
     """A call with an argument that is missing, or that the function does not have."""
 
 
+class MissingExtra(SpeclibError, ImportError):
+    """A library that is not installed; the message says how to install it."""
+
+
+# Libraries that come with an extra of ours: import name -> (name in words, extra, what
+# installs it in a checkout).
+EXTRAS = {
+    "ray": ("Ray", "cluster", "`make cluster`"),
+    "torch": ("PyTorch", "models", "`make setup`"),
+    "transformers": ("transformers", "models", "`make setup`"),
+    "accelerate": ("accelerate", "models", "`make setup`"),
+    "safetensors": ("safetensors", "models", "`make setup`"),
+    "tokenizers": ("tokenizers", "models", "`make setup`"),
+}
+
+
+def is_installed(library: str) -> bool:
+    """Whether a library can be imported; it is not imported by this."""
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):  # somebody has hidden it
+        return False
+
+
+def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
+    """The error for ``what`` needs a library that comes with an extra of ours.
+
+    ``error`` says which library could not be imported; None where it is another one::
+
+        speclib.Cluster needs Ray, which is not installed: `make cluster` installs it,
+        or `pip install 'speclib[cluster]'`
+    """
+    library = (error.name or "").split(".")[0]
+    if library not in EXTRAS:
+        return None
+    in_words, extra, command = EXTRAS[library]
+    return MissingExtra(
+        f"{what} needs {in_words}, which is not installed: {command} installs it, or "
+        f"`pip install 'speclib[{extra}]'`"
+    )
+
+
+LONGEST_LIST = 400  # characters of known names; of more, the nearest are told
+NEAREST = 3
+
+
 def unknown_name(
-    problem: str, name: object, known: Iterable[str], advice: str = ""
+    problem: str,
+    name: object,
+    known: Iterable[str],
+    advice: str = "",
+    where_all_are: str = "",
 ) -> UnknownName:
     """The error for a ``name`` that is not among the ``known`` ones.
 
@@ -38,12 +89,23 @@ def unknown_name(
     ``advice``::
 
         unknown method 'perl'; known: autoregressive, pearl. Did you mean 'pearl'?
+
+    Where there are very many names it tells the nearest, and ``where_all_are``.
     """
     known = list(known)
-    sentences = [f"{problem}; known: {', '.join(known) or 'none'}"]
+    all_names = ", ".join(known) or "none"
+    are_listed = len(all_names) <= LONGEST_LIST
+    if are_listed:
+        sentences = [f"{problem}; known: {all_names}"]
+    else:
+        nearest_few = ", ".join(nearest_names(name, known))
+        sentences = [f"{problem}; of {len(known)} known the nearest are: {nearest_few}"]
+
     nearest = nearest_name(name, known)
     if nearest is not None:
         sentences.append(f"Did you mean {nearest!r}?")
+    if where_all_are and not are_listed:
+        sentences.append(where_all_are)
     if advice:
         sentences.append(advice)
     return UnknownName(_joined(sentences))
@@ -51,11 +113,24 @@ def unknown_name(
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, whatever its case; None if none is like it."""
+    like_it = _most_like(name, known, count=1, least_alike=0.6)
+    return like_it[0] if like_it else None
+
+
+def nearest_names(name: object, known: Iterable[str]) -> list[str]:
+    """The few known names most like ``name``, the nearest first, however unlike it."""
+    return _most_like(name, known, count=NEAREST, least_alike=0.0)
+
+
+def _most_like(
+    name: object, known: Iterable[str], count: int, least_alike: float
+) -> list[str]:
+    """Known names in the order of their likeness, from 0 to 1; upper case is lower."""
     from difflib import get_close_matches  # only a mistake needs it
 
     by_lower_case = {word.lower(): word for word in known}
-    matches = get_close_matches(str(name).lower(), by_lower_case, n=1)
-    return by_lower_case[matches[0]] if matches else None
+    matches = get_close_matches(str(name).lower(), by_lower_case, count, least_alike)
+    return [by_lower_case[match] for match in matches]
 
 
 def _joined(sentences: list[str]) -> str:

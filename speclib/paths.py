@@ -1,17 +1,36 @@
-"""Where the project's files are. Knows no formats: only folders."""
+"""Where the project's files are. Knows no formats: only folders.
+
+    ROOT    what is read: data and notebooks. The checkout
+    HOME    what is written: reports, caches and locks. The checkout too, unless
+            SPECLIB_HOME names another folder, as for a checkout that is read-only
+
+A SPECLIB_HOME with a folder ``data`` of its own is another copy of the project, of
+which everything is read there as well.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+from speclib.errors import SpeclibError
 
-# SPECLIB_HOME is another copy of the project's files, as tests have it.
-ROOT = Path(os.environ.get("SPECLIB_HOME", PACKAGE.parent))
+PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parent
+
+HOME = Path(os.environ.get("SPECLIB_HOME") or CHECKOUT).absolute()
+ROOT = HOME if (HOME / "data").is_dir() else CHECKOUT
 DATA = ROOT / "data"
-REPORTS = ROOT / "reports"
-CACHE = ROOT / ".cache"
+REPORTS = HOME / "reports"
+CACHE = HOME / ".cache"
 
 # Official benchmark files, which are measured in place of our own prompts.
 OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")
+
+
+def cannot_write(path: Path, error: OSError) -> SpeclibError:
+    """The error where nothing can be written to ``path``, a place below ``HOME``."""
+    return SpeclibError(
+        f"cannot write {path}: {error.strerror}. Set SPECLIB_HOME to a folder that you "
+        "may write to: reports, caches and locks then go there"
+    )

@@ -77,9 +77,31 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
-# -- one cluster for all tests that need one -------------------------------------------
+# -- one cluster for all tests that need one, and no test that runs for ever -----------
+# Seconds that a test may take, by its marker; other tests have pyproject.toml's. They
+# are many times what a test takes on a machine of two busy cores. A test that is late
+# fails, and shows where every thread of it is.
+LIMITS = {"browser": 3600, "thorough": 3600, "slow": 900}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first_those_with_nodes(items)
+    for item in items:
+        _limit(item)
+
+
+def _limit(item: pytest.Item) -> None:
+    """Gives a marked test its limit, unless it names one itself.
+
+    A test that sets an alarm of its own does: there is only one, which would else be
+    the limit's.
+    """
+    if item.get_closest_marker("timeout"):
+        return
+    for marker, seconds in LIMITS.items():
+        if item.get_closest_marker(marker):
+            item.add_marker(pytest.mark.timeout(seconds))
+            return
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

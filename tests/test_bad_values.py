@@ -15,7 +15,7 @@ from speclib.errors import BadCall, BadValue, SpeclibError, UnknownName
 
 SURROGATE = "half a character: \ud800"
 SECONDS = 30.0  # a busy machine is slow, and five of these ran for over a minute
-LONGEST = 1500  # characters of a message; the known names of latency files are many
+LONGEST = 600  # characters of a message, whatever folder the project lies in
 
 
 def decode(prompt: Any = "x", **values: Any) -> object:
@@ -56,6 +56,10 @@ def start_toys(**values: Any) -> object:
 
 def toys(**of_the_target: Any) -> object:
     return speclib.pair({"model": "toy", **of_the_target}, "toy")
+
+
+def rows_of_one_shape(count: Any) -> object:
+    return speclib.load_pair("embedded/llama-7b-70b").with_fixed_rows(count)
 
 
 def own_pair(**values: Any) -> object:
@@ -126,6 +130,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"temperature": None}, "temperature is None"),
     (decode, {"temperature": math.nan}, "temperature is nan"),
     (decode, {"temperature": -0.5}, "temperature is -0.5"),
+    (decode, {"temperature": math.inf}, "temperature is inf.* a finite number"),
     (decode, {"top_k": math.nan}, "top_k is nan"),
     (decode, {"top_k": "3"}, "top_k is '3'"),
     (decode, {"top_k": 1.5}, "top_k is 1.5"),
@@ -141,6 +146,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"dtype": 32}, "dtype is 32"),
     (decode, {"cancel": "later"}, "cancel is 'later'"),
     (decode, {"cancel": 1}, "cancel is 1"),
+    (decode, {"cancel": ""}, "cancel is '': give 'immediate' or 'after-op'"),
     (decode, {"ignore_eos": "no"}, "ignore_eos is 'no': give True or False"),
     (decode, {"on_commit": 3}, "on_commit is 3: give a function"),
     (decode, {"world": "virtul"}, "unknown world 'virtul'.*Did you mean 'virtual'"),
@@ -171,6 +177,9 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"method": "tree", "width": "2"}, "width is '2'"),
     (decode, {"method": "tree", "budget": math.nan}, "budget is nan"),
     (decode, {"method": "easyspec", "lp": 0.5}, "lp is 0.5"),
+    (decode, {"method": "easyspec", "calibrate": "x"}, "calibrate is 'x': give True"),
+    (decode, {"method": "easyspec", "calibrate": 1}, "calibrate is 1: give True"),
+    (decode, {"method": "lookahead", "as_published": "no"}, "as_published is 'no'"),
     (decode, {"method": "lookahead", "window": "5"}, "window is '5'"),
     (decode, {"method": "ouroboros", "phrases": 1.5}, "phrases is 1.5"),
     (decode, {"method": "duodecoding", "k": 1.5}, "k is 1.5"),
@@ -180,7 +189,9 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.simulate, {"target": 0}, "target is 0: give a number above 0"),
     (speclib.simulate, {"target": math.inf}, "target is inf"),
     (speclib.simulate, {"target": "fast"}, "target is 'fast'"),
-    (speclib.simulate, {"c": "5"}, "c is '5': give a number above 0"),
+    (speclib.simulate, {"c": "5"}, "c is '5': give 0.0001 or more, up to 1,000,000"),
+    (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give 0.0001 or more"),
+    (speclib.simulate, {"c": 1e300}, "c is 1e[+]300: give .* up to 1,000,000"),
     (speclib.simulate, {"c": 0}, "c is 0"),
     (speclib.simulate, {"c": -1}, "c is -1"),
     (speclib.simulate, {"c": math.nan}, "c is nan"),
@@ -204,6 +215,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.simulate, {"fuzzy": 2}, "fuzzy is 2"),
     (speclib.simulate, {"latency": "nowhere"}, "no latency file 'nowhere'"),
     (speclib.simulate, {"latency": 3}, "latency is 3"),
+    (speclib.simulate, {"latency": ""}, "no latency file ''"),
     (speclib.simulate, {"lost": {"gpu": 1.0}}, "no device 'gpu' to lose"),
     (speclib.simulate, {"lost": {"draft": "1"}}, r"lost\['draft'\] is '1'"),
     (speclib.simulate, {"lost": ["draft"]}, "lost is"),
@@ -235,9 +247,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (own_pair, {"place": {"draft": ["gpu:0"]}}, "place.draft is"),
     (own_pair, {"place": {"draft": ["core:x"]}}, "give core:N, cpu or cuda:N"),
     (own_pair, {"name": 3}, "name is 3"),
-    (speclib.load_latency, {"name": "nowhere"}, "no latency file 'nowhere'; known"),
+    (speclib.load_pair, {"name": ""}, "no pair ''; of .* known the nearest are: "),
+    (rows_of_one_shape, {"count": 10**9}, "count is 1000000000: .* from 1 to 4,096"),
+    (speclib.load_latency, {"name": "nowhere"}, "no latency file 'nowhere'; of .*All"),
     (speclib.load_latency, {"name": None}, "name is None"),
-    (speclib.Latency.ratio, {"c": 0}, "c is 0: give a number above 0"),
+    (speclib.Latency.ratio, {"c": 0}, "c is 0: give 0.0001 or more"),
     (speclib.Latency.ratio, {"c": "5"}, "c is '5'"),
     (speclib.Latency.ratio, {"c": math.nan}, "c is nan"),
     (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1"),
@@ -248,7 +262,10 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (open_toys, {"servers": "2"}, "servers is '2'"),
     (open_toys, {"dtype": "int3"}, "unknown dtype 'int3'"),
     (open_toys, {"latency": "nowhere"}, "no latency file 'nowhere'"),
+    (open_toys, {"latency": ""}, "no latency file ''"),
+    (open_toys, {"servers": 10**6}, "servers is 1000000: .* from 1 to 1,000"),
     (open_toys, {"cancel": "later"}, "cancel is 'later'"),
+    (open_toys, {"cancel": ""}, "cancel is ''"),
     (open_toys, {"speed": 3}, r"open_world\(\) has no argument 'speed'; known: world"),
     (open_named, {"pair": "toy"}, "pair is 'toy': give a Pair"),
     (speclib.Processes, {"pair": "toy"}, "pair is 'toy': give a Pair"),
@@ -257,6 +274,10 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (start_toys, {"servers": 1.5}, "servers is 1.5"),
     (start_toys, {"dtype": "int3"}, "unknown dtype 'int3'"),
     (start_toys, {"cancel": "later"}, "cancel is 'later'"),
+    (start_toys, {"servers": 10**6}, "servers is 1000000: .* from 1 to 1,000"),
+    (start_toys, {"cancel": ""}, "cancel is ''"),
+    (start_toys, {"start_timeout": 1e-9}, "start_timeout is 1e-09: give 0.001 or more"),
+    (start_toys, {"timeout": 1e-9}, "timeout is 1e-09: give 0.001 or more"),
     (start_toys, {"timeout": 0}, "timeout is 0"),
     (start_toys, {"timeout": "long"}, "timeout is 'long'"),
     (start_toys, {"emulate": "pearl/llama2-7-70"}, "emulate is 'pearl/llama2-7-70'"),

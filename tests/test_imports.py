@@ -176,3 +176,37 @@ def test_every_file_says_what_it_is():
         if path.read_text().strip() and not ast.get_docstring(syntax_tree(name))
     ]
     assert silent == []
+
+
+WITHOUT_EXTRAS = """
+import sys
+for library in ("ray", "torch", "transformers", "accelerate", "safetensors"):
+    sys.modules[library] = None  # as if it were not installed
+
+from speclib import *
+
+assert METHODS["pearl"] and decode and Processes and Latency
+assert "Cluster" not in globals()
+
+import speclib
+
+for name, needed in (("Cluster", "speclib.Cluster needs Ray"), ("decode", "")):
+    try:
+        getattr(speclib, name)
+        assert not needed
+    except speclib.SpeclibError as error:
+        assert needed and str(error).startswith(needed), error
+        assert "`make cluster`" in str(error) and "speclib[cluster]" in str(error)
+
+try:
+    decode("x", pair="toy", world="cluster")
+except speclib.SpeclibError as error:
+    assert str(error).startswith("world='cluster' needs Ray"), error
+"""
+
+
+def test_without_ray_and_torch_all_names_come_and_the_cluster_says_what_it_needs():
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr

@@ -5,10 +5,12 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from conftest import LIMITS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,6 +47,41 @@ def test_every_requirement_is_pinned_exactly_and_no_lower_than_declared(name, le
     version = pins()[canonical(name)]
     numbers = [[int(n) for n in re.findall(r"\d+", v)] for v in (version, least)]
     assert numbers[0] >= numbers[1]
+
+
+HANGING = """
+import threading
+
+def waits_elsewhere():
+    threading.Event().wait()
+
+def test_hangs():
+    threading.Thread(target=waits_elsewhere, daemon=True).start()
+    while True:
+        pass
+
+def test_passes():
+    pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_test_that_hangs_fails_with_the_stacks_of_all_threads(tmp_path, workers):
+    (tmp_path / "test_it.py").write_text(HANGING)
+    command = [sys.executable, "-m", "pytest", "-n", str(workers), "--timeout", "0.5"]
+    settings = ["-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml"]
+    ended = subprocess.run(
+        [*command, *settings, tmp_path], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "Timeout (>0.5s)" in ended.stdout
+    assert "in waits_elsewhere" in ended.stdout
+    assert "1 failed, 1 passed" in ended.stdout
+
+
+def test_every_test_has_a_time_limit():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    assert 0 < settings["ini_options"]["timeout"] < min(LIMITS.values())
 
 
 def test_torch_is_the_pinned_release():

@@ -116,7 +116,9 @@ def _seconds_of_passes(
     running = {role: world.submit(role, operation) for role in roles}
     done = dict.fromkeys(roles, 0)
     while min(done.values()) < passes:
-        role = world.first(*running.values()).device
+        ended = world.first(*running.values())
+        world.wait(ended)  # raises where its device was lost
+        role = ended.device
         done[role] += 1
         running[role] = world.submit(role, operation)
 

@@ -14,6 +14,7 @@ from speclib.models.toy import BOS
 from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
+from speclib.worlds.devices import Cancelled
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
@@ -106,7 +107,7 @@ def cancel_passes(world: Processes, passes: int) -> list[float]:
         cancelled_at = world.now
         world.cancel(future)
         world.first(future)
-        was_stopped = future.error is not None
+        was_stopped = isinstance(future.error, Cancelled)
         if was_stopped:
             milliseconds.append(1000 * (world.now - cancelled_at))
     world.end()

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -65,9 +66,10 @@ class Sampler:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if not _is_number(self.temperature) or not self.temperature >= 0:
+        if not _is_number(self.temperature) or not 0 <= self.temperature < inf:
             raise BadValue(
-                f"temperature is {self.temperature!r}: give 0 (greedy) or more"
+                f"temperature is {self.temperature!r}: give 0 (greedy) or more, a "
+                "finite number"
             )
         if not _is_count(self.top_k):
             raise BadValue(

@@ -25,6 +25,13 @@ def require_counts(least: int = 1, **counts: int | None) -> None:
             raise BadValue(f"{name} is {value}: give at least {least}")
 
 
+def require_bools(**choices: object) -> None:
+    """Raises BadValue for a choice that is neither True nor False."""
+    for name, value in choices.items():
+        if not isinstance(value, bool):
+            raise BadValue(f"{name} is {value!r}: give True or False")
+
+
 def require_one_of(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raises BadValue for a value that is none of the ``known`` ones."""
     if value not in known:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from speclib.arguments import Number, Seconds, checked, shown
+from speclib.arguments import Number, Ratio, Seconds, checked, shown
 from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Pass
 from speclib.paths import DATA
@@ -196,9 +196,7 @@ class Latency:
 
     @classmethod
     @checked
-    def ratio(
-        cls, c: Annotated[float, Number(above=0)], target: Seconds = 1.0
-    ) -> Latency:
+    def ratio(cls, c: Ratio, target: Seconds = 1.0) -> Latency:
         """The same seconds for every pass, prefill too; t_target / t_draft = c."""
         draft_seconds = target / c
         return cls(

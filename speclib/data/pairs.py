@@ -9,7 +9,7 @@ This describes; ``models.factory`` builds.
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -21,6 +21,9 @@ from speclib.paths import DATA
 from .placement import Place
 from .shapes import Dilation, load_shape
 from .toml_files import read_toml, toml_path
+
+# A pass of more rows than this would cost more than it could ever save.
+FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
@@ -61,7 +64,7 @@ class ModelSpec(BaseModel):
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
     spread: Literal["blocks", "layers", "tensors", "stages", "replicas"] = "blocks"
-    fixed_rows: Count | None = None
+    fixed_rows: FixedRows | None = None
     recorded: bool = False
     head: bool = False
     alpha: Share | None = None
@@ -235,7 +238,7 @@ class Pair(BaseModel):
 
     @checked
     def with_fixed_rows(
-        self, count: Count, draft: Count | None = None, recorded: bool = False
+        self, count: FixedRows, draft: FixedRows | None = None, recorded: bool = False
     ) -> Pair:
         """The same, with a target that is fed ``count`` tokens in every pass.
 
@@ -271,7 +274,7 @@ def load_pair(name: str) -> Pair:
     """Reads ``data/pairs/<name>.toml``."""
     folder = DATA / "pairs"
     advice = "For models of your own: speclib.pair(target=..., draft=...)"
-    keys = read_toml(folder, name, f"no pair {shown(name)} under {folder}", advice)
+    keys = read_toml(folder, name, f"no pair {shown(name)}", advice)
     path = toml_path(folder, name)
     if "name" in keys:
         raise BadValue(f"{path}: unknown key 'name': a pair is called as its file is")

@@ -11,13 +11,13 @@ from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
-from speclib.errors import BadValue, unknown_name
+from speclib.errors import BadValue, missing_extra, unknown_name
 from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.cost_ratio import CostRatio
-from speclib.worlds.devices import device_names
+from speclib.worlds.devices import Servers, device_names
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
@@ -58,7 +58,7 @@ def open_world(
     *,
     dtype: str = "auto",
     latency: str | Durations | None = None,
-    servers: Count = 1,
+    servers: Servers = 1,
     cancel: str | None = None,
 ) -> World:
     """Opens a world of ``pair``, with ``servers`` devices for its target.
@@ -95,7 +95,7 @@ def load_latency_for(
         return None
     if latency is not None and not isinstance(latency, str):
         return latency
-    name = latency or pair.latency
+    name = pair.latency if latency is None else latency
     if name is None:
         raise BadValue(
             f"pair {pair.name!r} names no latency file, which world={world!r} needs: "
@@ -114,14 +114,17 @@ def _open(
 ) -> World:
     """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
     factory.check_dtype(dtype)
+    is_simulated = world == "virtual"
+    if cancel is None:
+        cancel = "immediate" if is_simulated else "after-op"
     if world == "cluster":
         cluster = _cluster_class()
-        return cluster(pair, servers=servers, cancel=cancel or "after-op", dtype=dtype)
+        return cluster(pair, servers=servers, cancel=cancel, dtype=dtype)
     if latency is None or world == "emulated":
         return Processes(
             pair,
             servers=servers,
-            cancel=cancel or "after-op",
+            cancel=cancel,
             dtype=dtype,
             emulate=latency,
         )
@@ -130,7 +133,7 @@ def _open(
     for name in device_names(servers):
         role: Literal["draft", "target"] = "draft" if name == "draft" else "target"
         models[name] = factory.build(pair, role, dtype, dilated=False)
-    opened = Virtual(models, latency, cancel=cancel or "immediate")
+    opened = Virtual(models, latency, cancel=cancel)
     opened.pair, opened.dtype = pair, dtype
     opened.datastore = factory.datastore(pair)
     return opened
@@ -141,12 +144,10 @@ def _cluster_class() -> type[Cluster]:
     try:
         from speclib.worlds.cluster.world import Cluster
     except ModuleNotFoundError as error:
-        if error.name != "ray":
+        missing = missing_extra("world='cluster'", error)
+        if missing is None:
             raise
-        raise BadValue(
-            "world='cluster' needs Ray: `make cluster` installs it, or `pip install "
-            "speclib[cluster]`"
-        ) from error
+        raise missing from error
     return Cluster
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
-from speclib.arguments import Number, Seconds, Seed, Share, Whole, checked
+from speclib.arguments import Number, Ratio, Seconds, Seed, Share, Whole, checked
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
@@ -62,7 +62,7 @@ def simulate(
     method: str = "pearl",
     *,
     gamma: Any = "auto",
-    c: Annotated[float, Number(above=0)] = 5.0,
+    c: Ratio = 5.0,
     alpha: Share = 0.9,
     tokens: Annotated[int, Whole(least=1, most=CONTEXT - 1)] = 32,
     target: Seconds = 0.1,
@@ -102,7 +102,9 @@ def simulate(
     ``lost``, and for a value that is not of its kind.
     """
     requested = request_settings(method, gamma, settings)
-    passes = load_latency(latency) if latency else Latency.ratio(c, target)
+    passes = Latency.ratio(c, target)
+    if latency is not None:
+        passes = load_latency(latency)
     if stages is not None:
         passes = passes.sharing(stages)
     if network:

@@ -16,10 +16,13 @@ class Limits:
                run whole or not at all.
     deadline   on the clock of ``time.monotonic``; None: none. What is under way when
                it passes is finished, and nothing more is begun.
+    end        on the same clock; None: none. What models are doing when it passes is
+               given up at the next request, for it was not needed.
     """
 
     requests: int | None = None
     deadline: float | None = None
+    end: float | None = None
 
     def requests_of(self, spec: Spec) -> int:
         """How many requests of this cell may be done."""
@@ -31,6 +34,11 @@ class Limits:
     def is_over(self) -> bool:
         """Whether the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def must_end(self) -> bool:
+        """Whether what is under way is to be given up."""
+        return self.end is not None and time.monotonic() >= self.end
 
 
 NO_LIMITS = Limits()

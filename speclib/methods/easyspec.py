@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speclib.core.settings import require_counts
+from speclib.core.settings import require_bools, require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
@@ -47,6 +47,7 @@ def easyspec(
     data/papers/easyspec/paper.toml, was not looked at.
     """
     require_counts(lp=lp, width=width, budget=budget)
+    require_bools(calibrate=calibrate)
     while world.going:
         drafted = world.wait(
             world.draft.draft_tree(world.text, gamma, width, budget, lp, calibrate)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib.atomic_files import write_atomically
-from speclib.errors import BadValue
+from speclib.errors import BadValue, unknown_name
 
+KINDS = ("paper", "virtual", "emulated", "measured")
 KEY = 8  # the first so many columns of the ledger tell rows apart
 
 # Metrics of a speed-up's further rows, beside its own: see ``same_devices``.
@@ -128,10 +129,15 @@ def _to_text(value: object) -> str:
 
 
 # -- reading ---------------------------------------------------------------------------
-def read_ledger(path: Path) -> list[LedgerRow]:
+def read_ledger(
+    path: Path, items: Mapping[str, Collection[str]] | None = None
+) -> list[LedgerRow]:
     """The rows of a ledger.
 
-    Raises BadValue naming the file, and the line where one does not fit the columns.
+    ``items``: by paper, those that there are; None: whatever the file has.
+
+    Raises BadValue naming the file, and the line that does not fit the columns, or
+    whose numbers, kind, paper or item cannot be.
     """
     rows = []
     for number, texts in _read_csv(path, LedgerRow._fields, "ledger"):
@@ -140,10 +146,33 @@ def read_ledger(path: Path) -> list[LedgerRow]:
             for name in ("value", "low", "high"):
                 values[name] = _read_number(texts[name])
             values["n"] = int(texts["n"]) if texts["n"] else None
+            row = LedgerRow(**values)
+            _check(row, items)
         except ValueError as error:
             raise BadValue(f"{path}, line {number}: {error}; {RESTORE}") from error
-        rows.append(LedgerRow(**values))
+        rows.append(row)
     return rows
+
+
+def _check(row: LedgerRow, items: Mapping[str, Collection[str]] | None) -> None:
+    """Raises BadValue for a row that says what cannot be."""
+    if row.kind not in KINDS:
+        raise unknown_name(f"unknown kind {row.kind!r}", row.kind, KINDS)
+    if row.n is not None and row.n < 1:
+        raise BadValue(f"n is {row.n}: a number rests on 1 request or more")
+    if (row.low is None) != (row.high is None):
+        given, missing = ("low", "high") if row.high is None else ("high", "low")
+        raise BadValue(f"{given} is given and {missing} is not")
+    if row.low is not None and row.high is not None and row.low > row.high:
+        raise BadValue(f"low is {row.low:g}, which is above high, {row.high:g}")
+
+    if items is None:
+        return
+    if row.paper not in items:
+        raise unknown_name(f"unknown paper {row.paper!r}", row.paper, items)
+    if row.item not in items[row.paper]:
+        problem = f"unknown item {row.item!r} of {row.paper!r}"
+        raise unknown_name(problem, row.item, items[row.paper])
 
 
 def read_claims(path: Path) -> list[ClaimRow]:

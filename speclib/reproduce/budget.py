@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from math import ceil
 
 from speclib.errors import BadValue
 
@@ -40,10 +41,11 @@ class Budget:
     def check_least(self, seconds: float) -> None:
         """Raises BadValue if not even so many seconds, of the cheapest step, fit."""
         if self.minutes is not None and 60 * self.minutes < seconds:
+            least = ceil(10 * seconds / 60) / 10  # rounded down it would be refused
             raise BadValue(
                 f"minutes is {self.minutes:g}: the cheapest cell that is missing and "
-                f"the pages of the reports take about {seconds / 60:.1f} here; give "
-                "at least that"
+                f"the pages of the reports take about {least:.1f} here; give at least "
+                "that"
             )
 
     def describe(self) -> str:

@@ -14,11 +14,13 @@ from speclib import paths
 def one_at_a_time(say: Callable[[str], None]) -> Iterator[None]:
     """Waits until no other run of this checkout is under way, and says so.
 
-    The system frees the lock of a run that was killed.
+    The system frees the lock of a run that was killed. Raises SpeclibError where the
+    lock's file cannot be written.
     """
-    paths.CACHE.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(paths.CACHE / "reproduce.lock")
+    path = paths.CACHE / "reproduce.lock"
+    lock = FileLock(path)
     try:
+        paths.CACHE.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         say(
@@ -26,6 +28,8 @@ def one_at_a_time(say: Callable[[str], None]) -> Iterator[None]:
             "(interrupt to leave it alone); what it has run is not run again"
         )
         lock.acquire()
+    except OSError as error:
+        raise paths.cannot_write(path, error) from error
     try:
         yield
     finally:

@@ -29,6 +29,7 @@ from speclib.papers.ledger import (
     write_claims,
     write_ledger,
 )
+from speclib.papers.load import load_paper
 from speclib.papers.table_result import TableResult
 
 from .book import Book, Page, of_another_machine
@@ -92,17 +93,27 @@ def merge_ledger(path: Path) -> int:
     """Adds the rows of another machine's ledger to ours.
 
     Where a key is in both, our row stays. Returns how many rows are new. Raises
-    SpeclibError if ``path`` is no ledger.
+    SpeclibError if ``path`` is no ledger, or has a row of what there is not here.
     """
     if not path.is_file():
         raise BadValue(
             f"no ledger {path}: give the path of another machine's ledger.csv"
         )
     ours = _read_own_ledger()
-    theirs = [row for row in read_ledger(path) if of_another_machine(row)]
+    rows = read_ledger(path, items_by_paper())
+    theirs = [row for row in rows if of_another_machine(row)]
     merged = merge(ours, theirs)
     _write_own_ledger(merged)
     return len(merged) - len(ours)
+
+
+def items_by_paper() -> dict[str, list[str]]:
+    """The tables, figures and so on of every paper."""
+    items = {}
+    for path in sorted(paths.DATA.glob("papers/*/paper.toml")):
+        key = path.parent.name
+        items[key] = list(load_paper(key).tables)
+    return items
 
 
 def _read_own_ledger() -> list[LedgerRow]:

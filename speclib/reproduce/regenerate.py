@@ -169,7 +169,7 @@ class Call:
             if nodes is not None:
                 self._say_nodes(nodes)
             schedule = Schedule(papers, runner, costs, deadline, on_headline, nodes)
-            self._say_plan(schedule, books)
+            self._say_plan(schedule, books, writing)
             if schedule.seconds_missing():
                 self.budget.check_least(schedule.least_seconds() + writing)
             try:
@@ -217,8 +217,13 @@ class Call:
         for name, why in nodes.left_out.items():
             self.say(f"node {name} is left out: {why}")
 
-    def _say_plan(self, schedule: Schedule, books: dict[str, Book]) -> None:
-        """Says what is missing, how long it takes, and what the budget is."""
+    def _say_plan(
+        self, schedule: Schedule, books: dict[str, Book], writing: float
+    ) -> None:
+        """Says what is missing, how long it takes, and what the budget is.
+
+        ``writing``: seconds of the pages, which come after the cells.
+        """
         from .schedule import describe_seconds
 
         if self.measured and "measured" not in next(iter(books.values())).kinds:
@@ -226,12 +231,12 @@ class Call:
                 "torch is not installed: no measured numbers. "
                 "`pip install -e '.[models]'` adds it"
             )
-        missing = schedule.seconds_missing()
+        cells = describe_seconds(schedule.seconds_missing())
+        pages = describe_seconds(writing)
         profile = next(iter(books.values())).profile.name
         self.say(
-            f"{', '.join(books)}: what is missing takes about "
-            f"{describe_seconds(missing)} here ({profile} profile); "
-            f"{self.budget.describe()}"
+            f"{', '.join(books)}: the cells that are missing take about {cells} here, "
+            f"and the pages {pages} more ({profile} profile); {self.budget.describe()}"
         )
 
     def write_lesson_pages(self) -> bool:

@@ -206,7 +206,14 @@ class Schedule:
                 )
         for work in self._done_here(self._all_work()):
             if work.has_requests and self._fits(work, self.deadline):
-                self.runner.repeat_disturbed(work.specs, Limits(deadline=self.deadline))
+                limits = Limits(deadline=self._last_start(work), end=self.deadline)
+                self.runner.repeat_disturbed(work.specs, limits)
+
+    def _last_start(self, work: Work) -> float | None:
+        """Until when a request of this work may begin, to end before the deadline."""
+        if self.deadline is None:
+            return None
+        return self.deadline - self.costs.seconds(work.name, work.guess())
 
     # -- time --------------------------------------------------------------------------
     def cost_of_step(self, work: Work) -> float:

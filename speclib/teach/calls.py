@@ -108,19 +108,22 @@ SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # of the two timers below
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Ends one call after ``SECONDS``; a call inside it has its own."""
+    """Ends one call after ``SECONDS``; a call inside it has its own.
+
+    There is one timer of each kind: one that was set before goes on afterwards.
+    """
     if Limit.ends_at is None:
         yield
         return
     if time.process_time() > Limit.ends_at:
         raise TookTooLong
-    computing, _ = signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    waiting, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE * SECONDS)
+    computing = signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    waiting = signal.setitimer(signal.ITIMER_REAL, PATIENCE * SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, computing)
-        signal.setitimer(signal.ITIMER_REAL, waiting)
+        signal.setitimer(signal.ITIMER_PROF, *computing)
+        signal.setitimer(signal.ITIMER_REAL, *waiting)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

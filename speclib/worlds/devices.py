@@ -5,9 +5,11 @@ They know neither time nor place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeAlias, TypeVar
 
+from speclib.arguments import Whole
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.features import Features
 from speclib.core.sampling import Drafted, Rows
@@ -27,8 +29,23 @@ from speclib.operations.score_tree_features import RowsAndFeatures, ScoreTreeFea
 Value = TypeVar("Value")
 
 
+# How torch and Python say that there is no memory left.
+NO_MEMORY = "out of memory|allocate memory|not enough memory"
+
+
 class DeviceLost(SpeclibError):
-    """A device died, hung or failed; its message names the device and the cause."""
+    """A device died or hung; its message names the device and the cause.
+
+    A method that has other devices may go on without it.
+    """
+
+
+class DeviceFailed(SpeclibError):
+    """An operation raised an error; the message names the device and the cause.
+
+    The device is still there. Whatever else a method waits for, this ends it: the error
+    would be the same if the operation were asked for again.
+    """
 
 
 class Cancelled(SpeclibError):
@@ -80,10 +97,34 @@ class Future(Generic[Value]):
 AnyFuture: TypeAlias = "Future[Any]"
 
 
+def cause_of(error: Exception) -> str:
+    """Why an operation raised, in words."""
+    is_our_own = isinstance(error, SpeclibError)
+    cause = str(error) if is_our_own else f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError) or re.search(NO_MEMORY, cause):
+        cause += (
+            " (out of memory: free some, or give a smaller model or dtype='bfloat16')"
+        )
+    return cause
+
+
+def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
+    """The error of a device whose operation raised; ``cause``: why."""
+    return DeviceFailed(f"device {device!r} failed in {operation.name}: {cause}")
+
+
+# More targets than this have never helped anybody: each is a model of its own.
+MOST_TARGETS = 1000
+Servers: TypeAlias = Annotated[int, Whole(least=1, most=MOST_TARGETS)]
+
+
 def device_names(targets: int = 1) -> tuple[str, ...]:
     """The names of one draft and ``targets`` targets: draft, target, target-2, ..."""
-    if isinstance(targets, bool) or not isinstance(targets, int) or targets < 1:
-        raise BadValue(f"servers is {targets!r}: give 1 target server or more")
+    if not Whole(least=1, most=MOST_TARGETS).allows(targets):
+        raise BadValue(
+            f"servers is {targets!r}: give 1 target server or more, at most "
+            f"{MOST_TARGETS:,}"
+        )
     further = [f"target-{number}" for number in range(2, targets + 1)]
     return ("draft", "target", *further)
 

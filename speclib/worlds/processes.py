@@ -12,14 +12,14 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
 
-from speclib.arguments import Count, Seconds, checked
+from speclib.arguments import Patience, checked
 from speclib.core.sampling import Rows
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory, preflight
 
 from . import kept_ratios
-from .devices import AnyFuture
+from .devices import AnyFuture, Servers
 from .real_devices import RealDevices
 from .stages import StageLocks
 from .worker import Array, device, leave_in_memory
@@ -49,12 +49,12 @@ class Processes(RealDevices[Worker]):
         self,
         pair: Pair,
         *,
-        servers: Count = 1,
+        servers: Servers = 1,
         cancel: str = "after-op",
         dtype: str = "auto",
         emulate: Latency | Durations | None = None,
-        timeout: Seconds = 60.0,
-        start_timeout: Seconds = 300.0,
+        timeout: Patience = 60.0,
+        start_timeout: Patience = 300.0,
         remeasure: bool = False,
     ):
         super().__init__(

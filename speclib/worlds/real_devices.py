@@ -34,7 +34,14 @@ from speclib.operations.score import Score
 
 from . import cost_ratio, kept_ratios
 from .cost_ratio import CostRatio, Trial
-from .devices import AnyFuture, Cancelled, DeviceLost, device_names
+from .devices import (
+    AnyFuture,
+    Cancelled,
+    DeviceFailed,
+    DeviceLost,
+    device_names,
+    failed,
+)
 from .worker import Certain, Failure, Question, Reply
 from .world import World
 
@@ -272,15 +279,18 @@ class RealDevices(World, Generic[W]):
         self._lose(oldest, error)
 
     def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
-        """An operation raised in its worker."""
+        """An operation raised in its worker.
+
+        Several processes of one device may then be at different places, or one of them
+        may be gone: that device is lost. So is a GPU's after an error that stays.
+        """
+        error: DeviceFailed | DeviceLost
+        error = failed(future.device, future.op, failure.cause)
         worker = self._workers[future.device]
-        # Followers may be at different places now.
         if worker.has_followers or failure.is_lasting:
             del self._workers[future.device]
             worker.stop(0.0)
-        error = DeviceLost(
-            f"device {future.device!r} failed in {future.op.name}: {failure.cause}"
-        )
+            error = DeviceLost(str(error))
         self._lose(future, error)
 
     def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
@@ -312,7 +322,7 @@ class RealDevices(World, Generic[W]):
         """The rows that a worker has left somewhere; ``left``: its ``LeaveRows``."""
         raise NotImplementedError
 
-    def _lose(self, future: AnyFuture, error: DeviceLost) -> None:
+    def _lose(self, future: AnyFuture, error: DeviceFailed | DeviceLost) -> None:
         self._asked.pop(future.device, None)
         self._finish(future, None, self.now, 0, 0, error=error)
 

@@ -31,11 +31,10 @@ from speclib.data.latency import (
     message_seconds,
     steps_of,
 )
-from speclib.errors import SpeclibError
 from speclib.operations.operation import Done, perform
 
 from .cost_ratio import CostRatio
-from .devices import AnyFuture, Cancelled
+from .devices import AnyFuture, Cancelled, cause_of, failed
 from .stages import Stages
 from .world import World
 
@@ -127,8 +126,10 @@ class Virtual(World):
         error = None
         try:
             done = perform(future.op, self.models[future.device], self.request)
-        except Exception as raised:  # the method's to handle, when it waits for it
-            done, error = Done(None, 0, 0), raised
+        except Exception as raised:  # it comes out when the method waits
+            done = Done(None, 0, 0)
+            error = failed(future.device, future.op, cause_of(raised))
+            error.__cause__ = raised  # a traceback then shows where
         steps = steps_of(self.latency, future.device, future.op, done.kept, done.fed)
         self._carry_out(future, steps, done, error)
 
@@ -190,11 +191,6 @@ class Virtual(World):
         heappush(self._heap, Moment(time, next(self._sequence), future, happens))
 
     def _step(self) -> None:
-        if not self._heap:
-            raise SpeclibError(
-                "the method waits for an operation that was cancelled or never "
-                "submitted: nothing is running"
-            )
         moment = heappop(self._heap)
         if self._running[moment.future.device] is not moment.future:
             return  # it was aborted, and its device went on

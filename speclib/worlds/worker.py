@@ -39,11 +39,11 @@ import numpy as np
 from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
 from speclib.data.latency import Step, steps_of
-from speclib.errors import SpeclibError
 from speclib.models import factory, gpus
 from speclib.models.rank import Rank
 from speclib.operations.operation import Operation, Raw, Request, perform
 
+from .devices import NO_MEMORY, cause_of
 from .stages import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 STOP = None
-NO_MEMORY = "out of memory|allocate memory|not enough memory"  # as torch says it
 
 
 # -- messages --------------------------------------------------------------------------
@@ -172,14 +171,7 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except Exception as error:
-        is_our_own = isinstance(error, SpeclibError)
-        cause = str(error) if is_our_own else f"{type(error).__name__}: {error}"
-        if isinstance(error, MemoryError) or re.search(NO_MEMORY, cause):
-            cause += (
-                " (out of memory: free some, or give a smaller model or "
-                "dtype='bfloat16')"
-            )
-        return Failure(cause)
+        return Failure(cause_of(error))
 
 
 # -- a device --------------------------------------------------------------------------

@@ -14,6 +14,8 @@ and it knows neither time nor hardware. A world runs it:
     cancel    says that results are not wanted any more. A device that is busy with one
               is freed by the world's cancel policy: "immediate" at once, "after-op"
               when its operation ends
+    errors    an operation that raises ends the method wherever it waits next, with a
+              DeviceFailed. Only the loss of a device is the method's to handle
     commit    is the only way to emit tokens. It cuts at an end token and at the limit
               exactly as plain decoding would, and stamps the time; ``going`` then ends
               the method's loop
@@ -34,12 +36,12 @@ from typing import Any, Self, TypeVar, overload
 from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens, certain
 from speclib.core.settings import EndTokens, end_token_set
 from speclib.core.text import AnyText
-from speclib.errors import BadValue
+from speclib.errors import BadValue, SpeclibError
 from speclib.operations.operation import Operation, Raw, Request
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 
 from .cost_ratio import CostRatio
-from .devices import AnyFuture, Cancelled, Device, DeviceLost, Future
+from .devices import AnyFuture, Cancelled, Device, DeviceFailed, DeviceLost, Future
 
 CANCEL_POLICIES = ("immediate", "after-op")
 
@@ -79,6 +81,7 @@ class World:
         self._queue: dict[str, deque[AnyFuture]] = {name: deque() for name in names}
         self._running: dict[str, AnyFuture | None] = dict.fromkeys(names)
         self._events: list[Event] = []
+        self._failure: DeviceFailed | None = None  # to be raised in the next wait
 
     @property
     def eos(self) -> frozenset[int]:
@@ -117,6 +120,7 @@ class World:
         self.going = True
         self._on_commit = on_commit
 
+        self._failure = None
         self._events = []
         self._event_ids = count()
         self._outcomes: dict[int, list[str]] = {}  # of drafts, by the event's id
@@ -276,7 +280,7 @@ class World:
         """
         for future in futures:
             while not future.done:
-                self._step()
+                self._wait_on()
             if future.error is not None:
                 raise future.error
         self._answered = self.now
@@ -290,14 +294,15 @@ class World:
     def first(self, *futures: AnyFuture) -> AnyFuture:
         """Waits until any of ``futures`` is done, and returns that one.
 
-        Unlike ``all``, it does not raise the error of a future that failed.
+        Unlike ``all``, it does not raise that the future's device was lost, nor that
+        the future was cancelled.
         """
         while True:
             for future in futures:
                 if future.done:
                     self._answered = self.now
                     return future
-            self._step()
+            self._wait_on()
 
     def earliest(self, *futures: AnyFuture) -> list[AnyFuture]:
         """Waits until any of ``futures`` is done; returns all that have ended by then.
@@ -305,12 +310,33 @@ class World:
         On the virtual clock that is everything that ends at the same moment, in the
         order of ``futures``. So what a method decides there does not hang on which of
         them happens to be handled first. On a real clock nothing ends at the same
-        moment as anything else. Does not raise the error of a future that failed.
+        moment as anything else. Raises as ``first`` does.
         """
         self.first(*futures)
         self._end_moment()
+        self._raise_failure()
         self._answered = self.now
         return [future for future in futures if future.done]
+
+    def _wait_on(self) -> None:
+        """Waits until something ends. Raises why an operation failed.
+
+        That is so whichever one it is: a method that waits for others would never look
+        at it.
+        """
+        if not any(self._running.values()):
+            raise SpeclibError(
+                "the method waits for an operation that was cancelled or never "
+                "submitted: nothing is running"
+            )
+        self._step()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raises, once, the error of an operation that was wanted and failed."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def cancel(self, *futures: AnyFuture) -> None:
         """Says that the results of ``futures`` are not wanted any more."""
@@ -366,6 +392,8 @@ class World:
         future.done = True
         future.error = error
         self._running[future.device] = None
+        if isinstance(error, DeviceFailed) and not future.cancelled:
+            self._failure = self._failure or error
 
         tokens: Tokens = ()
         payload = future.op.unfinished()
@@ -464,4 +492,12 @@ class World:
         self.close()
 
 
-__all__ = ["CANCEL_POLICIES", "Cancelled", "Device", "DeviceLost", "Future", "World"]
+__all__ = [
+    "CANCEL_POLICIES",
+    "Cancelled",
+    "Device",
+    "DeviceFailed",
+    "DeviceLost",
+    "Future",
+    "World",
+]

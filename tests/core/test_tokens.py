@@ -201,6 +201,13 @@ def test_the_residual_is_what_p_has_more_than_q():
     np.testing.assert_allclose(rounded, left, atol=1e-7)
 
 
+@pytest.mark.parametrize("mass", [1e-6, 1e-7, 1e-9, 1e-12, 2.0**-50])
+def test_a_residual_is_what_is_left_however_tiny_its_mass(mass):
+    """All that p has more than q is at token 0, so the replacement is token 0."""
+    p = np.array([0.5 + mass, 0.5 - mass])
+    assert residual(p, np.array([0.5, 0.5])).tolist() == [1.0, 0.0]
+
+
 def test_a_residual_that_underflows_is_p():
     p = np.array([0.25, 0.75])
     assert residual(p, p).tolist() == p.tolist()

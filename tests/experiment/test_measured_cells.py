@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import time
+from dataclasses import asdict, replace
 
 import pytest
 from helpers.specs import measured_spec
@@ -11,10 +12,13 @@ from speclib import machine
 from speclib.errors import SpeclibError
 from speclib.experiment.cells import measured as measured_cells
 from speclib.experiment.engines import measured
+from speclib.experiment.engines.measured_cell import MeasuredCell
+from speclib.experiment.limits import NO_LIMITS, Limits
 from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.methods import METHODS
 from speclib.papers.notes import note_of
 from speclib.papers.table_cells import TableCell
+from speclib.progress import Progress
 from speclib.worlds.cost_ratio import CostRatio
 from speclib.worlds.processes import Processes
 
@@ -188,3 +192,17 @@ def test_bfloat16_cells_run_beside_plain_decoding_of_the_same_dtype():
     assert len(result.facts["agree"]) == result.stats[0].tokens == 8
     for gap, differs in zip(result.facts["gap"], result.facts["differs"], strict=True):
         assert (gap is None) == (differs is None)
+
+
+def test_a_prompt_that_is_repeated_is_given_up_when_the_time_is_over():
+    """What it had stays. With time, it is run once more."""
+    spec = measured_spec()
+    run_all([spec])
+    cell = MeasuredCell(spec)
+    cell.outcomes[1] = replace(cell.outcomes[1], others=0.9, tries=1)
+    cell.save()
+
+    for limits, tries in ((Limits(end=time.monotonic()), 1), (NO_LIMITS, 2)):
+        with Progress("cells", show=False) as bar:
+            assert not measured.run_disturbed_again([spec], bar, limits, 2)
+        assert MeasuredCell(spec).outcomes[1].tries == tries

@@ -205,6 +205,19 @@ def test_one_verdict_a_round_on_the_new_sequences_and_one_a_token_of_the_window(
 
 
 # -- what a round takes ----------------------------------------------------------------
+@pytest.mark.parametrize(("alpha", "rate"), [(0.0, 0.0), (1.0, 1.0)])
+def test_a_draft_that_is_always_wrong_is_rejected_and_its_rate_is_zero(
+    decode, alpha, rate
+):
+    """A token that nobody chose was tested all the same: else no rate would be low."""
+    models = toys(alpha)
+    _, trace = decode(METHODS["duodecoding"], models, 20, gamma=3, k=1)
+    counted = stats(trace)
+    assert counted.acceptance_rate == rate
+    if not alpha:
+        assert counted.rejected == 20  # one for each of plain decoding's tokens
+
+
 def toys(alpha: float, **settings) -> dict:
     return {
         "draft": Toy(alpha, 60, 0, WORDS, **settings),

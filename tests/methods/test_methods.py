@@ -17,10 +17,11 @@ from scipy.stats import chi2, ncx2
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Drafted, Sampler
-from speclib.core.verification import verify
+from speclib.core.verification import Verified, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import BadCall, SpeclibError
 from speclib.methods import METHODS
+from speclib.methods.pearl import next_window
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.draft_phrase import DraftPhrase
 from speclib.operations.propose import Propose
@@ -116,6 +117,14 @@ def test_the_cost_ratio_never_changes_the_tokens(case, decode):
             for c in (0.2, 1.0, 3.7, 50.0)
         }
         assert outputs == {WORDS[:30]}
+
+
+def test_pearls_next_window_is_all_that_was_drafted_and_not_yet_tested():
+    """Table 9 of the paper: of x1 x2 x3 the first has passed, the others are next."""
+    x1, x2, x3 = (Drafted(token, np.eye(4)[token]) for token in (1, 2, 3))
+    assert next_window((x1, x2, x3), Verified((1,), ())) == (x2, x3)
+    assert next_window((x1, x2, x3), Verified((1, 2, 3), ())) == ()
+    assert next_window((x1, x2, x3), Verified((1,), (0,))) == ()  # the rest is stale
 
 
 @pytest.mark.parametrize("name", ["speculative", "pearl"])

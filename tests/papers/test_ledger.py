@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from speclib import paths
 from speclib.errors import SpeclibError
 from speclib.papers.ledger import (
     KEY,
@@ -19,6 +20,7 @@ from speclib.papers.ledger import (
     write_claims,
     write_ledger,
 )
+from speclib.reproduce import publish
 
 COLUMNS = (
     "paper,item,row,column,metric,unit,kind,setup,value,low,high,n,source,note"
@@ -130,6 +132,46 @@ def test_a_row_that_does_not_fit_the_columns_is_named_with_its_line(
     lines[1] = lines[1].replace(old, new, 1)
     message = error_of(read_ledger, tmp_path / "ledger.csv", "\n".join(lines))
     assert "line 2" in message and says in message
+
+
+IMPOSSIBLE = [
+    ({"n": -5}, "n is -5: a number rests on 1 request or more"),
+    ({"n": 0}, "n is 0"),
+    ({"low": 9.0, "high": 1.0}, "low is 9, which is above high, 1"),
+    ({"low": 9.0}, "low is given and high is not"),
+    ({"kind": "guessed"}, "unknown kind 'guessed'; known: paper, virtual"),
+    ({"kind": ""}, "unknown kind ''"),
+    ({"paper": "perl"}, "unknown paper 'perl'; known: pearl. Did you mean 'pearl'"),
+    ({"item": "table-77"}, "unknown item 'table-77' of 'pearl'; known: table-1"),
+]
+
+
+@pytest.mark.parametrize("changed, says", IMPOSSIBLE)
+def test_a_row_that_says_what_cannot_be_is_named_with_its_line(tmp_path, changed, says):
+    items = {"pearl": ["table-1", "table-2"]}
+    write_ledger(tmp_path / "bad.csv", [ROW, ROW._replace(row="s", **changed)])
+    with pytest.raises(SpeclibError) as error:
+        read_ledger(tmp_path / "bad.csv", items)
+    assert f"bad.csv, line 3: {says}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_committed_ledger_says_only_what_can_be():
+    """Each of its rows is of a table that there is, with an interval in order."""
+    path = paths.CHECKOUT / "reports" / "ledger.csv"
+    if not path.exists():
+        pytest.skip("no ledger yet: make reproduce")
+    assert read_ledger(path, publish.items_by_paper())
+
+
+def test_nothing_of_a_ledger_with_an_impossible_row_is_merged(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
+    theirs = ROW._replace(kind="measured", setup="p@there/f/1")
+    odd = theirs._replace(row="s", n=-5)
+    write_ledger(tmp_path / "theirs.csv", [theirs, odd])
+    with pytest.raises(SpeclibError, match="line 3: n is -5"):
+        publish.merge_ledger(tmp_path / "theirs.csv")
+    assert not (tmp_path / "reports").exists()
 
 
 def test_a_ledger_in_another_encoding_or_empty_is_named(lines, tmp_path):

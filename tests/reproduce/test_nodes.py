@@ -201,6 +201,7 @@ def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900, method="thread")  # it needs the alarm for itself
 def test_an_interrupt_loses_nothing_that_is_finished(nodes):
     measured = works()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
 from speclib import paths
 from speclib.errors import BadValue
+from speclib.experiment.limits import NO_LIMITS
 from speclib.experiment.run_cells import Runner, stored
 from speclib.progress import Progress
 from speclib.reproduce.budget import Budget
@@ -169,6 +171,40 @@ def test_what_comes_after_the_cells_is_taken_from_the_budget():
     budget = Budget.of(5)
     assert budget.deadline(reserved=60) == pytest.approx(budget.started + 240)
     assert Budget.of(None).deadline(reserved=60) is None
+
+
+class Remembering(Runner):
+    """A runner that remembers within which limits it was to repeat requests."""
+
+    repeated: list = []
+
+    def repeat_disturbed(self, specs, limits=NO_LIMITS):
+        self.repeated.append(limits)
+        super().repeat_disturbed(specs, limits)
+
+
+def test_disturbed_requests_are_repeated_only_while_one_more_fits_into_the_budget():
+    spec = measured_spec()
+    repeated = work("measured toy", spec, pool=spec.worker_pool)
+    costs = Costs({"measured toy": 40.0, "start toy auto 1 after-op": 1.0}, {})
+    deadline = time.monotonic() + 100
+    with Progress("cells", show=False) as bar, Remembering(bar) as runner:
+        repeated.done = repeated.wanted
+        papers = [PaperWork("pearl", "table-1", [], [repeated])]
+        schedule = Schedule(papers, runner, costs, deadline, lambda _: None)
+        schedule._repeat_disturbed()
+    (limits,) = runner.repeated
+    assert limits.deadline == pytest.approx(deadline - 40)
+    assert limits.end == deadline
+
+
+def test_the_least_that_is_told_is_enough():
+    """Rounded down to a tenth of a minute, it would be refused in turn."""
+    seconds = 2.14 * 60
+    with pytest.raises(BadValue) as refused:
+        Budget.of(1).check_least(seconds)
+    (least,) = re.findall(r"take about ([\d.]+) here", str(refused.value))
+    Budget.of(float(least)).check_least(seconds)
 
 
 def test_durations_read_as_people_say_them():

@@ -6,13 +6,22 @@ import json
 import random
 from math import exp
 
+import numpy as np
 import pytest
 
 import speclib
 from speclib import machine, paths
+from speclib.decoding.auto_settings import gamma_at
 from speclib.models import fingerprint
 from speclib.worlds import kept_ratios
-from speclib.worlds.cost_ratio import LOOKS, CostRatio, Trial, measure, median_rank
+from speclib.worlds.cost_ratio import (
+    LOOKS,
+    CostRatio,
+    Trial,
+    measure,
+    median_rank,
+    nearest_count,
+)
 from speclib.worlds.processes import Processes
 
 TOY = speclib.load_pair("toy")
@@ -274,3 +283,10 @@ def test_a_clock_with_given_durations_knows_c(own_cache):
 def test_a_draft_length_that_was_given_needs_no_c(measurements):
     result = speclib.decode("x", pair=TOY, gamma=3, max_new_tokens=4)
     assert result.cost_ratio is None and not measurements
+
+
+@pytest.mark.parametrize("c", [0.2, 0.5, 1.5, 2.5, 3.5, 4.5, 2.4999, 2.5001, 7.0])
+def test_the_draft_length_is_c_rounded_as_numbers_are_and_halves_to_the_even(c):
+    """As in IEEE 754, in Python's round and numpy's; never below 1."""
+    assert nearest_count(c) == max(1, int(np.rint(c)))
+    assert nearest_count(c) == gamma_at("auto", c)

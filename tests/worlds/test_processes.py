@@ -21,9 +21,10 @@ from helpers.processes import gone
 import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
-from speclib.methods import takes_gamma
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.methods import METHODS, takes_gamma
 from speclib.worlds.processes import Processes
-from speclib.worlds.world import DeviceLost
+from speclib.worlds.world import DeviceFailed, DeviceLost
 
 TOY = speclib.load_pair("toy")
 
@@ -234,6 +235,24 @@ def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_sho
 def test_with_every_target_killed_dsi_ends_and_names_one():
     error, _ = killed("target", "target-2", servers=2)
     assert isinstance(error, DeviceLost) and "target" in str(error)
+
+
+@pytest.mark.parametrize("method", ["dsi", "pearl", "speculative"])
+@pytest.mark.parametrize("broken", ["draft", "target"])
+def test_an_error_in_a_worker_ends_the_run_and_is_no_lost_device(method, broken):
+    """One model has less room than the world believes, so that it refuses a text."""
+    room = {"draft": 1024, "target": 1024, broken: 64}
+    pair = Pair(
+        target=ModelSpec(model="toy", context=room["target"]),
+        draft=ModelSpec(model="toy", alpha=0.9, context=room["draft"]),
+        name="short",
+    )
+    settings = {"lookahead": 2} if method == "dsi" else {"gamma": 2}
+    with Processes(pair) as world:
+        world.context = 1024
+        world.begin((0,) * 60, sampler=Sampler(), coins=Coins(), limit=12)
+        with pytest.raises(DeviceFailed, match=f"'{broken}' failed in .*context of 64"):
+            METHODS[method](world, **settings)
 
 
 def test_further_servers_take_the_cores_after_the_targets_and_gpus_must_be_named():

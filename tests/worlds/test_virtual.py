@@ -19,6 +19,7 @@ from speclib.errors import BadValue, SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.score import Score
+from speclib.worlds.devices import DeviceFailed
 from speclib.worlds.virtual import Virtual
 
 DEVICES = ("draft", "target", "target-1", "target-2")
@@ -384,7 +385,7 @@ def test_waiting_for_what_will_never_end_says_so():
         world.all(running, queued)
 
 
-def test_an_operations_error_is_raised_where_its_result_is_awaited():
+def test_an_operations_error_is_raised_whatever_the_method_waits_for():
     class Broken(Still):
         def rows(self, text, last, sampler):
             raise ValueError("no logits today")
@@ -392,10 +393,38 @@ def test_an_operations_error_is_raised_where_its_result_is_awaited():
     world = Virtual({"draft": Still(), "target": Broken()}, Latency.ratio(2))
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
     future = world.target.score((0,))
-    world.wait(world.submit("draft", Score((0,))))
-    assert world.first(future) is future
-    with pytest.raises(ValueError, match="no logits today"):
+    why = "'target' failed in score: ValueError: no logits today"
+    with pytest.raises(DeviceFailed, match=why):
+        world.wait(world.submit("draft", Score((0,))))
+    with pytest.raises(DeviceFailed, match=why):
         world.wait(future)
+
+
+@pytest.mark.parametrize("wait", ["first", "earliest"])
+def test_an_error_that_nobody_looks_at_ends_the_wait_for_whatever_ends_next(wait):
+    class Broken(Still):
+        def rows(self, text, last, sampler):
+            raise ValueError("no logits today")
+
+    world = Virtual({"draft": Broken(), "target": Still()}, Latency.ratio(2))
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
+    drafting = world.draft.propose((0,), 1)
+    scoring = world.target.score((0,))
+    with pytest.raises(DeviceFailed, match="'draft' failed in propose"):
+        getattr(world, wait)(drafting, scoring)
+
+
+def test_an_error_in_what_was_cancelled_is_nobodys():
+    class Broken(Still):
+        def rows(self, text, last, sampler):
+            raise ValueError("no logits today")
+
+    world = Virtual(
+        {"draft": Broken(), "target": Still()}, Latency.ratio(2), cancel="after-op"
+    )
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
+    world.cancel(world.draft.propose((0,), 1))
+    assert len(world.wait(world.target.score((0,)))) == 1
 
 
 def test_an_unknown_cancel_policy_is_refused():

@@ -286,7 +286,7 @@ class Measurement:
                 for cell, needed in work.items()
                 if number in needed and cell.spec not in errors
             ]
-            errors |= self._measure_prompt(number, prompts[number], cells, bar)
+            errors |= self._measure_prompt(number, prompts[number], cells, bar, limits)
         return errors
 
     def _warm_up(self, cell: MeasuredCell, prompt: Prompt) -> None:
@@ -344,19 +344,24 @@ class Measurement:
         return speeds
 
     def _measure_prompt(
-        self, number: int, prompt: Prompt, cells: list[MeasuredCell], bar: Progress
+        self,
+        number: int,
+        prompt: Prompt,
+        cells: list[MeasuredCell],
+        bar: Progress,
+        limits: Limits,
     ) -> dict[Spec, Exception]:
         """Decode a prompt by plain decoding and by every cell, and keep what came.
 
-        Returns the errors of cells.
+        Nothing is kept of a prompt whose time ran out. Returns the errors of cells.
         """
         if not cells:
             return {}
         start = other_load.read_clocks()
-        runs, errors = self._decode_in_turn(number, prompt, cells)
+        runs, errors = self._decode_in_turn(number, prompt, cells, limits)
         others = other_load.others_since(start)
-        if PLAIN not in runs:
-            return errors  # nothing to compare the others with
+        if PLAIN not in runs or limits.must_end:
+            return errors  # nothing to compare the others with, or not all of them
 
         # Asked when all runs are over, so that none of them finds a warmer cache.
         plain = runs[PLAIN]
@@ -375,7 +380,7 @@ class Measurement:
         return errors
 
     def _decode_in_turn(
-        self, number: int, prompt: Prompt, cells: list[MeasuredCell]
+        self, number: int, prompt: Prompt, cells: list[MeasuredCell], limits: Limits
     ) -> tuple[dict[Setting, Result], dict[Spec, Exception]]:
         """Decode a prompt by plain decoding and by the cells' methods, each once.
 
@@ -387,6 +392,8 @@ class Measurement:
         runs: dict[Setting, Result] = {}
         errors: dict[Spec, Exception] = {}
         for setting in settings[first:] + settings[:first]:
+            if limits.must_end:
+                break
             try:
                 runs[setting] = measured_cells.decode_prompt(
                     self.world, prompt, setting, cells[0].conditions, number

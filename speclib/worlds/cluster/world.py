@@ -32,14 +32,14 @@ from ray.util import (
 )
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from speclib.arguments import Count, Seconds, checked
+from speclib.arguments import Patience, checked
 from speclib.core.far_rows import RowFacts
 from speclib.core.sampling import Rows
 from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
-from speclib.worlds.devices import AnyFuture, DeviceLost
+from speclib.worlds.devices import AnyFuture, DeviceLost, Servers
 from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import Question, Reply
 
@@ -215,12 +215,12 @@ class Cluster(RealDevices[ActorWorker]):
         self,
         pair: Pair,
         *,
-        servers: Count = 1,
+        servers: Servers = 1,
         cancel: str = "after-op",
         dtype: str = "auto",
         emulate: Latency | Durations | None = None,
-        timeout: Seconds = 60.0,
-        start_timeout: Seconds = 300.0,
+        timeout: Patience = 60.0,
+        start_timeout: Patience = 300.0,
         address: str | None = None,
     ):
         self._address = address

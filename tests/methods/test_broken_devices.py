@@ -1,0 +1,108 @@
+"""A device that raises or is lost: every method ends with its name, and never hangs.
+
+The claims hold for whatever is registered. Nothing is random here: toys are greedy.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
+from speclib.decoding.simulate import MortalWorld
+from speclib.models.toy import Toy
+from speclib.worlds.devices import DeviceFailed, DeviceLost
+from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
+
+WORDS = tuple(range(1, 50))
+TOKENS = 24
+LATENCY = Latency.ratio(3)  # a target pass lasts three times a draft's, 3 s
+
+# What their pages say: these go on without a drafter that is lost.
+DO_WITHOUT_DRAFTERS = {"dsi"}
+
+
+class Breaking(Toy):
+    """A toy that raises in every pass from the one numbered ``breaks_at`` on."""
+
+    breaks_at = 0
+    passes = 0
+
+    def rows(self, text, last, sampler):
+        self.passes += 1
+        if self.passes >= self.breaks_at:
+            raise ZeroDivisionError("no such pass")
+        return super().rows(text, last, sampler)
+
+
+def toys(breaking: str = "", breaks_at: int = 0) -> dict[str, Toy]:
+    """A draft that agrees in nine of ten places, and a target; one may break."""
+    models = {}
+    for name, alpha in (("draft", 0.9), ("target", None)):
+        kind = Breaking if name == breaking else Toy
+        models[name] = kind(alpha, 50, 0, WORDS, 128)
+    if breaking:
+        models[breaking].breaks_at = breaks_at
+    return models
+
+
+def write(world: World, case, settings) -> tuple[int, ...]:
+    """What the method writes in ``world``."""
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=TOKENS)
+    case.method(world, **settings)
+    world.end()
+    return world.text[1:]
+
+
+@pytest.mark.parametrize("breaks_at", [1, 2, 3, 4])
+@pytest.mark.parametrize("device", ["draft", "target"])
+def test_a_device_that_raises_ends_every_method_with_its_name_and_the_cause(
+    case, device, breaks_at
+):
+    for settings in case.at(1, 3):
+        models = toys(device, breaks_at)
+        world = Virtual(models, LATENCY)
+        try:
+            output = write(world, case, settings)
+        except DeviceFailed as error:
+            assert str(error).startswith(f"device '{device}' failed in ")
+            assert str(error).endswith(": ZeroDivisionError: no such pass")
+            assert isinstance(error.__cause__, ZeroDivisionError)
+            continue
+
+        # It never came to that pass: it does not ask this device, or not so often.
+        assert models[device].passes < breaks_at, settings
+        assert output == WORDS[:TOKENS], settings
+
+
+@pytest.mark.parametrize("second", [0.0, 0.5, 4.0])
+@pytest.mark.parametrize("device", ["draft", "target"])
+def test_a_lost_device_ends_every_method_but_those_that_do_without(
+    case, device, second
+):
+    for settings in case.at(1, 3):
+        world = MortalWorld(toys(), LATENCY, "immediate", {device: second})
+        try:
+            output = write(world, case, settings)
+        except DeviceLost as error:
+            assert device in str(error)
+            assert device == "target" or case.name not in DO_WITHOUT_DRAFTERS
+            continue
+
+        # It goes on without this device, or never asked it.
+        asks_drafts = any(event.device == "draft" for event in world._events)
+        assert device == "draft"
+        assert case.name in DO_WITHOUT_DRAFTERS or not asks_drafts
+        assert output == WORDS[:TOKENS], settings
+
+
+def test_after_a_device_has_raised_the_world_serves_the_next_request(case):
+    """The error belongs to its request; only its first passes fail here."""
+    for settings in case.at(3):
+        models = toys("target", breaks_at=2)
+        world = Virtual(models, LATENCY)
+        with pytest.raises(DeviceFailed):
+            write(world, case, settings)
+        models["target"].breaks_at = 10**9
+        assert write(world, case, settings) == WORDS[:TOKENS]
