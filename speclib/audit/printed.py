@@ -51,14 +51,13 @@ def work_out(evidence: Arithmetic, paper_key: str) -> Worked:
     Raises SpeclibError naming what is missing, for a cell that is not printed and for a
     formula with an unknown name.
     """
-    paper = load_paper(paper_key)
     printed: dict[str, Quantity] = {}
     lines = []
     for name, cell in evidence.cells.items():
-        printed[name] = printed_number(paper, cell)
+        printed[name] = printed_number(load_paper(paper_key), cell)
         lines.append(_line_of_cell(name, cell, printed[name]))
     for name, cell in evidence.brackets.items():
-        printed[name] = number_in_brackets(paper, cell)
+        printed[name] = number_in_brackets(load_paper(paper_key), cell)
         lines.append(_line_of_cell(name, cell, printed[name], "in brackets"))
     for name, number in evidence.numbers.items():
         printed[name] = Quantity.exact(number)

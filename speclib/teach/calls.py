@@ -35,23 +35,20 @@ class Failed(Exception):
     """
 
 
-class OwnRandomness(Failed):
-    """A student's function takes chance from elsewhere than the coins it is given."""
-
-
 class TookTooLong(Exception):
     """Raised inside a function whose time is over."""
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What ``function`` returns. Raises Failed with a sentence about its error."""
+    """What ``function`` returns. Raises Failed with a sentence about its error.
+
+    NotRepeatable is raised where it takes chance from elsewhere than its coins.
+    """
     try:
         with _alarm():
             return function(*arguments)
-    except (TookTooLong, Failed):
+    except (TookTooLong, Failed, NotRepeatable):
         raise
-    except NotRepeatable as error:
-        raise OwnRandomness("Your function did something else each time.") from error
     except (Exception, SystemExit) as error:
         raise Failed(describe_error(error, function)) from error
 

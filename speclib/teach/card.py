@@ -9,7 +9,7 @@ STYLE = (
     "border-left: 5px solid {colour}; padding: 4px 14px; margin: 6px 0; "
     "max-width: 46em; line-height: 1.5; font-size: 15px"
 )
-RIGHT, WRONG = "#1c9a5b", "#c4561a"
+RIGHT, WRONG, NEUTRAL = "#1c9a5b", "#c4561a", "#7a7f87"
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Card:
     cause       the name of the likely mistake; empty where none is known
     details     further sentences: the likely cause, what to try next
     is_almost   whether what is wrong happens with probability 0
+    is_begun    whether there is anything to judge yet
     """
 
     is_right: bool
@@ -28,10 +29,13 @@ class Card:
     cause: str = ""
     details: tuple[str, ...] = ()
     is_almost: bool = False
+    is_begun: bool = True
 
     @property
     def heading(self) -> str:
         """A sign and a word, so that the answer is not in the colour alone."""
+        if not self.is_begun:
+            return "○ Not begun."
         if self.is_almost:
             return "✓ Almost right."
         return "✓ Right." if self.is_right else "✗ Not yet."
@@ -41,6 +45,8 @@ class Card:
 
     def _repr_html_(self) -> str:
         colour = RIGHT if self.is_right else WRONG
+        if not self.is_begun:
+            colour = NEUTRAL
         paragraphs = [f"<b>{self.heading}</b> {escape(self.verdict)}"]
         paragraphs += [escape(detail) for detail in self.details]
         body = "<br>".join(paragraphs)
@@ -51,6 +57,11 @@ class Card:
 def right(verdict: str, *details: str) -> Card:
     """The card of a solved exercise."""
     return Card(True, verdict, details=details)
+
+
+def not_begun() -> Card:
+    """The card of an exercise at which nothing has been written yet."""
+    return Card(False, "Write your function, and run this cell again.", is_begun=False)
 
 
 def almost(verdict: str, *details: str, cause: str = "") -> Card:

@@ -27,7 +27,13 @@ import numpy as np
 
 from speclib.core.sampling import Row
 from speclib.errors import BadCall
-from speclib.worlds.enumerator import SLIVER, WHOLE, Interval, Intervals
+from speclib.worlds.enumerator import (
+    SLIVER,
+    WHOLE,
+    Interval,
+    Intervals,
+    check_that_all_is_walked,
+)
 
 Result = TypeVar("Result")
 
@@ -246,7 +252,8 @@ def all_outcomes(
 ) -> dict[Result, float]:
     """What ``run(coin)`` returns, and with which probability, over all coins.
 
-    ``coin()`` gives a new coin. What ``run`` returns must be hashable.
+    ``coin()`` gives a new coin. What ``run`` returns must be hashable. Raises
+    NotRepeatable where ``run`` does not do the same each time.
     """
     probabilities: dict[Result, float] = {}
     path: list[int] | None = []
@@ -255,4 +262,5 @@ def all_outcomes(
         result = run(walk.coin)
         probabilities[result] = probabilities.get(result, 0.0) + walk.mass
         path = walk.following()
+    check_that_all_is_walked(probabilities.values())
     return probabilities

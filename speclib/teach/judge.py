@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .calls import Failed, OwnRandomness, time_limit
+from speclib.worlds.enumerator import NotRepeatable
+
+from .calls import Failed, time_limit
 from .card import Card, almost, right, wrong
 from .mistakes import Mistake, is_same, likely_mistake
 
@@ -42,8 +44,8 @@ def judge_distributions(
             is_random = difference is not None and not is_same(
                 distributions_of(function), distributions
             )
-    except OwnRandomness as failed:
-        return own_randomness(str(failed))
+    except NotRepeatable:
+        return own_randomness()
     except Failed as failed:
         return wrong(str(failed))
 
@@ -66,7 +68,9 @@ def judge_distributions(
     return card_of(flaw, mistake.question, cause=mistake.name)
 
 
-def own_randomness(problem: str) -> Card:
+def own_randomness(
+    problem: str = "Your function did something else each time.",
+) -> Card:
     """The card of a function that takes chance from elsewhere than its coins."""
     return wrong(problem, ASKED_FOR_COINS, cause="own randomness")
 

@@ -20,15 +20,15 @@ from speclib.core.sampling import Coins, Rows, Sampler, Tokens
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
-from speclib.worlds.enumerator import Distribution, outcomes, truth
+from speclib.worlds.enumerator import Distribution, NotRepeatable, outcomes, truth
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .calls import Failed, OwnRandomness, call, time_limit
+from .attempt import judge_attempt
+from .calls import Failed, call, time_limit
 from .card import Card, right, wrong
 from .judge import own_randomness
 from .mistakes import Mistake, is_same
-from .record import keep_try
 
 Method: TypeAlias = Callable[[World, int], None]
 
@@ -115,9 +115,7 @@ class MethodExercise:
 
     def check(self, method: Method) -> Card:
         """The card for a student's method."""
-        card = self._judge(method)
-        keep_try(self.name, card.is_right)
-        return card
+        return judge_attempt(self.name, method, lambda: self._judge(method))
 
     def _judge(self, method: Method) -> Card:
         try:
@@ -127,8 +125,8 @@ class MethodExercise:
                 is_random = problem is not None and not is_repeatable(
                     method, self.setup, behaviour
                 )
-        except OwnRandomness as failed:
-            return own_randomness(str(failed))
+        except NotRepeatable:
+            return own_randomness()
         except Failed as failed:
             return self._card_of_failed(str(failed))
 

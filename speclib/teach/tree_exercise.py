@@ -20,12 +20,12 @@ import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
 
+from .attempt import judge_attempt
 from .calls import Failed, call
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
 from .mistakes import Mistake
-from .record import keep_try
 
 NewCoin: TypeAlias = Callable[[], Coin]
 Pick: TypeAlias = Callable[[list[int], list[Row], Row, NewCoin], int]
@@ -120,9 +120,13 @@ def check_pick(function: Pick) -> Card:
     was drawn from, in which those before it have no chance. ``p``: the target's row.
     ``coin()`` gives a new random number in [0, 1).
     """
-    card = judge_distributions(function, _distributions, _difference, MISTAKES, PRAISE)
-    keep_try("pick", card.is_right)
-    return card
+
+    def judge() -> Card:
+        return judge_distributions(
+            function, _distributions, _difference, MISTAKES, PRAISE
+        )
+
+    return judge_attempt("pick", function, judge)
 
 
 def _distributions(pick: Pick) -> list[Distribution]:

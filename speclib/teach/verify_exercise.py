@@ -25,12 +25,12 @@ import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
 
+from .attempt import judge_attempt
 from .calls import Failed, call
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
 from .mistakes import Mistake
-from .record import keep_try
 
 NewCoin: TypeAlias = Callable[[], Coin]
 Verify: TypeAlias = Callable[[list[int], list[Row], list[Row], NewCoin], Sequence[int]]
@@ -217,11 +217,13 @@ def check_verify(function: Verify) -> Card:
     target's gamma + 1 rows, the last of them after all drafts. ``coin()`` gives a new
     random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
     """
-    card = judge_distributions(
-        function, _distributions, _difference, MISTAKES, PRAISE, _without_chance
-    )
-    keep_try("verify", card.is_right)
-    return card
+
+    def judge() -> Card:
+        return judge_distributions(
+            function, _distributions, _difference, MISTAKES, PRAISE, _without_chance
+        )
+
+    return judge_attempt("verify", function, judge)
 
 
 def _distributions(verify: Verify) -> list[Distribution]:

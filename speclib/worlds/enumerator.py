@@ -15,7 +15,7 @@ is found out; an enumerator that began afresh at each call would miss it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from speclib.errors import SpeclibError
 from .virtual import Virtual
 
 SLIVER = 1e-15  # an interval this short is rounding, not an outcome
+ROUNDING = 1e-9  # what the probabilities of all walks may lack
 
 Key = tuple[int, str, int]  # of a coin: position, role, index
 Distribution = dict[Tokens, float]  # output -> probability
@@ -46,6 +47,9 @@ class Interval(NamedTuple):
 
 
 WHOLE = Interval(0.0, 1.0)
+
+
+COINS_ALONE = "chance may come from the coins alone that are given"
 
 
 class NotRepeatable(SpeclibError):
@@ -86,7 +90,7 @@ class Intervals:
         if choice >= options:
             raise NotRepeatable(
                 f"choice {depth + 1} of this walk has {options} outcomes, and had more "
-                "before: chance may come from the world's coins alone"
+                f"before: {COINS_ALONE}"
             )
         self.taken.append(choice)
         self.open.append(options)
@@ -138,7 +142,7 @@ def outcomes(
 
     ``models``: device name -> model with a small vocabulary. ``c``: the target's
     seconds over the draft's. ``eos``: as of ``World.begin``. ``settings`` go to the
-    method.
+    method. Raises NotRepeatable where the walks are not those of one method.
     """
     world = Virtual(models, Latency.ratio(c))
     end_tokens = end_token_set(eos)
@@ -158,7 +162,18 @@ def outcomes(
         output = world.text[len(prompt) :]
         distribution[output] = distribution.get(output, 0.0) + coins.mass
         path = coins.following()
+    check_that_all_is_walked(distribution.values())
     return distribution
+
+
+def check_that_all_is_walked(masses: Iterable[float]) -> None:
+    """Raises NotRepeatable where the probabilities of all walks do not sum to one."""
+    total = sum(masses)
+    if abs(total - 1) > ROUNDING:
+        raise NotRepeatable(
+            f"the probabilities of all walks sum to {total:.4g}, not to 1: "
+            f"{COINS_ALONE}"
+        )
 
 
 def truth(

@@ -22,7 +22,7 @@ from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode as speclib_decode
 from speclib.experiment.run_cells import run_all
-from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
+from speclib.experiment.spec import FULL, QUICK, CellResult, Profile, Spec
 from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.models.toy import Toy
@@ -216,6 +216,34 @@ def cell_with(choices: list[tuple[int, int | None]]) -> CellResult:
     return CellResult(
         virtual_spec(), [Stats()], [Stats()], 4, 24.0, sequence_choices=[choices]
     )
+
+
+@pytest.mark.parametrize("item", ["table-1", "figure-3"])
+def test_texts_are_as_long_as_the_scripts_have_them_for_each_target(paper, item):
+    """cmds/*_llama.sh end QA and RAG at 32 tokens, cmds/*_vicuna.sh nothing at all."""
+    lengths = {}
+    for cell in cells_to_run(paper.table(item), FULL, ["virtual"]):
+        label = cell.row if item == "table-1" else cell.column
+        target = "Vicuna" if label.startswith("Vicuna") else "Llama"
+        task = cell.column.removesuffix(" / speedup").rpartition(" / ")[2]
+        if task not in ("average", "TPS", "Avg."):
+            lengths.setdefault((target, task in ("QA", "RAG")), set()).add(
+                cell.spec.tokens
+            )
+    assert lengths == {
+        ("Vicuna", True): {128},
+        ("Vicuna", False): {128},
+        ("Llama", True): {32},
+        ("Llama", False): {128},
+    }
+
+
+def test_the_facts_of_the_paper_have_the_lengths_of_both_targets(paper):
+    tasks = paper.facts["tasks"]
+    for task in ("qa", "rag"):
+        lengths = tasks[task]["max_new_tokens"]
+        assert lengths == {"Llama-2-7b": 32, "Vicuna-7b-v1.5": 128}
+    assert tasks["gsm8k"]["max_new_tokens"] == 128
 
 
 def test_branches_are_those_of_a_trace_written_by_hand():

@@ -16,6 +16,7 @@ from speclib.core.sampling import ids
 from speclib.core.sampling import residual as library_residual
 from speclib.core.verification import match
 from speclib.core.verification import verify as library_verify
+from speclib.teach import record
 from speclib.teach.coin import draw
 
 
@@ -284,3 +285,34 @@ def test_a_speed_card_names_only_what_is_slower():
 
 def _is_speed(word: str) -> bool:
     return word.replace(".", "", 1).isdigit() and "." in word.rstrip(".")
+
+
+# -- before a student began ------------------------------------------------------------
+def stub(*arguments): ...  # your code
+
+
+CHECKS = [
+    teach.check_residual,
+    teach.check_verify,
+    teach.check_pick,
+    teach.check_method,
+    teach.check_pearl,
+    teach.check_dsi,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_an_untouched_function_is_no_try(check):
+    card = check(stub)
+    assert not card.is_right
+    assert card.heading == "○ Not begun."
+    assert record.load()["exercises"] == {}
+
+
+def test_a_function_that_gives_nothing_is_a_try():
+    def gives_nothing(p, q):
+        p - q
+
+    card = teach.check_residual(gives_nothing)
+    assert card.heading == "✗ Not yet." and card.cause == "no return"
+    assert record.load()["exercises"]["residual"]["tries"] == 1

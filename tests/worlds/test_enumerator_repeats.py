@@ -9,15 +9,29 @@ import pytest
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import NotRepeatable, outcomes
 
+MODELS = {"draft": Random(3, 1), "target": Random(3, 2)}
 
-def test_a_method_that_does_something_else_each_time_is_named():
-    """At first its coin has three outcomes, at every later walk two."""
-    vocabularies = itertools.chain([[0.2, 0.3, 0.5]], itertools.repeat([0.4, 0.6]))
 
-    def changing(world):
-        row = next(vocabularies)
-        world.commit((world.coins.choose(row, 1, "target"),))
+def drawing_from(rows):
+    """A method of one token, whose coin is asked for another row at each walk."""
+    following = iter(rows)
 
-    models = {"draft": Random(3, 1), "target": Random(3, 2)}
+    def method(world):
+        world.commit((world.coins.choose(next(following), 1, "target"),))
+
+    return method
+
+
+def test_walks_that_do_not_sum_to_one_are_no_method():
+    """0.2 by the first walk and 0.6 by the second, where no third is left."""
+    method = drawing_from(
+        itertools.chain([[0.2, 0.3, 0.5]], itertools.repeat([0.4, 0.6]))
+    )
+    with pytest.raises(NotRepeatable, match="sum to 0.8, not to 1"):
+        outcomes(method, MODELS, 1)
+
+
+def test_a_choice_that_has_fewer_outcomes_than_before_is_named():
+    method = drawing_from([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.4, 0.6]])
     with pytest.raises(NotRepeatable, match="choice 1 of this walk has 2 outcomes"):
-        outcomes(changing, models, 1)
+        outcomes(method, MODELS, 1)

@@ -14,12 +14,15 @@ from speclib.errors import BadValue, unknown_name
 
 from . import (
     all_devices,
+    counted_tokens,
     dsi_algorithm_1,
     dsi_charges,
     dsi_formulas,
     dsi_on_the_clock,
+    engines,
     number_formats,
     pearl_counts,
+    pearl_formulas,
     simulated_clock,
     walks,
 )
@@ -35,6 +38,7 @@ class Experiment(NamedTuple):
 RUNS = {
     "planted mistake": Experiment(walks.planted_mistake, "every outcome"),
     "every outcome": Experiment(walks.every_outcome, "every outcome"),
+    "mistake of an engine": Experiment(engines.engine_mistake, "every outcome"),
     "unverified tokens": Experiment(simulated_clock.unverified_tokens, "clock"),
     "two counts": Experiment(simulated_clock.two_counts, "clock"),
     "worth of a mistake": Experiment(simulated_clock.worth_of_a_mistake, "clock"),
@@ -44,8 +48,19 @@ RUNS = {
         simulated_clock.passes_of_lookahead_decoding, "clock"
     ),
     "ids in bfloat16": Experiment(number_formats.ids_in_bfloat16, "arithmetic"),
+    "random draft": Experiment(engines.random_draft, "arithmetic"),
+    "block of sure drafts": Experiment(engines.block_of_sure_drafts, "arithmetic"),
     "length by counts": Experiment(pearl_counts.length_by_counts, "arithmetic"),
     "tokens per pass": Experiment(pearl_counts.tokens_per_pass, "arithmetic"),
+    "whole cost ratios": Experiment(pearl_formulas.whole_cost_ratios, "arithmetic"),
+    "rounded cost ratio": Experiment(pearl_formulas.rounded_cost_ratio, "arithmetic"),
+    "tokens of a run": Experiment(pearl_formulas.tokens_of_a_run, "arithmetic"),
+    "unfinished runs": Experiment(pearl_formulas.unfinished_runs, "arithmetic"),
+    "printed steps": Experiment(pearl_formulas.printed_steps, "every outcome"),
+    "counted tokens": Experiment(counted_tokens.counted_tokens, "every outcome"),
+    "speculative decoding at its best": Experiment(
+        counted_tokens.speculative_at_its_best, "arithmetic"
+    ),
     "DSI over SI by rules": Experiment(dsi_charges.dsi_over_si_by_rules, "arithmetic"),
     "worth of a rule": Experiment(dsi_charges.worth_of_a_rule, "arithmetic"),
     "DSI over SI by lookahead": Experiment(

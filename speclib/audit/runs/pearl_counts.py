@@ -13,10 +13,10 @@ from speclib.theory.closed_forms import (
 )
 
 TARGET_OF_SD, TARGET_OF_PEARL = "Target Model (SD)", "Target Model (PEARL)"
-DRAFT_OF_SD = "Draft Model (SD)"
+DRAFT_OF_SD, DRAFT_OF_PEARL = "Draft Model (SD)", "Draft Model (PEARL)"
 
 
-def _passes(row: str, column: str) -> float:
+def count_of_passes(row: str, column: str) -> float:
     """A count of Table 11."""
     count = load_paper("pearl").printed("table-11", row, column)
     if count is None:
@@ -24,7 +24,7 @@ def _passes(row: str, column: str) -> float:
     return count
 
 
-def _tokens_of_full_texts() -> float:
+def tokens_of_full_texts() -> float:
     """Tokens of all prompts of HumanEval, if each text is as long as it may be."""
     task = load_paper("pearl").facts["tasks"]["humaneval"]
     return float(task["prompts"] * task["max_new_tokens"])
@@ -37,10 +37,12 @@ def length_by_counts(requests: int, row: str, column: str) -> Quantities:
     probability: one from the passes of speculative decoding, if all texts have full
     length, and one from PEARL's passes over these, which needs no length.
     """
-    gamma = round(_passes(row, DRAFT_OF_SD) / _passes(row, TARGET_OF_SD))
-    ratio = _passes(row, TARGET_OF_PEARL) / _passes(row, TARGET_OF_SD)
+    gamma = round(
+        count_of_passes(row, DRAFT_OF_SD) / count_of_passes(row, TARGET_OF_SD)
+    )
+    ratio = count_of_passes(row, TARGET_OF_PEARL) / count_of_passes(row, TARGET_OF_SD)
     alpha = alpha_from_run_ratio(ratio, gamma)
-    tokens = _tokens_of_full_texts() / _passes(row, TARGET_OF_SD)
+    tokens = tokens_of_full_texts() / count_of_passes(row, TARGET_OF_SD)
     alpha_of_baseline = alpha_from_accepted(tokens - 1, gamma)
     printed = load_paper("pearl").printed("table-7", "Ours", column)
     if printed is None:
@@ -62,9 +64,9 @@ def tokens_per_pass(requests: int, row: str, alpha: str) -> Quantities:
     11's, if every text had as many tokens as Appendix C.1 allows, or half as many.
     """
     paper = load_paper("pearl")
-    passes = _passes(row, TARGET_OF_SD)
-    gamma = round(_passes(row, DRAFT_OF_SD) / passes)
-    by_counts = _tokens_of_full_texts() / passes
+    passes = count_of_passes(row, TARGET_OF_SD)
+    gamma = round(count_of_passes(row, DRAFT_OF_SD) / passes)
+    by_counts = tokens_of_full_texts() / passes
     by_rate = sd_tokens(paper.alpha(alpha), gamma)
     return {
         "by Table 7's acceptance": Quantity.exact(by_rate, "paper"),

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from speclib.teach.attempt import judge_attempt
 from speclib.teach.calls import Failed, call, time_limit
 from speclib.teach.card import Card, right, wrong
 from speclib.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
-from speclib.teach.record import keep_try
 
 Answer = Callable[..., Any]
 
@@ -47,9 +47,7 @@ class Formula:
 
     def check(self, function: Answer) -> Card:
         """The card for a student's function."""
-        card = self._judge(function)
-        keep_try(self.name, card.is_right)
-        return card
+        return judge_attempt(self.name, function, lambda: self._judge(function))
 
     def _judge(self, function: Answer) -> Card:
         try:

@@ -1,0 +1,311 @@
+"""Mistakes read in the codes of 2026, beside the right methods.
+
+They are small: one draft device, one target, and drafts of a few tokens. What the
+enumerator walks must be few outcomes, and what it finds can be worked out by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids, residual
+from speclib.core.verification import ACCEPT, offer, verify, verify_tree
+from speclib.methods.pearl import next_window
+from speclib.worlds.world import World
+
+BRANCHES = 2  # candidates at a branch
+BLOCK = 3  # drafts that are tested together; the block test begins at this many
+TINY = 1e-8  # what is added to a draft's probability before it divides
+
+
+# -- drafts ----------------------------------------------------------------------------
+def _row_after(world: World, tokens: Tokens) -> Row:
+    """The draft's distribution after the text and some more tokens."""
+    return world.wait(world.draft.score(world.text + tokens))[0]
+
+
+def _best_tokens(world: World, after: Tokens, count: int) -> Tokens:
+    """What the draft would write greedily, at any temperature of the text."""
+    tokens: Tokens = ()
+    for _ in range(count):
+        row = _row_after(world, after + tokens)
+        tokens += (int(np.argmax(row)),)
+    return tokens
+
+
+def _drawn_afresh(world: World, count: int) -> tuple[Drafted, ...]:
+    """Drafts whose coins are new in every round.
+
+    A block test looks at later drafts to decide on earlier ones. So no draft may be
+    drawn again with a coin that has decided something.
+    """
+    drafted: tuple[Drafted, ...] = ()
+    for _ in range(count):
+        row = _row_after(world, ids(drafted))
+        position = len(world.text) + len(drafted)
+        token = world.coins.choose(row, position, "draft", world.round)
+        drafted += (Drafted(token, row),)
+    return drafted
+
+
+# -- the end of a text -----------------------------------------------------------------
+def pearl_that_ends_untested(world: World, gamma: int) -> None:
+    """PEARL with greedy drafts, whose last drafts are written without a test.
+
+    When a whole block has passed, and the next one would fill what is left of the text,
+    that next one is written at once.
+    """
+    _pearl_with_best_tokens(world, gamma, tests_the_end=False)
+
+
+def pearl_that_tests_to_the_end(world: World, gamma: int) -> None:
+    """The same without the mistake: nothing is written before the target's row."""
+    _pearl_with_best_tokens(world, gamma, tests_the_end=True)
+
+
+def _pearl_with_best_tokens(world: World, gamma: int, *, tests_the_end: bool) -> None:
+    window: tuple[Drafted, ...] = ()
+    while world.going:
+        drafted = world.guess(_best_tokens(world, ids(window), gamma))
+        rows = world.wait(
+            world.target.score(world.text + ids(window), last=len(window))
+        )
+        was_post_verify = bool(window)
+        verified = verify(world, window + drafted, rows)
+        world.commit(verified.tokens)
+        window = next_window(window + drafted, verified)
+
+        would_fill = world.going and world.left <= len(window)
+        if was_post_verify and would_fill and not tests_the_end:
+            world.commit(ids(window))
+
+
+# -- a draft that no model made --------------------------------------------------------
+def random_drafts_kept_by_argmax(world: World, gamma: int) -> None:
+    """Random drafts, kept as long as each is the target's likeliest token.
+
+    The token after them is drawn from the target's row.
+    """
+    while world.going:
+        drafted = _random_drafts(world, gamma)
+        rows = world.wait(
+            world.target.score(world.text + ids(drafted), last=len(drafted))
+        )
+        kept: Tokens = ()
+        for draft, row in zip(drafted, rows, strict=False):
+            if draft.token != int(np.argmax(row)):
+                break
+            kept += (draft.token,)
+        position = len(world.text) + len(kept)
+        after = world.coins.choose(rows[len(kept)], position, "target")
+        world.commit((*kept, after))
+
+
+def random_drafts_tested(world: World, gamma: int) -> None:
+    """The same without the mistake: random drafts go through the ratio test."""
+    while world.going:
+        drafted = _random_drafts(world, gamma)
+        rows = world.wait(
+            world.target.score(world.text + ids(drafted), last=len(drafted))
+        )
+        world.commit(verify(world, drafted, rows).tokens)
+
+
+def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
+    """Tokens of which each is as likely as any other, new in every round."""
+    alike = np.full(world.vocab, 1 / world.vocab)
+    tokens: Tokens = ()
+    for place in range(count):
+        position = len(world.text) + place
+        tokens += (world.coins.choose(alike, position, "draft", world.round),)
+    return tuple(guess._replace(q=alike) for guess in world.guess(tokens))
+
+
+# -- branches --------------------------------------------------------------------------
+def branch_chosen_by_the_target(world: World) -> None:
+    """The draft's likeliest tokens, of which only the target's favourite is tested.
+
+    It passes with probability min(1, p / q), though nobody drew it from q. Where it
+    fails, the token with the largest p - q is written.
+    """
+    while world.going:
+        q = _row_after(world, ())
+        p = world.wait(world.target.score(world.text))[0]
+        candidates = np.argsort(-q, kind="stable")[:BRANCHES]
+        favourite = int(candidates[np.argmax(p[candidates])])
+
+        chance = min(1.0, float(p[favourite]) / (float(q[favourite]) + TINY))
+        if _comes_up(world, chance, len(world.text)):
+            world.commit((favourite,))
+        else:
+            world.commit((int(np.argmax(residual(p, q))),))
+
+
+def branches_tested_in_turn(world: World) -> None:
+    """The same without the mistake: each branch is tested as what it is, certain."""
+    while world.going:
+        q = _row_after(world, ())
+        candidates = np.argsort(-q, kind="stable")[:BRANCHES]
+        tree = offer(world, [(int(token),) for token in candidates])
+        rows = world.wait(
+            world.target.score_tree(world.text, tree.tokens, tree.parents)
+        )
+        world.commit(verify_tree(world, tree, rows).tokens)
+
+
+def _comes_up(world: World, chance: float, position: int) -> bool:
+    """A coin of this round and this place."""
+    outcomes = np.array((chance, 1 - chance))
+    outcome = world.coins.choose(outcomes, position, "accept", world.round)
+    return outcome == ACCEPT
+
+
+# -- a block tested as one -------------------------------------------------------------
+def block_tested_by_products(world: World, certain: bool = False) -> None:
+    """A block of which the longest part passes whose ratios outweigh its coins.
+
+    The ratios p / q of its drafts are multiplied, and cut at 1 after each; so are the
+    coins. After the part that passed the token is drawn from norm(max(0, p - q)), as if
+    each draft had been tested alone. ``certain``: the drafts are the draft's likeliest
+    tokens, and their q is certain of them.
+    """
+    while world.going:
+        drafted, rows = _block_and_rows(world, certain)
+        chances = chances_by_products(_prefix_weights(drafted, rows)[1:])
+        length = world.coins.choose(chances, len(world.text), "accept", world.round)
+        _commit_block(world, drafted, rows, length, weight=1.0)
+
+
+def block_test(world: World, certain: bool = False) -> None:
+    """The same without the mistake.
+
+    Source: Sun et al. 2024, "Block verification accelerates speculative decoding",
+    Algorithm 2.
+    """
+    _block_test(world, row_behind=0, certain=certain)
+
+
+def block_test_one_row_behind(world: World) -> None:
+    """The block test whose residual mass comes from the row of the draft before."""
+    _block_test(world, row_behind=1, certain=False)
+
+
+def _block_test(world: World, row_behind: int, certain: bool) -> None:
+    while world.going:
+        drafted, rows = _block_and_rows(world, certain)
+        weights = _prefix_weights(drafted, rows)
+        length = 0
+        for tried in range(BLOCK, 0, -1):
+            weight = weights[tried]
+            chance = weight
+            if tried < BLOCK:
+                place = tried - row_behind
+                lacking = weight * rows[place] - drafted[place].q
+                mass = float(np.maximum(lacking, 0).sum())
+                chance = mass / (mass + 1 - weight) if mass > 0 else 0.0
+            if _comes_up(world, chance, len(world.text) + tried):
+                length = tried
+                break
+        _commit_block(world, drafted, rows, length, weights[length])
+
+
+def _block_and_rows(world: World, certain: bool) -> tuple[tuple[Drafted, ...], Rows]:
+    """A block of drafts, and the target's rows that test it."""
+    if certain:
+        drafted = world.guess(_best_tokens(world, (), BLOCK))
+    else:
+        drafted = _drawn_afresh(world, BLOCK)
+    rows = world.wait(world.target.score(world.text + ids(drafted), last=len(drafted)))
+    return drafted, rows
+
+
+def _prefix_weights(drafted: Sequence[Drafted], rows: Rows) -> list[float]:
+    """The product of p / q over the first 0, 1, 2 ... drafts, cut at 1 after each."""
+    weights = [1.0]
+    for draft, row in zip(drafted, rows, strict=False):
+        ratio = float(row[draft.token]) / float(draft.q[draft.token])
+        weights.append(min(1.0, weights[-1] * ratio))
+    return weights
+
+
+def _commit_block(
+    world: World, drafted: Sequence[Drafted], rows: Rows, length: int, weight: float
+) -> None:
+    """Writes the part that passed, and one more token."""
+    position = len(world.text) + length
+    if length == len(drafted):
+        after = world.coins.choose(rows[length], position, "target")
+    else:
+        left = residual(weight * rows[length], drafted[length].q)
+        after = world.coins.choose(left, position, "residual")
+    world.commit((*ids(drafted[:length]), after))
+
+
+def chances_by_products(bounds: Sequence[float]) -> Row:
+    """How likely 0, 1, 2 and 3 drafts pass a test by products of coins.
+
+    n drafts pass if n is the last number for which the product of the first n coins is
+    at most ``bounds[n - 1]``. The integrals over three coins are worked out here, since
+    the enumerator's coins decide between outcomes and cannot be multiplied.
+    """
+    first, second, third = bounds
+    three = third * (1 - _log(third) + _log(third) ** 2 / 2) if third > 0 else 0.0
+
+    two = 0.0
+    if second > third:
+        two = _under(second) - _under(third)
+        if third > 0:
+            two += third / 2 * (_log(second) ** 2 - _log(third) ** 2)
+
+    one = 0.0
+    lowest = max(second, third)
+    if first > lowest:
+        one = first - lowest
+        if lowest > 0:
+            width = log(first / lowest)
+            one -= lowest * width + third * width**2 / 2
+    return np.array((max(0.0, 1 - one - two - three), one, two, three))
+
+
+def _log(number: float) -> float:
+    return log(number) if number > 0 else 0.0
+
+
+def _under(bound: float) -> float:
+    """The chance that a product of two coins is at most ``bound``."""
+    return bound * (1 - _log(bound))
+
+
+# -- all of them -----------------------------------------------------------------------
+class EngineMistake(NamedTuple):
+    """A mistaken method beside the right one, their settings, and how long a text.
+
+    ``tokens`` is the shortest text that shows the mistake, or longer.
+    """
+
+    mistaken: Callable[..., None]
+    right: Callable[..., None]
+    settings: dict[str, int]
+    tokens: int
+
+
+ENGINE_MISTAKES = {
+    "untested end": EngineMistake(
+        pearl_that_ends_untested, pearl_that_tests_to_the_end, {"gamma": 2}, 4
+    ),
+    "random drafts kept": EngineMistake(
+        random_drafts_kept_by_argmax, random_drafts_tested, {"gamma": 2}, 2
+    ),
+    "branch by the target": EngineMistake(
+        branch_chosen_by_the_target, branches_tested_in_turn, {}, 3
+    ),
+    "block by products": EngineMistake(block_tested_by_products, block_test, {}, 2),
+    "block by products, certain drafts": EngineMistake(
+        block_tested_by_products, block_test, {"certain": True}, 3
+    ),
+    "block one row behind": EngineMistake(block_test_one_row_behind, block_test, {}, 2),
+}

@@ -1,0 +1,100 @@
+"""Experiments on the codes of 2026: planted mistakes, and drafts that are random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from speclib.audit.planted.engines import (
+    BLOCK,
+    ENGINE_MISTAKES,
+    chances_by_products,
+)
+from speclib.audit.quantity import Quantities, Quantity
+from speclib.core.sampling import Sampler
+from speclib.errors import BadValue, unknown_name
+from speclib.models.toy import Random
+from speclib.worlds.enumerator import outcomes, total_variation, truth
+
+from .walks import CLOSE, DRAFT_SEED, TARGET_SEED, UNRELATED, VOCAB, Near
+
+SAMPLED, GREEDY = Sampler(temperature=1.0), Sampler(temperature=0.0)
+
+
+@cache
+def _error(
+    method: Callable[..., None],
+    settings: tuple[tuple[str, Any], ...],
+    tokens: int,
+    share: float,
+    sampler: Sampler = SAMPLED,
+) -> float:
+    """How far a method's texts are from the target's, as total variation."""
+    target = Random(VOCAB, TARGET_SEED, horizon=1 + tokens)
+    models = {"draft": Near(target, DRAFT_SEED, share), "target": target}
+    written = outcomes(method, models, tokens, sampler=sampler, **dict(settings))
+    return total_variation(written, truth(target, tokens, sampler=sampler))
+
+
+def engine_mistake(requests: int, mistake: str) -> Quantities:
+    """What a mistake of an engine costs, and that the method without it costs nothing.
+
+    With models that have nothing in common, with a draft that is close to its target,
+    and when the likeliest token is always taken.
+    """
+    if mistake not in ENGINE_MISTAKES:
+        raise unknown_name(f"no engine's mistake {mistake!r}", mistake, ENGINE_MISTAKES)
+    planted = ENGINE_MISTAKES[mistake]
+    settings = tuple(planted.settings.items())
+
+    def error(method: Callable[..., None], share: float, sampler: Sampler) -> float:
+        return _error(method, settings, planted.tokens, share, sampler)
+
+    errors = {
+        "error with the mistake": error(planted.mistaken, UNRELATED, SAMPLED),
+        "error with a draft that is close": error(planted.mistaken, CLOSE, SAMPLED),
+        "error when greedy": error(planted.mistaken, UNRELATED, GREEDY),
+        "error without the mistake": error(planted.right, UNRELATED, SAMPLED),
+    }
+    return {name: Quantity.exact(value) for name, value in errors.items()}
+
+
+def random_draft(requests: int, vocab: int, digits: int, token: int) -> Quantities:
+    """How often a random draft is a given token, and so how far a text may be off.
+
+    The draft is the first largest one of ``vocab`` uniform numbers. Numbers with
+    ``digits`` binary digits after the point have only 2 ** digits values, and many
+    share the largest. Numbers without ties would make all tokens alike.
+
+    A text whose next token is the draft wherever the draft is the target's likeliest,
+    and otherwise drawn, is off by at most the draft's chance.
+    """
+    if not 0 <= token < vocab:
+        raise BadValue(
+            f"token is {token}; it must be from 0 to vocab - 1 = {vocab - 1}"
+        )
+    if digits < 1:
+        raise BadValue(f"digits is {digits}; it must be 1 or more")
+    largest = 2.0**-digits
+    quantities = {
+        "chance without ties": 1 / vocab,
+        "chance of this token": largest * (1 - largest) ** token,
+        "chance of token 0": largest,
+        "share of drafts under id 1024": 1 - (1 - largest) ** min(vocab, 1024),
+    }
+    return {name: Quantity.exact(v, "arithmetic") for name, v in quantities.items()}
+
+
+def block_of_sure_drafts(requests: int, chance: float) -> Quantities:
+    """How often a whole block passes whose drafts each have this chance at the target.
+
+    The drafts are certain, so a block must pass as often as the target would write it.
+    """
+    must_be = chance**BLOCK
+    bounds = [chance, chance**2, must_be]
+    quantities = {
+        "chance by products": float(chances_by_products(bounds)[BLOCK]),
+        "chance that it must have": must_be,
+    }
+    return {name: Quantity.exact(v, "arithmetic") for name, v in quantities.items()}
