@@ -81,7 +81,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "lookahead": [
         {"window": 3, "ngram": 3, "guesses": 2},
         {"window": 1, "ngram": 4},
-        {"window": 3, "ngram": 3, "as_published": True},
     ],
     "ouroboros": [
         {"window": 2, "ngram": 3, "guesses": 2, "phrases": 2},

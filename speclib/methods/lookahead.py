@@ -20,21 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
-import numpy as np
-
 from speclib.core.sampling import Tokens
 from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
 
-def lookahead(
-    world: World,
-    window: int = 7,
-    ngram: int = 5,
-    guesses: int = 7,
-    as_published: bool = False,
-) -> None:
+def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
     """Writes ahead in a ``window``, and tests n-grams that it wrote before.
 
     The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of
@@ -42,19 +34,16 @@ def lookahead(
     branch* tests the pool's n-grams that begin with the text's last token. The pool
     keeps the latest ``guesses`` n-grams for each first token.
 
-    ``as_published``: puts back two things in which the published code differs from this
-    page (see below), so that both take the same passes. As the window then begins with
-    tokens drawn at random, a trace can be replayed only where the seed was 0.
-
     Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
     Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
     README.
     Differences from the published code (github.com/hao-ai-lab/LookaheadDecoding, branch
-    main): it never credits a full match. Where all tokens of an n-gram pass, its count
-    of them ends one too low, so the token that the pass gives after them is thrown away
-    and decoded again; its branch dev mends this. And its window begins with random
-    tokens of the prompt, here with the prompt's tokens in order. As a rule the first
-    costs passes; the second costs or saves some, as the text has it.
+    main, eed010d): it never credits a full match. Where all tokens of an n-gram pass,
+    its count of them ends one too low, so the token that the pass gives after them is
+    thrown away and decoded again; its pull request 68 mends this. And its window begins
+    with random tokens of the prompt, here with the prompt's tokens in order. As a rule
+    the first costs passes; the second costs or saves some, as the text has it. Both are
+    put back in ``speclib/audit/planted/lookahead_as_published.py``.
     Differences from the paper: the window begins as said, there at random. N-grams that
     begin alike are fed once. When sampling, an n-gram passes where the target draws it;
     there each is tried and removed in turn, which passes as often. The cache keeps the
@@ -63,43 +52,46 @@ def lookahead(
     of the prompt stay out of the pool. The window is left out once it no longer fits
     into the models' context.
     """
+    require_window(window, ngram, guesses)
+    pool = Pool(guesses)
+    ahead = Window(world.text, places_ahead(window, ngram), height=ngram - 1)
+    while world.going:
+        world.commit(write_ahead(world, pool, ahead))
+
+
+def require_window(window: int, ngram: int, guesses: int) -> None:
+    """Raises BadValue for a window, an n-gram or a pool that is too small."""
     require_counts(window=window, guesses=guesses)
     require_counts(least=3, ngram=ngram)
-    pool = Pool(guesses)
-    places = window + ngram - 3
-    start = random_tokens(world, places) if as_published else world.text
-    most_tokens = ngram - 1 if as_published else ngram  # that a pass may give
-    ahead = Window(start, places, height=ngram - 1)
-    while world.going:
-        last_token = world.text[-1]
-        candidates = offer(world, pool.starting_with(last_token))
-
-        # One pass scores the candidates and, as far as the context allows, the window.
-        has_room = len(world.text) + ahead.places <= world.context
-        tokens, parents = candidates.tokens, candidates.parents
-        looked = 0
-        if has_room:
-            tokens += ahead.tokens
-            parents += ahead.parents(first=len(candidates.drafted))
-            looked = ahead.lowest_width
-        rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
-        world.commit(match_tree(world, candidates, rows).tokens[:most_tokens])
-
-        if has_room:
-            likeliest = tuple(rows[-looked:].argmax(-1).tolist())
-            for written in ahead.ngrams(last_token, likeliest):
-                pool.add(written)
-            ahead.move(likeliest)
 
 
-def random_tokens(world: World, count: int) -> Tokens:
-    """``count`` tokens of the text, each drawn from all of its places alike."""
-    shares = np.bincount(tuple(world.text), minlength=world.vocab) / len(world.text)
-    tokens = []
-    for place in range(count):
-        position = len(world.text) + place
-        tokens.append(world.coins.choose(shares, position, "draft"))
-    return tuple(tokens)
+def places_ahead(window: int, ngram: int) -> int:
+    """How many places level 0 of a window has at first; each new level takes one."""
+    return window + ngram - 3
+
+
+def write_ahead(world: World, pool: Pool, ahead: Window) -> Tokens:
+    """One target pass: the tokens that it gives; the pool and the window grow.
+
+    The pass scores the pool's candidates and, as far as the context allows, the window.
+    """
+    last_token = world.text[-1]
+    candidates = offer(world, pool.starting_with(last_token))
+    has_room = len(world.text) + ahead.places <= world.context
+    tokens, parents = candidates.tokens, candidates.parents
+    looked = 0
+    if has_room:
+        tokens += ahead.tokens
+        parents += ahead.parents(first=len(candidates.drafted))
+        looked = ahead.lowest_width
+    rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
+
+    if has_room:
+        likeliest = tuple(rows[-looked:].argmax(-1).tolist())
+        for written in ahead.ngrams(last_token, likeliest):
+            pool.add(written)
+        ahead.move(likeliest)
+    return match_tree(world, candidates, rows).tokens
 
 
 class Window:

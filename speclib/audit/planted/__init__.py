@@ -15,6 +15,7 @@ from speclib.methods.pearl import pearl, pearl_without_pre_verify
 from speclib.methods.speculative import speculative
 
 from .easyspec_mistakes import easyspec_algorithm_3_as_printed
+from .lookahead_as_published import lookahead_as_published
 from .pearl_mistakes import (
     algorithm_2_as_printed,
     pearl_with_a_repeated_coin,
@@ -44,3 +45,7 @@ MISTAKES = {
         tree_with_a_draw_per_branch, tree_with_a_draw_per_node, {}
     ),
 }
+
+# Methods with what their published code does otherwise, by the method's name. They give
+# the target's own texts, in other passes.
+AS_PUBLISHED: dict[str, Callable[..., None]] = {"lookahead": lookahead_as_published}

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from speclib.audit.planted import MISTAKES
+from speclib.audit.planted import AS_PUBLISHED, MISTAKES
 from speclib.audit.quantity import Quantities, Quantity
 from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import load_latency
-from speclib.decoding.simulate import simulate
+from speclib.data.latency import Latency, load_latency
+from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate
+from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
 from speclib.papers.bootstrap import Resamples, draw_resamples
 from speclib.papers.estimates import Estimate
@@ -171,14 +172,32 @@ def ties_of_dsi(requests: int, c: float, alpha: float, tokens: int) -> Quantitie
     return quantities
 
 
-def passes_of_lookahead_decoding(requests: int, **what: Any) -> Quantities:
+def passes_of_lookahead_decoding(
+    requests: int, tokens: int, text: str = TEXT
+) -> Quantities:
     """Target passes of lookahead decoding, as its published code takes them and ours.
 
     The target writes the same text in both.
     """
+    methods = {"ours": METHODS["lookahead"], "as published": AS_PUBLISHED["lookahead"]}
     quantities = {}
-    for name, as_published in (("ours", False), ("as published", True)):
-        runs = _runs("lookahead", requests, as_published=as_published, **what)
+    for name, method in methods.items():
+        runs = []
+        for seed in range(requests):
+            runs.append(_write_text(method, text, tokens, seed))
         passes = _statistic(runs, lambda run: run.target_runs / run.requests)
         quantities[f"passes, {name}"] = passes
     return quantities
+
+
+def _write_text(
+    method: Callable[..., None], text: str, tokens: int, seed: int
+) -> Stats:
+    """One request whose target writes ``text`` over and over; no draft is asked."""
+    script = script_of(text)
+    writer = Toy(None, len(script.words), seed, script.ids, CONTEXT)
+    models = {"draft": writer, "target": writer}
+    world = Virtual(models, Latency.ratio(c=1.0, target=1.0))
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
+    method(world)
+    return stats(world.end())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from speclib.audit.planted import MISTAKES
+from speclib.audit.planted import AS_PUBLISHED, MISTAKES
 from speclib.audit.quantity import Quantities, Quantity
 from speclib.core.sampling import Rows, Sampler
 from speclib.errors import unknown_name
@@ -72,10 +72,16 @@ def planted_mistake(requests: int, mistake: str) -> Quantities:
     return {name: Quantity.exact(error) for name, error in errors.items()}
 
 
-def every_outcome(requests: int, method: str, **settings: Any) -> Quantities:
-    """How far the texts of a registered method are from the target's own.
+def every_outcome(
+    requests: int, method: str, as_published: bool = False, **settings: Any
+) -> Quantities:
+    """How far the texts of a method are from the target's own.
 
-    Its models have nothing in common.
+    It is a registered one, or one with what its published code does otherwise. The
+    models have nothing in common.
     """
-    error = _error(METHODS[method], tuple(settings.items()), UNRELATED)
+    known = AS_PUBLISHED if as_published else METHODS
+    if method not in known:
+        raise unknown_name(f"no method {method!r} to walk over", method, known)
+    error = _error(known[method], tuple(settings.items()), UNRELATED)
     return {"error": Quantity.exact(error)}
