@@ -115,7 +115,6 @@ def test_algorithm_1_waits_where_the_first_pass_ends_in_time():
 BY_PRINT_AND_CODE = {
     "dsi-headlines": "supported",
     "dsi-si-gains": "supported",
-    "dsi-table-1-and-figure-1": "not supported",
     "dsi-relative-latencies": "not supported",
     "dsi-slips-of-the-text": "not supported",
     "dsi-simulator-seed": "open",

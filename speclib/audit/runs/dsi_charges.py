@@ -69,12 +69,12 @@ def dsi_over_si_by_rules(requests: int) -> Quantities:
     }
     quantities = {}
     for name, values in columns.items():
-        kind: Kind = "paper" if name == "printed" else "virtual"
+        kind: Kind = "paper" if name == "printed" else "arithmetic"
         quantities[f"{name}, lowest"] = Quantity.exact(min(values), kind)
         quantities[f"{name}, highest"] = Quantity.exact(max(values), kind)
 
     above = [row for row in rows if row.printed - HALF_A_DIGIT > row.by(LISTING)]
-    quantities["rows printed above the listing"] = Quantity.exact(len(above))
+    quantities["rows printed above the listing"] = Quantity.exact(len(above), "arithmetic")
     return quantities
 
 
@@ -93,6 +93,6 @@ def worth_of_a_rule(requests: int, rule: str) -> Quantities:
     for row in rows_of_table_1():
         gains.append(row.by(SIMULATOR) / row.by(with_one_rule[rule]))
     return {
-        "least gain": Quantity.exact(min(gains)),
-        "most gain": Quantity.exact(max(gains)),
+        "least gain": Quantity.exact(min(gains), "arithmetic"),
+        "most gain": Quantity.exact(max(gains), "arithmetic"),
     }
