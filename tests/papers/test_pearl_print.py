@@ -207,6 +207,8 @@ def test_what_else_the_errata_say():
         ("table-1", "PEARL (ours)", "DeepSeek 1.3&33B"): round(
             4 / deepseek / SPEED["Deepseek-33B"], 3
         ),
+        # By Table 11's passes: 164 texts, each at most four tokens beyond its 1,024.
+        ("table-1", "PEARL (ours)", "CodeLlama 7&70B"): round(164 * 1028 / 39674, 3),
     }
     exceeded = {}
     for cell, entry in errata_of_kind("ceiling").items():

@@ -298,7 +298,7 @@ ENGINE_MISTAKES = {
         pearl_that_ends_untested, pearl_that_tests_to_the_end, {"gamma": 2}, 4
     ),
     "random drafts kept": EngineMistake(
-        random_drafts_kept_by_argmax, random_drafts_tested, {"gamma": 2}, 2
+        random_drafts_kept_by_argmax, random_drafts_tested, {"gamma": 1}, 3
     ),
     "branch by the target": EngineMistake(
         branch_chosen_by_the_target, branches_tested_in_turn, {}, 3

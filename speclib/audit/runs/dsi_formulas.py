@@ -1,4 +1,4 @@
-"""DSI by its paper's formulas: over the grid of Figure 1, and row by row of Table 1.
+"""DSI by its paper's own formulas: on the grid of Figure 1 and by the rows of Table 1.
 
 Proposition 1 gives DSI's time and the listing of Appendix D.1 that of SI, which is
 speculative decoding. Both are worked out exactly, so nothing here is drawn.

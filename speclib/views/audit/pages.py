@@ -100,11 +100,15 @@ def readings_md(readings: Sequence[CheckedReading]) -> str:
 
 # -- what templates ask for ------------------------------------------------------------
 class Part(NamedTuple):
-    """Items that stand together, with a heading and a sentence about them."""
+    """Items that stand together, with a heading and a sentence about them.
+
+    ``is_short``: in Markdown, where nothing folds, each is a line of a table.
+    """
 
     title: str
     about: str
     lines: list[Line]
+    is_short: bool = False
 
 
 def _parts(lines: Iterable[Line]) -> list[Part]:
@@ -119,13 +123,18 @@ def _parts(lines: Iterable[Line]) -> list[Part]:
         "The evidence settles nothing, or the best answer would explain it.",
         [],
     )
-    holding = Part("What holds", "All evidence bears out what is claimed.", [])
+    holding = Part(
+        "What holds",
+        "All evidence bears out what is claimed.",
+        [],
+        is_short=True,
+    )
     ours = Part(
         "Questions of ours",
         "No author claims these. They count for and against nobody.",
         [],
     )
-    typos = Part("Typos", "They change nothing that anybody uses.", [])
+    typos = Part("Typos", "They change nothing that anybody uses.", [], is_short=True)
 
     part_of_verdict = {"not supported": against, "open": open_ones}
     for line in lines:

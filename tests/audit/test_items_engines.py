@@ -1,0 +1,246 @@
+"""Codes of 2026: the planted mistakes and the numbers, against hands.
+
+``p`` is the target's row after a text, ``q`` the draft's, and ``best`` the draft's
+likeliest token.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from speclib.audit.judge import judge_item
+from speclib.audit.load import publication
+from speclib.audit.planted import engines
+from speclib.audit.planted.engines import ENGINE_MISTAKES, chances_by_products
+from speclib.audit.printed import work_out
+from speclib.audit.runs import run
+from speclib.audit.schema import Arithmetic
+from speclib.core.sampling import Sampler
+from speclib.errors import SpeclibError
+from speclib.models.toy import Random
+from speclib.worlds.enumerator import outcomes, total_variation, truth
+
+EXACT = 1e-12
+VOCAB = 3
+MODELS = {"draft": Random(VOCAB, 10), "target": Random(VOCAB, 20)}
+
+
+def p(*text: int) -> np.ndarray:
+    return MODELS["target"].rows((0, *text), 0, Sampler(1.0))[0]
+
+
+def q(*text: int) -> np.ndarray:
+    return MODELS["draft"].rows((0, *text), 0, Sampler(1.0))[0]
+
+
+def best(*text: int) -> int:
+    return int(np.argmax(q(*text)))
+
+
+def assert_distribution(method, tokens: int, expected, **settings) -> None:
+    found = outcomes(method, MODELS, tokens, **settings)
+    for text in product(range(VOCAB), repeat=tokens):
+        assert found.get(text, 0.0) == pytest.approx(expected(*text), abs=EXACT), text
+
+
+def shares_of_a_grid(bounds, points: int = 120) -> np.ndarray:
+    """How many triples of coins let 0, 1, 2 and 3 drafts pass, by trying a grid."""
+    coins = (np.arange(points) + 0.5) / points
+    one, two, three = np.meshgrid(coins, coins, coins, indexing="ij")
+    passed = np.zeros(one.shape, int)
+    passed[one <= bounds[0]] = 1
+    passed[one * two <= bounds[1]] = 2
+    passed[one * two * three <= bounds[2]] = 3
+    return np.bincount(passed.ravel(), minlength=4) / passed.size
+
+
+# -- the planted mistakes --------------------------------------------------------------
+@pytest.mark.parametrize("name", ENGINE_MISTAKES)
+def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
+    mistake = ENGINE_MISTAKES[name]
+    models = {
+        "draft": Random(VOCAB, 10, 1 + mistake.tokens),
+        "target": Random(VOCAB, 20, 1 + mistake.tokens),
+    }
+    own = truth(models["target"], mistake.tokens)
+    right = outcomes(mistake.right, models, mistake.tokens, **mistake.settings)
+    mistaken = outcomes(mistake.mistaken, models, mistake.tokens, **mistake.settings)
+    assert total_variation(right, own) < EXACT
+    assert total_variation(mistaken, own) > 0.001
+    assert sum(mistaken.values()) == pytest.approx(1, abs=EXACT)
+
+
+def test_an_untested_end_is_what_the_draft_would_write():
+    """Of four tokens at draft length 2: one passes early, two pass, one is not tested.
+
+    On every other way the fourth token has a row of the target.
+    """
+
+    def four(a: int, b: int, c: int, d: int) -> float:
+        all_pass = (a, b, c) == (best(), best(a), best(a, b))
+        last = float(d == best(a, b, c)) if all_pass else p(a, b, c)[d]
+        return p()[a] * p(a)[b] * p(a, b)[c] * last
+
+    assert_distribution(engines.pearl_that_ends_untested, 4, four, gamma=2)
+
+
+def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
+    """It is that token once in three times; else the token is drawn."""
+
+    def one(x: int) -> float:
+        return (x == np.argmax(p())) / VOCAB + (1 - 1 / VOCAB) * p()[x]
+
+    assert_distribution(engines.random_drafts_kept_by_argmax, 1, one, gamma=1)
+
+
+def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
+    two_likeliest = np.argsort(-q())[:2]
+    favourite = max(two_likeliest, key=lambda token: p()[token])
+    chance = min(1.0, p()[favourite] / q()[favourite])
+    otherwise = np.argmax(p() - q())
+
+    def one(x: int) -> float:
+        return chance * (x == favourite) + (1 - chance) * (x == otherwise)
+
+    found = outcomes(engines.branch_chosen_by_the_target, MODELS, 1)
+    for token in range(VOCAB):
+        # The program adds 1e-8 to the probability that it divides by.
+        assert found.get((token,), 0.0) == pytest.approx(one(token), abs=1e-6)
+
+
+def test_the_first_token_of_a_block_tested_by_products():
+    """The draft's likeliest tokens; where none passes it is drawn from the others."""
+    drafts = (best(), best(best()), best(best(), best(best())))
+    first = p()[drafts[0]]
+    second = first * p(drafts[0])[drafts[1]]
+    third = second * p(*drafts[:2])[drafts[2]]
+    none_passes = shares_of_a_grid((first, second, third))[0]
+
+    found = outcomes(engines.block_tested_by_products, MODELS, 1, certain=True)
+    assert found[(drafts[0],)] == pytest.approx(1 - none_passes, abs=0.01)
+    for token in set(range(VOCAB)) - {drafts[0]}:
+        expected = none_passes * p()[token] / (1 - first)
+        assert found[(token,)] == pytest.approx(expected, abs=0.01)
+
+
+# The second bound may lie above the first, and the third above both: ratios above 1.
+BOUNDS = [(1, 1, 1), (0.5, 0, 0), (0.8, 0.64, 0.512), (0.6, 0.2, 0.9), (0.3, 0.7, 0.4)]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_products_of_coins_are_those_of_a_grid(bounds):
+    found = chances_by_products(bounds)
+    assert found == pytest.approx(shares_of_a_grid(bounds), abs=0.01)
+    assert found.sum() == pytest.approx(1, abs=EXACT)
+    assert min(found) >= 0
+
+
+# -- runs ------------------------------------------------------------------------------
+def quantities(name: str, **settings) -> dict[str, float]:
+    found = run(name, 1, settings)
+    return {quantity: number.value for quantity, number in found.items()}
+
+
+def test_a_block_of_sure_drafts_by_hand():
+    """0.512 (1 + 0.66943 + 0.22407), with ln 0.512 = -0.66943."""
+    found = quantities("block of sure drafts", chance=0.8)
+    assert found["chance by products"] == pytest.approx(0.96948, abs=2e-5)
+    assert found["chance that it must have"] == pytest.approx(0.512)
+
+
+def test_a_random_draft_of_one_binary_digit_is_a_row_of_tossed_coins():
+    """Token k is the first with the larger of two values: tails k times, then heads."""
+    found = quantities("random draft", vocab=100, digits=1, token=3)
+    assert found["chance of this token"] == 1 / 16
+    assert found["chance without ties"] == 1 / 100
+
+
+@pytest.mark.slow
+def test_random_drafts_of_torch_in_bfloat16_have_small_ids():
+    """All 40 lie under 8,192. By our chance, (255 / 256) ^ 8192 each, this fails once
+    in 10 ^ 12 runs; drafts that are uniform lie there once in 16 times each.
+    """
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    numbers = torch.empty((40, 128_256), dtype=torch.bfloat16).uniform_()
+    assert int(numbers.argmax(dim=-1).max()) < 8_192
+
+
+@pytest.mark.parametrize("token", [-1, 100])
+def test_a_token_outside_the_vocabulary_is_refused(token):
+    with pytest.raises(SpeclibError, match="token is"):
+        run("random draft", 1, {"vocab": 100, "digits": 8, "token": token})
+
+
+def test_an_unknown_mistake_names_all_that_are_known():
+    with pytest.raises(SpeclibError, match="untested end"):
+        run("mistake of an engine", 1, {"mistake": "untested ends"})
+
+
+@pytest.mark.slow
+def test_an_untested_end_differs_in_greedy_text_and_branches_do_not():
+    assert quantities("mistake of an engine", mistake="untested end")[
+        "error when greedy"
+    ] == pytest.approx(1)
+    branches = quantities("mistake of an engine", mistake="branch by the target")
+    assert branches["error when greedy"] == pytest.approx(0, abs=EXACT)
+
+
+# -- numbers by hand -------------------------------------------------------------------
+BY_HAND = [
+    ("nano-pearl-lengths", 0, "per_prompt", 671.305),
+    ("nano-pearl-lengths", 1, "per_prompt", 395.469),
+    ("nano-pearl-lengths", 2, "per_prompt", 200),
+    ("nano-pearl-counts-untested", 2, "share", 0.0126432),
+    ("nano-pearl-devices", 0, "per_gpu", 2.03980),
+    ("nano-pearl-headline", 0, "speedup", 3.05971),
+    ("nano-pearl-headline", 1, "speed", 3547.546),
+    ("ssd-devices", 0, "per_gpu", 1.6),
+]
+
+
+def item_of(name: str):
+    return next(item for item in publication("engines").items if item.id == name)
+
+
+@pytest.mark.parametrize(("name", "number", "step", "expected"), BY_HAND)
+def test_arithmetic_is_that_of_a_hand(name, number, step, expected):
+    piece = item_of(name).evidence[number]
+    assert isinstance(piece, Arithmetic)
+    worked = work_out(piece, "")
+    assert worked.quantities[step].value == pytest.approx(expected, rel=1e-5)
+
+
+VERDICTS = {
+    "nano-pearl-lengths": "not supported",
+    "nano-pearl-counts-untested": "not supported",
+    "nano-pearl-untested-end": "not supported",
+    "nano-pearl-devices": "open",
+    "nano-pearl-headline": "supported",
+    "nano-pearl-six": "not supported",
+    "nano-pearl-test": "supported",
+    "ssd-random-draft": "not supported",
+    "ssd-devices": "open",
+    "ssd-ratio-test": "supported",
+    "ssd-benchmark-lengths": "supported",
+    "specbranch-sampling": "not supported",
+    "specbranch-greedy": "supported",
+    "specbranch-classifier": "not supported",
+    "ascend-block-test": "not supported",
+    "ascend-mended-block-test": "supported",
+    "ascend-fallback-row": "not supported",
+    "ascend-guide": "supported",
+}
+
+
+def test_every_item_has_a_verdict_that_was_read():
+    assert [item.id for item in publication("engines").items] == list(VERDICTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_verdict_is_the_one_that_was_read(name):
+    assert judge_item(item_of(name), "").verdict == VERDICTS[name]
