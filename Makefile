@@ -8,10 +8,12 @@ FULL   ?=
 MINUTES ?=
 PAPER  ?=
 WORLD  ?=
+ONLY   ?=
+OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llamacpp cluster reproduce test test-all test-browser lab lectures pictures models merge bench gpu-check lint clean
+.PHONY: help setup llamacpp cluster reproduce test test-code test-notebooks test-all test-browser lab lectures pictures models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -38,16 +40,20 @@ cluster: $(READY)  ## install Ray, for devices on several machines
 reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER)) $(if $(WORLD),--world $(WORLD))
 
-test: $(READY)   ## the tests, and the learn notebooks
+test: test-code test-notebooks  ## the tests, and the learn notebooks
+
+test-code: $(READY)  ## the tests, without those of minutes
 	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval
+
+test-notebooks: $(READY)  ## the learn notebooks: each cell gives what is stored
 	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
-	$(PY) -m pytest -q -m browser tests/reproduce/test_browser.py
+	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
 
 test-all: $(READY)  ## every test, those of minutes too
 	$(PY) -m pytest -q -m "" -n auto --dist worksteal -p no:nbval
-	$(PY) -m pytest -q -n auto --dist loadfile --nbval-lax --nbval-current-env notebooks/learn
+	$(MAKE) test-notebooks
 
 lab: $(READY)    ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
@@ -70,7 +76,7 @@ bench: $(READY)  ## measure rates and ratios against their aims, into reports/be
 	@$(PY) -m speclib.bench
 
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
-	$(PY) -m speclib.bench.gpu
+	$(PY) -m speclib.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
 lint: $(READY)   ## format, habits, import directions, types
 	$(VENV)/bin/ruff format --check .

@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import NamedTuple
 
 # Packages whose version a measured time depends on.
 VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
 
+KIB = 1 << 10  # bytes
 MIB = 1 << 20  # bytes; the driver counts memory in MiB
+UNKNOWN = 1 << 60  # bytes: of a memory of which nobody says how large it is
 
 # Instructions for bfloat16, as x86 and ARM name them.
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -112,11 +115,29 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """How much memory there is now."""
-    import psutil
+    """How much memory there is now.
 
+    On a machine without psutil the kernel of Linux says it.
+    """
+    try:
+        import psutil
+    except ImportError:
+        return _memory_in_words()
     now = psutil.virtual_memory()
     return Memory(now.total, now.available)
+
+
+def _memory_in_words() -> Memory:
+    """The memory as /proc/meminfo states it, in KiB; no limit where there is none."""
+    sizes = {}
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return Memory(UNKNOWN, UNKNOWN)
+    for line in lines:
+        name, words = line.split(":", 1)
+        sizes[name] = int(words.split()[0]) * KIB
+    return Memory(sizes["MemTotal"], sizes["MemAvailable"])
 
 
 def load() -> float:

@@ -199,9 +199,10 @@ def _operand(operand: Operand, tried: Mapping[str, Values]) -> Quantity:
 
 # -- words -----------------------------------------------------------------------------
 def name_cell(cell: CellName) -> str:
-    """A cell as a reader finds it: "Table 6, 5, GSM8K"."""
+    """A cell as a reader finds it: "Table 6, 5, GSM8K"; an empty part is left out."""
     item, row, column = cell
-    return f"{item.replace('-', ' ').capitalize()}, {row}, {column}"
+    parts = [item.replace("-", " ").capitalize(), row, column]
+    return ", ".join(part for part in parts if part)
 
 
 def _line_of_cell(name: str, cell: CellName, number: Quantity, where: str = "") -> str:

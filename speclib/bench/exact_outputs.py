@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, log
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,24 +19,34 @@ PLAIN = "autoregressive"
 WITH_HEAD = "eagle"  # the method that drafts with the target's own head
 WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD))
 FIXED_ROWS = 16
+NOTHING: Mapping[str, Any] = MappingProxyType({})  # no settings
+
+# The methods whose target scores trees. A tree's nodes stand at other places than the
+# same tokens in a line, so that in bfloat16 nothing is promised of their last bits.
+WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
 
 
 class Arithmetic(NamedTuple):
-    """A number format, and the rows of every pass of the target; None: any number."""
+    """A number format, and the rows of every pass of the target; None: any number.
+
+    ``recorded``: a GPU records these passes.
+    """
 
     dtype: str
     fixed_rows: int | None = None
+    recorded: bool = False
 
     def of(self, pair: Pair) -> Pair:
         """The pair with such a target."""
         if self.fixed_rows is None:
             return pair
-        return pair.with_fixed_rows(self.fixed_rows)
+        return pair.with_fixed_rows(self.fixed_rows, recorded=self.recorded)
 
     def __str__(self) -> str:
         if self.fixed_rows is None:
             return self.dtype
-        return f"{self.dtype} in passes of {self.fixed_rows} tokens"
+        kind = "recorded passes" if self.recorded else "passes"
+        return f"{self.dtype} in {kind} of {self.fixed_rows} tokens"
 
 
 class Divergence(NamedTuple):
@@ -62,9 +73,14 @@ def with_own_head(pair: Pair) -> Pair:
 
 
 def written(
-    world: World, method: str, texts: Sequence[Any], tokens: int, ignore_eos: bool
+    world: World,
+    method: str,
+    texts: Sequence[Any],
+    tokens: int,
+    ignore_eos: bool,
+    settings: Mapping[str, Any] = NOTHING,
 ) -> list[Tokens]:
-    """What a method writes after each of ``texts``, greedily."""
+    """What a method with ``settings`` writes after each of ``texts``, greedily."""
     outputs = []
     for text in texts:
         answer = decode(
@@ -73,6 +89,7 @@ def written(
             method=method,
             max_new_tokens=tokens,
             ignore_eos=ignore_eos,
+            **settings,
         )
         outputs.append(answer.tokens)
     return outputs
@@ -85,11 +102,12 @@ def divergences(
     plain: Sequence[Tokens],
     tokens: int,
     ignore_eos: bool,
+    settings: Mapping[str, Any] = NOTHING,
 ) -> list[Divergence]:
     """Where a method's outputs leave ``plain``, those of plain decoding."""
     found = []
     for number, text in enumerate(texts):
-        (output,) = written(world, method, [text], tokens, ignore_eos)
+        (output,) = written(world, method, [text], tokens, ignore_eos, settings)
         if output != plain[number]:
             place = _first_difference(output, plain[number])
             prompt = world.text[: len(world.text) - len(output)]

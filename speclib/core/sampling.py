@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from speclib.errors import BadValue
 
+from .certain_rows import one_hot
 from .far_rows import FarRow
 
 Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
@@ -314,9 +315,7 @@ def ids(drafted: Iterable[Drafted]) -> Tokens:
 
 def certain(tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int) -> Rows:
     """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot."""
-    rows = np.zeros((len(tokens), vocab), np.float32)
-    rows[np.arange(len(tokens)), list(tokens)] = 1
-    return rows
+    return one_hot(tokens, vocab)
 
 
 def residual(p: Row, q: Row) -> Row:

@@ -45,6 +45,9 @@ class ModelSpec(BaseModel):
     fixed_rows    how many tokens every pass feeds, however few are new: then the same
                   text has the same bits in every method (see models.fixed_rows);
                   None: as many as are new
+    recorded      of fixed_rows on a GPU: a pass is recorded once and then repeated by
+                  the GPU alone (see models.recorded_pass). It is asked for by name, as
+                  no GPU has shown yet that it is exact
     head          of a draft: not the model itself, but its EAGLE head (see
                   models.eagle_head), which lies in its folder; the shape is the head's
     alpha, vocab, seed, words, context
@@ -59,6 +62,7 @@ class ModelSpec(BaseModel):
     quantization: Literal["F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] = "F16"
     spread: Literal["blocks", "layers", "tensors", "stages", "replicas"] = "blocks"
     fixed_rows: Count | None = None
+    recorded: bool = False
     head: bool = False
     alpha: Share | None = None
     vocab: Annotated[int, Whole(least=3)] = 16
@@ -81,6 +85,11 @@ class ModelSpec(BaseModel):
     def _check_fixed_rows(self) -> Self:
         """Passes of one shape are those of a whole model in torch."""
         if self.fixed_rows is None:
+            if self.recorded:
+                raise ValueError(
+                    f"recorded beside {self.model!r} without fixed_rows: only passes "
+                    "of one shape can be recorded; give fixed_rows, too, such as 16"
+                )
             return self
         is_whole = self.spread == "blocks" and not self.head
         if self.is_toy or self.is_gguf or self.runtime != "torch" or not is_whole:
@@ -225,20 +234,36 @@ class Pair(BaseModel):
         return self.draft if role == "draft" else self.target
 
     @checked
-    def with_fixed_rows(self, count: Count) -> Pair:
+    def with_fixed_rows(
+        self, count: Count, draft: Count | None = None, recorded: bool = False
+    ) -> Pair:
         """The same, with a target that is fed ``count`` tokens in every pass.
 
-        Then greedy outputs of all methods are equal in bfloat16, too. The draft is left
-        as it is: what it writes may differ in a last bit, and is tested anyway.
+        Then greedy outputs of all methods are equal in bfloat16, too. ``draft``: how
+        many tokens every pass of the draft is fed; None leaves it as it is, for what it
+        writes may differ in a last bit, and is tested anyway. With 1 a prompt is read
+        token by token.
+
+        ``recorded``: a GPU records these passes and repeats them alone. Without that
+        it waits for the CPU, which launches a pass kernel by kernel; and if only one of
+        the two models waits, c = t_target / t_draft says nothing of the models.
         """
-        settings = self.target.model_dump(exclude_unset=True) | {"fixed_rows": count}
+        shape = {"fixed_rows": count, "recorded": recorded}
+        changed = {"target": self._changed(self.target, shape)}
+        if draft is not None:
+            shape = {"fixed_rows": draft, "recorded": recorded}
+            changed["draft"] = self._changed(self.draft, shape)
+        return self.model_copy(update=changed)
+
+    def _changed(self, spec: ModelSpec, changes: dict[str, Any]) -> ModelSpec:
+        """``spec`` with ``changes``; raises BadValue where they do not fit it."""
+        settings = spec.model_dump(exclude_unset=True) | changes
         try:
-            target = ModelSpec.model_validate(settings)
+            return ModelSpec.model_validate(settings)
         except ValidationError as error:
             raise BadValue(
                 f"pair {self.name}: {problems_in(error, ModelSpec)}"
             ) from error
-        return self.model_copy(update={"target": target})
 
 
 @checked

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from statistics import median
+from typing import Any
 
 import torch
+from torch.autograd import DeviceType
 
 GIBIBYTE = 1 << 30
 
@@ -58,7 +61,35 @@ def share_outside_kernels(run: Callable[[], object]) -> float:
         start = time.perf_counter()
         run()
         whole = time.perf_counter() - start
+    return 1 - seconds_in_kernels(profiled.key_averages()) / whole
+
+
+def seconds_in_kernels(events: Iterable[Any]) -> float:
+    """How long the GPU worked, by the ``events`` of torch's profiler.
+
+    A kernel has an event of its own. The CPU's operation that launched it states the
+    same time once more, and so does a range of the GPU's that somebody has named:
+    neither counts. Source: torch/autograd/profiler_util.py, in its own table.
+    """
     microseconds = 0.0
-    for event in profiled.key_averages():
-        microseconds += event.self_device_time_total
-    return 1 - microseconds / 1e6 / whole
+    for event in events:
+        if event.device_type == DeviceType.CUDA and not event.is_user_annotation:
+            microseconds += event.self_device_time_total
+    return microseconds / 1e6
+
+
+def name_of(device: torch.device) -> str:
+    """What its maker calls a GPU; "cpu" for the CPU."""
+    if device.type != "cuda":
+        return device.type
+    return torch.cuda.get_device_name(device)
+
+
+def release_memory() -> None:
+    """Gives back to the GPUs what this process holds for nothing.
+
+    Torch keeps the memory of a model that is gone, and no other process has it then.
+    """
+    gc.collect()  # its hooks and it refer to each other
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -233,6 +233,11 @@ class FixedRows(HFModel):
         return logits
 
     # -- recorded passes ---------------------------------------------------------------
+    @property
+    def is_recorded(self) -> bool:
+        """Whether passes are replayed: asked for, tried, and not given up."""
+        return self.recorder is not None and bool(self._recordings)
+
     def prepare(self) -> None:
         """Records a pass in the first room, so that no request has to wait for that."""
         if self.recorder is not None:
@@ -268,6 +273,7 @@ class FixedRows(HFModel):
             )
         except Exception as error:
             self.recorder = None
+            self._recordings.clear()  # what the device keeps for them may be gone
             warnings.warn(
                 f"{hf.named(self.network)} cannot be recorded, so that its passes are "
                 f"launched kernel by kernel: {error}",
@@ -363,8 +369,23 @@ def load(
             "places of the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
-    if network.device.type == "cuda" and can_be_recorded(network):
+    if spec.recorded:
+        _check_recordable(spec.model, network)
         recorder = CudaRecorder(network.device)
     model = FixedRows(network, vocab, spec.fixed_rows, recorder)
     model.prepare()
     return model
+
+
+def _check_recordable(model: str, network: PreTrainedModel) -> None:
+    """Raises BadValue where nothing records the passes of ``network``."""
+    if network.device.type != "cuda":
+        raise BadValue(
+            f"recorded beside {model!r} on the CPU: only a GPU records its passes; "
+            "leave recorded out, or give the model a place such as cuda:0"
+        )
+    if not can_be_recorded(network):
+        raise BadValue(
+            f"recorded beside {model!r}: with dynamic RoPE a pass looks at the length "
+            "of its text, and cannot be recorded; leave recorded out"
+        )

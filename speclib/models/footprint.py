@@ -1,7 +1,7 @@
 """How much memory a pair takes, place by place, from its description alone.
 
-Networks are built without weights (accelerate's ``init_empty_weights``) and cut as a
-rank of them would be, by the very code that cuts them when they are loaded. So what is
+Networks are built without weights (``weights.empty_network``) and cut as a rank of them
+would be, by the very code that cuts them when they are loaded. So what is
 counted here is what will be there, to the last weight. Of the KV cache it is what a
 text of a stated length takes. What a pass needs besides, its activations, is not
 counted, nor is the packed copy that float32 weights have on a CPU (see

@@ -1,6 +1,17 @@
-"""How many GPUs torch can use on this machine. Knows no model."""
+"""How many GPUs torch can use on this machine, and how. Knows no model."""
 
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
 from functools import cache
+
+from speclib.errors import SpeclibError
+
+ORDER = "CUDA_DEVICE_ORDER"
+NVML_CHECK = "PYTORCH_NVML_BASED_CUDA_CHECK"
+CUDNN_ATTENTION = "SPECLIB_CUDNN_ATTENTION"  # "1" asks for it
 
 
 @cache
@@ -29,3 +40,47 @@ def available() -> str:
     if number == 0:
         return "torch finds no GPU here"
     return f"torch can use {number} here, cuda:0 to cuda:{number - 1}"
+
+
+# -- how they are used -----------------------------------------------------------------
+def prepare_environment() -> None:
+    """Says to CUDA, before it begins in this process or a later one, what we rely on.
+
+    GPUs are numbered as nvidia-smi numbers them, which is whom we ask what is free on
+    ``cuda:1``; CUDA's own order has the fastest first. And whether there is a GPU is
+    asked of the driver's library of management, after which a process may still fork.
+    What the user has set stays.
+    """
+    os.environ.setdefault(ORDER, "PCI_BUS_ID")
+    os.environ.setdefault(NVML_CHECK, "1")
+
+
+def refuse_fork_of_user(places: Iterable[str]) -> None:
+    """Raises SpeclibError in a process that cannot use its GPU.
+
+    CUDA does not work in a fork of a process that has used it.
+    """
+    on_gpu = any(place.startswith("cuda") for place in places)
+    torch = sys.modules.get("torch")  # forked together with what had used CUDA
+    if on_gpu and torch is not None and torch.cuda._is_in_bad_fork():
+        raise SpeclibError(
+            "this process was forked from one that had used CUDA, and can use no GPU: "
+            "start the script anew, and open the world before anything else uses CUDA"
+        )
+
+
+def settle_attention() -> None:
+    """Turns cuDNN's attention off in this process, unless the environment asks for it.
+
+    Torch prefers it on some GPUs (of compute capability 9.0 and 10.0). It makes a plan
+    for each pair of lengths, of what is fed and of the whole text, which takes tens of
+    milliseconds; and every pass of ours has another such pair. Then whoever makes the
+    more kinds of pass is the slower, whatever the method is worth.
+
+    Source: torch, aten/src/ATen/native/cudnn/MHA.cpp (the key of a plan) and
+    transformers/cuda/sdp_utils.cpp (the order of kernels).
+    """
+    import torch
+
+    if os.environ.get(CUDNN_ATTENTION) != "1":
+        torch.backends.cuda.enable_cudnn_sdp(False)

@@ -8,6 +8,7 @@ has to handle it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,11 +23,13 @@ from transformers import (
 from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, depths, stem
+from speclib.core.certain_rows import CertainRows
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Row, Rows, Sampler, certain
+from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
+from . import gpus
 from .configuration import attention_windows, longest_text, refusal, whole_config
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
@@ -75,8 +78,11 @@ class HFModel:
 
     network: the model of transformers.
     vocab: how many rows may be sampled; those of a wider head beyond them never are.
+    brings_tokens_alone: of greedy rows only the tokens leave the device.
 
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
+    ``when_launched()`` is called in each pass once the device was told all of it, and
+    before its results are read.
     """
 
     run: int  # the last request that it served
@@ -84,10 +90,14 @@ class HFModel:
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
+        self.brings_tokens_alone = network.device.type != "cpu"
+        if network.device.type == "cuda":
+            gpus.settle_attention()
         self.config = network.config.get_text_config(decoder=True)
         self.context = longest_text(self.config)
         self.windows = attention_windows(self.config)
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
+        self.when_launched: Callable[[], object] = bool  # bool() does nothing
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)
         network.get_decoder().register_forward_hook(self._keep_hidden)
@@ -117,6 +127,11 @@ class HFModel:
             if surplus > 0:
                 layer.crop(-surplus)  # negative: so many tokens are removed
         self.prefix.cut(length)
+
+    def wait_for_device(self) -> None:
+        """Returns when the device has computed all that it was told."""
+        if self.network.device.type == "cuda":
+            torch.cuda.synchronize(self.network.device)
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
@@ -227,6 +242,7 @@ class HFModel:
             self.cut(kept)
             self._feed_from(kept if view is None else view.first_position)
             logits = self._forward(text[kept:], last + 1, view)
+            self.when_launched()
         except Stopped:
             self.cut(kept)
             raise
@@ -236,8 +252,10 @@ class HFModel:
         self.prefix.move(text, kept)
 
         self._logits = logits
-        if sampler.greedy and logits.device.type != "cpu":
-            return certain(likeliest(logits), self.vocab)
+        if sampler.greedy and self.brings_tokens_alone:
+            tokens_alone: Any = CertainRows(likeliest(logits), self.vocab)
+            rows: Rows = tokens_alone  # it reads as an array
+            return rows
         row_logits = self.logits
         _check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
         return sampler(row_logits)
@@ -372,14 +390,15 @@ def network(
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     torch_dtype = getattr(torch, TORCH_NAMES[dtype])
-    gpus = [device for device in devices if device.startswith("cuda")]
-    place = gpus[0] if gpus else "cpu"
+    own_gpus = [device for device in devices if device.startswith("cuda")]
+    place = own_gpus[0] if own_gpus else "cpu"
 
     options: dict[str, Any] = {}
     dilation = spec.dilation
-    if len(gpus) > 1 and dilation is None:
-        options = {"device_map": "balanced", "max_memory": _memory_of(gpus)}
-    elif gpus and dilation is None:
+    is_spread = len(own_gpus) > 1 and dilation is None
+    if is_spread:
+        options = {"device_map": "balanced", "max_memory": _memory_of(own_gpus)}
+    elif own_gpus and dilation is None and find_spec("accelerate"):
         options = {"device_map": {"": place}}  # no copy in the machine's memory
     built = load_part(
         spec.model,
@@ -392,6 +411,8 @@ def network(
 
     if dilation is not None:
         built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)
+    elif not is_spread:
+        built = built.to(place)
     return pack(built) if packed else built
 
 
@@ -421,9 +442,9 @@ def named(network: PreTrainedModel) -> str:
     return f"model {model!r} ({family})" if model else f"this {family}"
 
 
-def _memory_of(gpus: list[str]) -> dict[int, int]:
-    """accelerate's memory map: what is free on ``gpus``, nothing on any other."""
-    chosen = {int(gpu.removeprefix("cuda:")) for gpu in gpus}
+def _memory_of(own_gpus: list[str]) -> dict[int, int]:
+    """accelerate's memory map: what is free on ``own_gpus``, nothing on any other."""
+    chosen = {int(gpu.removeprefix("cuda:")) for gpu in own_gpus}
     memory = dict.fromkeys(range(torch.cuda.device_count()), 0)
     for number in chosen & memory.keys():
         free, _total = torch.cuda.mem_get_info(number)

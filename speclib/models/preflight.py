@@ -7,7 +7,7 @@ before, such as what activations take, is left to the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from speclib import machine
 from speclib.core.settings import Role
@@ -19,6 +19,7 @@ from . import checkpoint, gpus
 from .part import NOWHERE
 
 GB = 1e9  # bytes
+LARGE = 200_000_000  # weights of a shape that are worth a count
 ANY = 1 << 60  # bytes: of a GPU whose driver does not say how many are free
 
 
@@ -111,8 +112,17 @@ def _numbers(places: Iterable[str]) -> list[int]:
 def _may_be_large(spec: ModelSpec) -> bool:
     """Whether its memory is worth a count: the embedded models' own is not.
 
-    Their shapes under ``data/pairs`` take some hundred megabytes at most.
+    Nor is that of the shapes in which they stand in for larger ones under
+    ``data/pairs``, some hundred megabytes at most.
     """
     if spec.is_toy or spec.in_llamacpp:
         return False
+    if spec.shape is not None and not spec.head and _weights_of(spec.shape) > LARGE:
+        return True
     return spec.like is not None or not spec.model.startswith("zoo/")
+
+
+def _weights_of(shape: Sequence[int]) -> int:
+    """About how many weights the layers of a shape have; it says no heads of keys."""
+    layers, width, _, ffn = shape
+    return layers * (4 * width * width + 3 * width * ffn)

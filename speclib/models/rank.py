@@ -20,3 +20,8 @@ class Rank(NamedTuple):
     patience: float
     pipes: tuple[Connection, ...] = ()
     host: str = THIS_MACHINE
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"rank {self.number} of {self.size}"

@@ -20,6 +20,7 @@ CPU, and those that need a GPU have been skipped so far.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import pairwise
@@ -179,7 +180,12 @@ class CudaRecorder:
 
     @contextmanager
     def setting(self) -> Iterator[None]:
-        """Another pool for each pass: torch gives none up for use twice."""
+        """Another pool for each pass: torch gives none up for use twice.
+
+        What nobody holds any more is cleared away before: a tensor that is freed while
+        a pass is recorded may end the recording.
+        """
+        gc.collect()
         self._pool = torch.cuda.graph_pool_handle()
         torch.cuda.synchronize(self._device)
         with torch.cuda.stream(self._stream):

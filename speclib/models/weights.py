@@ -16,10 +16,10 @@ memory than its own part and one whole weight. This module knows no ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
-from accelerate import init_empty_weights
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
@@ -81,7 +81,7 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
     Raises BadValue for a configuration of which transformers makes no language model.
     """
     try:
-        with init_empty_weights():
+        with _weights_on_meta():
             network = AutoModelForCausalLM.from_config(config, dtype=dtype)
     except (ValueError, TypeError, AttributeError) as error:
         raise BadValue(
@@ -89,6 +89,29 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
         ) from error
     network.tie_weights()  # each was made for itself
     return network.requires_grad_(False).eval()
+
+
+@contextmanager
+def _weights_on_meta() -> Iterator[None]:
+    """In here a new module's weights have a shape and no values; its buffers have them.
+
+    Each is made as it always is and then dropped, so that there is room for one of
+    them at most. accelerate can do this, too, but not every machine has it.
+    """
+    register = nn.Module.register_parameter
+
+    def register_empty(
+        module: nn.Module, name: str, weight: nn.Parameter | None
+    ) -> None:
+        if weight is not None:
+            weight = nn.Parameter(weight.to("meta"), weight.requires_grad)
+        register(module, name, weight)
+
+    nn.Module.register_parameter = register_empty  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
 def open_weights(spec: ModelSpec, dtype: str, device: torch.device) -> Weights:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
+from speclib.core.certain_rows import stacked
 from speclib.core.sampling import Drafted, Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with, first_tokens
 from speclib.core.verification import TEXT
@@ -135,7 +134,7 @@ class DraftPhrase(Operation):
 
         looked_at = rows[len(rows) - self.looked :]
         likeliest = tuple(looked_at.argmax(-1).tolist())
-        drafted_rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
+        drafted_rows = stacked(q_rows, model.vocab)
         return Raw((tuple(tokens), likeliest), drafted_rows)
 
     def _candidate_after(self, node: int, token: int) -> int | None:

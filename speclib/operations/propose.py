@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar
 
-import numpy as np
-
+from speclib.core.certain_rows import stacked
 from speclib.core.sampling import Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with
 
@@ -92,7 +91,7 @@ class Propose(Operation):
         if takes_turns:
             model.go_to_first()
 
-        rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
+        rows = stacked(q_rows, model.vocab)
         return Raw(text[len(self.text) :], rows)
 
     def _ends_with(self, token: int, q: Row, model: Model, request: Request) -> bool:

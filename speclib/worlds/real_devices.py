@@ -274,7 +274,8 @@ class RealDevices(World, Generic[W]):
     def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
         """An operation raised in its worker."""
         worker = self._workers[future.device]
-        if worker.has_followers:  # they may be at different places
+        # Followers may be at different places now.
+        if worker.has_followers or failure.is_lasting:
             del self._workers[future.device]
             worker.stop(0.0)
         error = DeviceLost(

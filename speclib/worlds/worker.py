@@ -40,7 +40,7 @@ from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
 from speclib.data.latency import Step, steps_of
 from speclib.errors import SpeclibError
-from speclib.models import factory
+from speclib.models import factory, gpus
 from speclib.models.rank import Rank
 from speclib.operations.operation import Operation, Raw, Request, perform
 
@@ -108,6 +108,16 @@ class Failure(NamedTuple):
     """What went wrong, as text: a library's exceptions need not be picklable."""
 
     cause: str
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the process is of no more use.
+
+        After an error of CUDA's own, as of an illegal access, every further call to
+        CUDA fails alike in that process. Want of memory leaves it as it was.
+        """
+        lacks_memory = re.search(NO_MEMORY, self.cause)
+        return "CUDA error" in self.cause and not lacks_memory
 
 
 class LeaveRows(Protocol):
@@ -192,6 +202,8 @@ def device(
     those answer to it alone.
     """
     places = factory.place(pair).of(role, index)
+    gpus.prepare_environment()
+    gpus.refuse_fork_of_user(places)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
     model = factory.build(
         pair, role, dtype, dilated=latency is None, index=index, rank=rank
@@ -248,6 +260,8 @@ def answer(
             done = operation.until(done, spent / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
 
+    if stopping.has_come and hasattr(model, "wait_for_device"):
+        model.wait_for_device()  # what was launched is still this operation's
     end = time.perf_counter()
     small, rows = None, None
     if done.raw is not None:

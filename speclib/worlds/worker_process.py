@@ -27,6 +27,7 @@ from typing import Any
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
+from speclib.models import gpus
 from speclib.models.rank import Rank
 
 from .devices import DeviceLost
@@ -37,6 +38,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
 PATIENCE = 0.5  # seconds in which an idle worker ends once its pipe is closed
 SIGKILLED = -9
+ABORTED = -6
 
 PRELOADED = [
     "speclib.worlds.forkserver_preload",
@@ -164,6 +166,11 @@ class Worker:
         why = ""
         if code == SIGKILLED:
             why = ": it was killed, by the system perhaps, for lack of memory"
+        if code == ABORTED and self.followers:
+            why = (
+                ": it was aborted, as NCCL does where a rank failed or hung in a "
+                "collective operation; what that rank said is on stderr"
+            )
         return f"{which} ended with exit code {code}{why}"
 
     def stop(self, patience: float = PATIENCE) -> None:
@@ -211,6 +218,7 @@ def serving(heavy: bool = False) -> None:
     modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
     CONTEXT.set_forkserver_preload(modules)
 
+    gpus.prepare_environment()  # the server's, and with it every worker's
     resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ[PARENT] = str(os.getpid())

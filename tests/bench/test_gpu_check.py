@@ -1,24 +1,48 @@
-"""`make gpu-check`, on a CPU: the same checks with small shapes."""
+"""`make gpu-check`, without a GPU: the same checks on a CPU, with small shapes.
+
+What is said of a report is tested with checks that stand in for the real ones, and with
+a clock that is set forward by them: nothing waits. No test here says how a GPU behaves.
+"""
+
+from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
 
+from helpers import snapshots  # noqa: E402
+from helpers.tape import TapeRecorder  # noqa: E402
+from packaging.requirements import Requirement  # noqa: E402
+from torch.autograd import DeviceType  # noqa: E402
+
+import speclib  # noqa: E402
 from speclib import SpeclibError, machine, paths  # noqa: E402
-from speclib.bench.gpu import check, setup  # noqa: E402
+from speclib.bench.exact_outputs import WITH_TREES  # noqa: E402
+from speclib.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
 from speclib.bench.rows import BenchRow  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
 from speclib.models import device_speed, gpus  # noqa: E402
+from speclib.models.fixed_rows import FixedRows  # noqa: E402
+
+ON_A_CPU = setup.setup_for("cpu")
 
 
+# -- the real checks, on a CPU ---------------------------------------------------------
 @pytest.mark.slow
 def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    outcome = check.gpu_check(setup.setup_for("cpu"))
+    outcome = check.gpu_check(ON_A_CPU)
     assert outcome.holds, outcome
     names = [row.name for row in outcome.rows]
     for method in METHODS:
@@ -28,28 +52,300 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
             )
             assert any(f", {method}, float32" in name for name in names)
     assert any(name.startswith("PEARL over plain decoding") for name in names)
+    for spread in ("tensors", "stages"):
+        assert any(f"plain decoding, target by {spread}" in name for name in names)
 
     folder = tmp_path / "gpu"
     report = json.loads((folder / f"{machine.name()}.json").read_text())
     assert [row["name"] for row in report["rows"]] == names
+    assert report["under way"] == ""
     page = (folder / f"{machine.name()}.md").read_text()
     assert "| target on | core:1 |" in page
 
 
-def test_what_a_check_gave_before_it_failed_is_reported(tmp_path, monkeypatch):
-    def failing(own_setup):
-        yield BenchRow("what came first", 1.0, "ratio")
-        raise RuntimeError("CUDA out of memory")
+@pytest.fixture
+def image(tmp_path):
+    """The environment of an image with torch, transformers and what they bring.
 
-    monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    monkeypatch.setattr(check, "CHECKS", (failing,))
-    outcome = check.gpu_check(setup.setup_for("cpu"))
+    All other packages are hidden, from workers too.
+    """
+    names = sorted(_other_packages())
+    assert {"accelerate", "psutil", "pandas", "plotly"} <= set(names)
+    lines = ["import sys", *(f"sys.modules[{name!r}] = None" for name in names)]
+    (tmp_path / "sitecustomize.py").write_text("\n".join(lines))
+    ours = os.path.dirname(os.path.dirname(speclib.__file__))
+    return os.environ | {"PYTHONPATH": f"{tmp_path}:{ours}"}
+
+
+@pytest.mark.slow
+def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(image):
+    """What the checks import at once, and what workers import later."""
+    modules = [
+        "bench.gpu.check",
+        "models.fixed_rows",
+        "models.footprint",
+        "models.device_speed",
+        "models.eagle_head",
+        "models.parallel.layer_parallel",
+        "models.parallel.pipeline",
+        "models.parallel.replicas",
+        "models.parallel.tensor_parallel",
+        "worlds.processes",
+    ]
+    code = "; ".join(f"import speclib.{module}" for module in modules)
+    subprocess.run([sys.executable, "-c", code], check=True, env=image)
+
+
+@pytest.mark.thorough
+def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_path):
+    command = [sys.executable, "-m", "speclib.bench.gpu", "--device", "cpu"]
+    options = ["--only", "growth", "ranks", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [*command, *options], capture_output=True, text=True, env=image
+    )
+    report = report_in(tmp_path / "out")
+    assert not report["stopped"], done.stdout + done.stderr
+    assert len(report["rows"]) == 8
+
+
+def _other_packages() -> set[str]:
+    """What can be imported here and comes neither with torch nor with transformers."""
+    wanted = ["torch", "transformers"]
+    known: set[str] = set()
+    while wanted:
+        name = wanted.pop().lower().replace("_", "-")
+        if name in known:
+            continue
+        known.add(name)
+        try:
+            requirements = map(Requirement, requires(name) or [])
+        except PackageNotFoundError:
+            continue
+        for requirement in requirements:
+            is_wanted = requirement.marker is None or requirement.marker.evaluate()
+            if is_wanted:
+                wanted.append(requirement.name)
+
+    others = set()
+    for package, distributions in packages_distributions().items():
+        owners = {owner.lower().replace("_", "-") for owner in distributions}
+        if not owners & (known | {"speclib", "pip"}) and package.isidentifier():
+            others.add(package)
+    return others
+
+
+# -- the report ------------------------------------------------------------------------
+class Clock:
+    """Shows the time that it was set to, in seconds."""
+
+    def __init__(self):
+        self.time = 0.0
+
+    def __call__(self):
+        return self.time
+
+
+def stand_in(name, *rows, clock=None, seconds=0.0, error=None):
+    """A check with such rows, each of which takes so many ``seconds``."""
+
+    def take(own_setup):
+        for row in rows:
+            if clock is not None:
+                clock.time += seconds
+            yield BenchRow(row, 1.0, "ratio")
+        if error is not None:
+            raise error
+
+    return check.Check(name, take)
+
+
+def report_in(folder):
+    (path,) = folder.glob("*.json")
+    return json.loads(path.read_text())
+
+
+def test_what_a_check_gave_before_it_failed_is_reported(tmp_path):
+    error = RuntimeError("CUDA out of memory")
+    failing = stand_in("failing", "what came first", error=error)
+    outcome = check.gpu_check(ON_A_CPU, [failing], tmp_path)
     assert not outcome.holds
     assert outcome.stopped == {"failing": "RuntimeError: CUDA out of memory"}
-    page = next((tmp_path / "gpu").glob("*.md")).read_text()
+    page = next(tmp_path.glob("*.md")).read_text()
     assert "what came first" in page and "CUDA out of memory" in page
 
 
+@pytest.mark.parametrize("rows_before", range(5))
+def test_killed_after_any_row_it_leaves_a_report_of_all_rows_until_then(
+    tmp_path, rows_before
+):
+    """Killed by SIGKILL, while the checks run on a device that stands in for a GPU."""
+    asked = 0
+
+    def rows_until_killed(names):
+        def take(own_setup):
+            nonlocal asked
+            for name in names:
+                if asked == rows_before:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                asked += 1
+                yield BenchRow(name, 1.0, "share", aim=1.0)
+
+        return take
+
+    first = check.Check("first", rows_until_killed(["a", "b"]))
+    second = check.Check("second", rows_until_killed(["c", "d", "e"]))
+    fake = setup.Setup(draft="cuda:0", target="cuda:0")
+    process = multiprocessing.get_context("fork").Process(
+        target=check.gpu_check, args=(fake, [first, second], tmp_path)
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+    report = report_in(tmp_path)
+    assert [row["name"] for row in report["rows"]] == list("abcde")[:rows_before]
+    assert report["under way"] == ("first" if rows_before < 2 else "second")
+    assert report["machine"]["target on"] == "cuda:0"
+    page = next(tmp_path.glob("*.md")).read_text()
+    assert f"**{report['under way']}** was under way" in page
+    assert page.count("at least 1") == rows_before
+
+
+def test_nothing_is_begun_once_the_time_is_over(tmp_path):
+    clock = Clock()
+    checks = [
+        stand_in("quick", "a", "b", clock=clock, seconds=60.0),
+        stand_in("slow", "c", "d", clock=clock, seconds=400.0),
+        stand_in("late", "e", clock=clock),
+    ]
+    outcome = check.gpu_check(ON_A_CPU, checks, tmp_path, clock)
+    assert [row.name for row in outcome.rows] == ["a", "b", "c", "d"]
+    assert outcome.stopped == {
+        "slow": "TimeoutError: 9.5 minutes were over",
+        "late": "not begun: 9.5 minutes were over",
+    }
+    assert not outcome.holds
+    assert report_in(tmp_path)["stopped"] == outcome.stopped
+
+
+def test_a_check_whose_time_is_over_lets_go_of_what_it_holds(tmp_path):
+    clock, closed = Clock(), []
+
+    def holding(own_setup):
+        try:
+            clock.time = 1e6
+            yield BenchRow("a", 1.0, "ratio")
+            yield BenchRow("never", 1.0, "ratio")
+        finally:
+            closed.append(True)
+
+    outcome = check.gpu_check(
+        ON_A_CPU, [check.Check("holding", holding)], tmp_path, clock
+    )
+    assert [row.name for row in outcome.rows] == ["a"]
+    assert closed == [True]
+
+
+def test_a_check_that_hangs_is_ended_by_force(tmp_path):
+    """A hundredth of a second after it began to wait for what never comes."""
+
+    def hang():
+        check.end_by_force_after(0.01)
+        signal.pause()
+
+    process = multiprocessing.get_context("fork").Process(target=hang)
+    process.start()
+    process.join()
+    assert process.exitcode == 1
+
+
+def test_some_of_the_checks_are_run_by_name_and_others_are_unknown():
+    assert [one.name for one in check.chosen(["races", "float32"])] == [
+        "float32",
+        "races",
+    ]
+    assert check.chosen([]) == check.CHECKS
+    with pytest.raises(SpeclibError, match="unknown check 'race'.*races"):
+        check.chosen(["race"])
+
+
+def test_what_matters_if_only_a_minute_is_left_comes_first():
+    assert check.CHECKS[0].rows is exactness.in_float32
+
+
+# -- what is promised ------------------------------------------------------------------
+def test_methods_with_trees_are_those_whose_targets_score_trees():
+    """Found by running every method on a toy."""
+    with_trees = set()
+    for method in METHODS:
+        pair = speclib.load_pair("toy")
+        if method == "eagle":
+            continue  # a toy has no head
+        result = speclib.decode(
+            "a b a b a b", pair=pair, method=method, world="virtual"
+        )
+        names = {event.op for event in result.trace.events}
+        if "score_tree" in names:
+            with_trees.add(method)
+    assert with_trees == set(WITH_TREES) - {"eagle"}
+
+
+def test_in_bfloat16_exactness_is_promised_of_methods_that_draft_in_a_line():
+    assert set(exactness.IN_A_LINE) == {
+        "speculative",
+        "pearl",
+        "assisted",
+        "prompt_lookup",
+        "dsi",
+        "duodecoding",
+    }
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
+    is_recorded, monkeypatch
+):
+    model = SimpleNamespace(is_recorded=is_recorded, network=None)
+    monkeypatch.setattr(speed, "_seconds_of_passes", lambda *_: [0.01])
+    monkeypatch.setattr(device_speed, "bytes_read_per_pass", lambda _: 1 << 30)
+    monkeypatch.setattr(device_speed, "share_outside_kernels", lambda _: 0.5)
+    fake = setup.Setup(draft="cuda:0", target="cuda:0")
+    rows = list(speed._plain_decoding(fake, model, 150 * 2.0**30, "some kind"))
+    assert rows[1].value == pytest.approx(100 / 150)
+    assert rows[1].aim == (0.6 if is_recorded else None)
+
+
+def test_on_a_gpu_methods_are_raced_with_recorded_passes_of_both_models():
+    pair = setup.Setup(draft="cuda:0", target="cuda:0").recorded_pair()
+    assert pair.target.recorded and pair.draft.recorded
+    assert (pair.target.fixed_rows, pair.draft.fixed_rows) == (16, 8)
+
+
+# -- bits ------------------------------------------------------------------------------
+def test_recorded_passes_are_compared_bit_by_bit_and_it_is_said_that_there_are_some():
+    """On a CPU, by ``helpers.tape``: of a GPU's recordings this says nothing."""
+    networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
+    recorded = FixedRows(networks[0], snapshots.VOCAB, 8, TapeRecorder())
+    launched = FixedRows(networks[1], snapshots.VOCAB, 8)
+    text = snapshots.prompt(60)
+    rows = list(bits.compared_with_recorded(recorded, launched, text))
+    assert [row.holds for row in rows] == ["yes", "yes"]
+
+    rows = list(bits.compared_with_recorded(launched, recorded, text))
+    assert [row.holds for row in rows] == ["no", "yes"]
+
+
+def test_a_single_bit_that_differs_is_found():
+    import numpy as np
+
+    some = np.ones((4, 3), np.float32)
+    others = some.copy()
+    others[2, 1] = np.nextafter(np.float32(1), np.float32(2))
+    row = bits._same_bits("so", some, others)
+    assert row.value == 0.75 and row.holds == "no"
+
+
+# -- how fast a device is --------------------------------------------------------------
 def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
     """Two layers of 3 x 4 and 4 x 5 float32 numbers, and an embedding of 7 x 3."""
     import torch
@@ -62,13 +358,37 @@ def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
     assert device_speed.bytes_read_per_pass(network) == 4 * (12 + 20)
 
 
+def event(device_type, microseconds, is_user_annotation=False):
+    """An event as torch's profiler lists it."""
+    return SimpleNamespace(
+        device_type=device_type,
+        self_device_time_total=microseconds,
+        is_user_annotation=is_user_annotation,
+    )
+
+
+def test_a_kernel_counts_once_though_the_operation_that_launched_it_says_its_time_too():
+    """An eager product of 300 us, a graph's kernel of 200 us, and a named range."""
+    events = [
+        event(DeviceType.CPU, 300.0),
+        event(DeviceType.CUDA, 300.0),
+        event(DeviceType.CUDA, 200.0),
+        event(DeviceType.CUDA, 500.0, is_user_annotation=True),
+    ]
+    assert device_speed.seconds_in_kernels(events) == pytest.approx(500e-6)
+
+
+# -- what is checked -------------------------------------------------------------------
 def test_two_gpus_get_a_model_each_and_one_gets_both(monkeypatch):
     monkeypatch.setattr(gpus, "count", lambda: 2)
     two = setup.setup_for("cuda")
     assert (two.draft, two.target) == ("cuda:0", "cuda:1")
+    assert two.two_ranks == ("cuda:0", "cuda:1")
     assert not two.shares_a_device
     monkeypatch.setattr(gpus, "count", lambda: 1)
-    assert setup.setup_for("cuda").shares_a_device
+    one = setup.setup_for("cuda")
+    assert one.shares_a_device
+    assert one.two_ranks == ("cuda:0", "cuda:0")
 
 
 def test_without_a_gpu_it_says_what_to_do(monkeypatch):
@@ -77,3 +397,5 @@ def test_without_a_gpu_it_says_what_to_do(monkeypatch):
         setup.setup_for("cuda")
     with pytest.raises(SpeclibError, match="unknown device 'tpu'.*cuda"):
         setup.setup_for("tpu")
+    with pytest.raises(SpeclibError, match="minutes is 0: give a number above 0"):
+        setup.setup_for("cpu", minutes=0)

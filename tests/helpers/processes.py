@@ -7,9 +7,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
+
+import psutil
 
 from speclib.worlds.processes import Processes
 
@@ -77,6 +80,20 @@ def living_in_session(session: int) -> list[int]:
     """The processes alive of one session, which has the number of its first process."""
     living = living_processes()
     return sorted(pid for pid, status in living.items() if status.session == session)
+
+
+def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
+    """What this process has started, whatever started it in turn.
+
+    Without those ``known`` before, and without what they start meanwhile: the nodes of
+    a cluster that other tests use start processes when they like.
+    """
+    own = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process not in known and known.isdisjoint(process.parents()):
+                own.add(process)
+    return own
 
 
 def gone(pids: Iterable[int], patience: float = 10.0) -> bool:

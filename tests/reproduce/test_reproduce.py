@@ -351,7 +351,9 @@ def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
     assert virtual_items == {"table-5", "table-6", "theorem-2"}
 
 
-@pytest.mark.parametrize("minutes", ["0", "-3", "0.0001"])
+@pytest.mark.parametrize(
+    "minutes", [pytest.param("0", marks=pytest.mark.thorough), "-3", "0.0001"]
+)
 def test_a_budget_in_which_nothing_fits_says_what_the_least_is(tmp_path, minutes):
     home = make_home(tmp_path / "home")
     out = run(home, *REPRODUCE, f"--minutes={minutes}", status=2)

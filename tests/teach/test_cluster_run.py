@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
-import psutil
 import pytest
+from helpers.processes import own_processes_but
 
 from speclib import SpeclibError, decode, teach
 from speclib.teach.cluster_run import node_to_kill
@@ -70,15 +70,15 @@ def plain_tokens(count: int) -> tuple[int, ...]:
 
 def click(shown) -> None:
     """Runs it to its end; no process of the cluster is left then."""
-    before = set(psutil.Process().children(recursive=True))  # those of other tests
+    known = own_processes_but(set())  # those of other tests
     shown.button.click()
     assert shown.button.description == "Stop"
     shown.wait()
     assert shown.error is None, shown.spoken
-    assert set(psutil.Process().children(recursive=True)) <= before
+    assert not own_processes_but(known)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_click_runs_every_method_on_nodes_of_their_own(capfd):
     pytest.importorskip("ray", reason="the extra `cluster` is not installed")
     shown = teach.cluster_run("x", "toy", latency=PASSES, max_new_tokens=8)
@@ -94,25 +94,32 @@ def test_a_click_runs_every_method_on_nodes_of_their_own(capfd):
 
 
 @pytest.mark.slow
-def test_dsi_writes_the_same_text_while_a_node_is_killed(capfd):
+def test_methods_write_the_same_text_and_dsi_also_while_a_node_is_killed(capfd):
     pytest.importorskip("ray", reason="the extra `cluster` is not installed")
     shown = teach.cluster_run(
         "x",
         "toy",
         latency="dsi/c-5",
-        methods=("dsi",),
+        methods=("speculative", "pearl", "dsi"),
         servers=2,
         max_new_tokens=40,
         kill_a_node=True,
     )
     click(shown)
-    healthy, dying = shown.runs
-    assert healthy.tokens == dying.tokens == plain_tokens(40)
+    assert [run.tokens for run in shown.runs] == [plain_tokens(40)] * 4
+    assert "wrote the same" in repr(shown)
+    *healthy, dying = shown.runs
+    for run in healthy:
+        nodes = run.trace.meta["nodes"]
+        assert sorted(nodes.values()) == ["node-1", "node-2", "node-3"]
+        assert not [event for event in run.trace.operations if event.lost]
+
     lost = {event.device for event in dying.trace.operations if event.lost}
     places = dying.trace.meta["nodes"]
     assert [places[device] for device in lost] == [shown.killed]
     assert f"{shown.killed} was killed" in repr(shown)
     picture = shown.picture()
     assert f"{shown.killed} is killed" in picture
+    assert "node-1" in picture and "message under way" in picture
     assert re.search(r"clocks agree to ± \d+\.\d+ ms", picture)
     assert capfd.readouterr() == ("", "")

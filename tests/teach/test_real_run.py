@@ -73,10 +73,9 @@ def test_a_click_runs_every_method_beside_the_notebook():
     assert shown.button.description == "Run it again"
 
 
-@pytest.mark.slow
 def test_devices_may_be_emulated_and_the_target_on_several():
     shown = teach.real_run(
-        PROMPT, PAIR, methods=("dsi",), max_new_tokens=4, world="emulated", servers=2
+        "x", "toy", methods=("dsi",), max_new_tokens=4, world="emulated", servers=2
     )
     shown.button.click()
     shown.wait()
@@ -85,18 +84,16 @@ def test_devices_may_be_emulated_and_the_target_on_several():
     assert {event.clock for event in shown.runs[0].trace.operations} == {"emulated"}
 
 
-@pytest.mark.slow
 def test_where_nobody_can_click_it_has_run_when_it_is_shown(monkeypatch):
     monkeypatch.setenv("SPECLIB_CLICK", "1")
-    shown = teach.real_run(PROMPT, PAIR, methods=("autoregressive",), max_new_tokens=4)
+    shown = teach.real_run("x", "toy", methods=("autoregressive",), max_new_tokens=4)
     assert len(shown.runs) == 1
     forms, _ = shown._repr_mimebundle_()
     assert "image/png" in forms
 
 
-@pytest.mark.slow
 def test_a_second_click_stops_after_the_method_that_runs():
-    shown = teach.real_run(PROMPT, PAIR, max_new_tokens=8)
+    shown = teach.real_run("x", "toy", max_new_tokens=8)
     shown.button.click()
     shown.button.click()
     shown.wait()
@@ -105,13 +102,12 @@ def test_a_second_click_stops_after_the_method_that_runs():
     assert shown.button.description == "Run it again"
 
 
-@pytest.mark.slow
 def test_an_error_is_said_and_where_nobody_can_click_it_is_raised(monkeypatch):
     too_long = dict(methods=("autoregressive",), max_new_tokens=10**6)
-    shown = teach.real_run(PROMPT, PAIR, **too_long)
+    shown = teach.real_run("x", "toy", **too_long)
     shown.button.click()
     shown.wait()
     assert repr(shown).startswith("This did not run. BadValue: ")
     monkeypatch.setenv("SPECLIB_CLICK", "1")
     with pytest.raises(SpeclibError, match="max_new_tokens"):
-        teach.real_run(PROMPT, PAIR, **too_long)
+        teach.real_run("x", "toy", **too_long)

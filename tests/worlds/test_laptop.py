@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from helpers.processes import OWN_SESSION, gone
+from helpers.processes import OWN_SESSION, gone, own_processes_but
 
 from speclib import SpeclibError
 
@@ -42,10 +42,9 @@ def folders_of(processes: list[int]) -> set[Path]:
 
 
 def test_nodes_are_joined_killed_and_ended_and_nothing_of_them_is_left(capfd):
-    others = set(psutil.Process().children(recursive=True))  # those of other tests
+    known = own_processes_but(set())  # those of other tests
     with laptop.laptop_nodes(["one", "two", "three"]) as nodes:
-        own = set(psutil.Process().children(recursive=True)) - others
-        processes = [process.pid for process in own]
+        processes = [process.pid for process in own_processes_but(known)]
         assert {node["NodeName"] for node in ray.nodes()} == {"one", "two", "three"}
         folders = folders_of(processes)
         assert len(folders) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from speclib import machine
+from speclib.bench.exact_outputs import FIXED_ROWS
 from speclib.data.pairs import ModelSpec, Pair, load_pair
 from speclib.data.placement import Place
 from speclib.errors import BadValue, unknown_name
@@ -17,6 +18,8 @@ SMALL = (12, 768, 12, 2048)  # of the embedded pairs, as they stand in for Llama
 SMALLER = (4, 512, 8, 1184)
 CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
 DEVICES = ("cuda", "cpu")
+MINUTES = 9.5  # with what ends by itself that is less than ten
+DRAFT_ROWS = 8  # of every recorded pass of the draft
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Setup:
                     the architectures whose speed is measured
     prompts, tokens how much every method writes
     passes          timed passes behind one duration
-    minutes         no further check begins after so long
+    minutes         nothing is begun after so long
+    two_ranks       places of two ranks that compute one model
     """
 
     draft: str
@@ -38,7 +42,8 @@ class Setup:
     prompts: int = 4
     tokens: int = 128
     passes: int = 30
-    minutes: float = 10.0
+    minutes: float = MINUTES
+    two_ranks: tuple[str, str] = ("cuda:0", "cuda:0")
 
     @property
     def on_gpu(self) -> bool:
@@ -65,6 +70,17 @@ class Setup:
             }
         )
 
+    def spread_pair(self, target: str, draft: str) -> Pair:
+        """The same models on two ranks each; ``target``, ``draft``: how to spread."""
+        pair = self.exact_pair()
+        return pair.model_copy(
+            update={
+                "target": pair.target.model_copy(update={"spread": target}),
+                "draft": pair.draft.model_copy(update={"spread": draft}),
+                "place": Place(draft=self.two_ranks, target=self.two_ranks),
+            }
+        )
+
     def speed_pair(self) -> Pair:
         """The embedded models in the shapes whose speed is measured."""
         embedded = load_pair(PAIR)
@@ -78,8 +94,14 @@ class Setup:
             }
         )
 
+    def recorded_pair(self) -> Pair:
+        """The same with passes of one shape, of both models, that the GPU records."""
+        return self.speed_pair().with_fixed_rows(
+            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True
+        )
+
     def cpu_draft_pair(self) -> Pair:
-        """The same with a draft of llama.cpp's on the CPU, as DuoDecoding has it."""
+        """``speed_pair`` with llama.cpp's draft on the CPU, as DuoDecoding has it."""
         pair = self.speed_pair()
         draft = ModelSpec(
             model=pair.draft.model,
@@ -93,12 +115,15 @@ class Setup:
         return pair.model_copy(update={"draft": draft, "place": place})
 
 
-def setup_for(device: str) -> Setup:
+def setup_for(device: str, minutes: float = MINUTES) -> Setup:
     """The checks of a machine with GPUs, or of its CPU with small shapes.
 
-    With two GPUs or more, draft and target have one each. Raises BadValue where torch
-    finds no GPU, and for an unknown device.
+    With two GPUs or more, draft and target have one each, and so have two ranks. Raises
+    BadValue where torch finds no GPU, for an unknown device, and for minutes that are
+    no time.
     """
+    if not minutes > 0:
+        raise BadValue(f"minutes is {minutes:g}: give a number above 0, such as 9.5")
     if device not in DEVICES:
         raise unknown_name(f"unknown device {device!r}", device, DEVICES)
     if device == "cpu":
@@ -110,6 +135,8 @@ def setup_for(device: str) -> Setup:
             prompts=1,
             tokens=24,
             passes=5,
+            minutes=minutes,
+            two_ranks=("core:0", "core:1"),
         )
     found = gpus.count()
     if not found:
@@ -117,4 +144,7 @@ def setup_for(device: str) -> Setup:
             "torch finds no GPU here: install a torch built for CUDA and look at "
             "nvidia-smi; or check this machine's CPU, with --device cpu"
         )
-    return Setup(draft="cuda:0", target="cuda:1" if found > 1 else "cuda:0")
+    other = "cuda:1" if found > 1 else "cuda:0"
+    return Setup(
+        draft="cuda:0", target=other, minutes=minutes, two_ranks=("cuda:0", other)
+    )

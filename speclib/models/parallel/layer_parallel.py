@@ -41,6 +41,8 @@ class Layered(HFModel):
     lp: how many layers share an input in fuzzy passes, at most.
     """
 
+    take_turns = False
+
     def __init__(
         self, network: PreTrainedModel, vocab: int, ranks: Ranks | Alone = ALONE
     ):

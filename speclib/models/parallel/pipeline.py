@@ -42,6 +42,8 @@ class Pipeline(HFModel):
     Raises BadValue for a network with fewer layers than ranks.
     """
 
+    take_turns = True
+
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
         self.ranks: Ranks | Alone = ALONE  # until they meet
         self._leave_stage(network, number, size)

@@ -23,6 +23,7 @@ leader's pipe. This module knows nothing of what is inside a model.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -80,6 +81,7 @@ class Alone:
 
     rank = 0
     size = 1
+    wait_on_device = False
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """The tensors of all ranks: this one's."""
@@ -104,6 +106,10 @@ class Ranks:
     store: where the ranks find each other.
     device: where their tensors are.
     patience: seconds that they wait for one that is late.
+    take_turns: one rank computes at a time, and the others wait for what it hands on.
+
+    They have met once, by a sum of nothing, when this returns. To connect takes NCCL
+    seconds, which no request should have to wait for.
     """
 
     def __init__(
@@ -113,6 +119,7 @@ class Ranks:
         store: distributed.TCPStore,
         device: torch.device,
         patience: float,
+        take_turns: bool = False,
     ):
         self.rank = rank
         self.size = size
@@ -120,32 +127,60 @@ class Ranks:
         store.set_timeout(timeout)
         store.set(f"device of {rank}", _name_of(device))
         devices = [store.get(f"device of {other}").decode() for other in range(size)]
+        self.backend = backend_between(devices, take_turns)
         distributed.init_process_group(
-            backend_between(devices),
+            self.backend,
             store=store,
             rank=rank,
             world_size=size,
             timeout=timeout,
         )
+        self.sum(torch.zeros(1, device=device)).tolist()
+
+    @property
+    def wait_on_device(self) -> bool:
+        """Whether GPUs wait for each other, and the processes go on meanwhile."""
+        return self.backend == "nccl"
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Every rank's ``tensor``, all of one shape, in the order of the ranks."""
-        tensors = [torch.empty_like(tensor) for _ in range(self.size)]
-        _meet(distributed.all_gather, tensors, tensor)
-        return tensors
+        own = self._where_they_meet(tensor)
+        tensors = [torch.empty_like(own) for _ in range(self.size)]
+        _meet(distributed.all_gather, tensors, own)
+        return [each.to(tensor.device) for each in tensors]
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Changes ``tensor`` to the sum of every rank's, and returns it."""
-        _meet(distributed.all_reduce, tensor)
-        return tensor
+        own = self._where_they_meet(tensor)
+        _meet(distributed.all_reduce, own)
+        return _taken_back(own, tensor)
 
     def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
         """Changes ``tensor`` to that of rank ``source``, and returns it.
 
         On every rank it has that one's shape.
         """
-        _meet(distributed.broadcast, tensor, source)
-        return tensor
+        if self.rank == source or self.wait_on_device:
+            own = self._where_they_meet(tensor)
+        else:
+            own = torch.empty_like(tensor, device="cpu")  # the GPU is not asked
+        _meet(distributed.broadcast, own, source)
+        return _taken_back(own, tensor)
+
+    def _where_they_meet(self, tensor: torch.Tensor) -> torch.Tensor:
+        """``tensor`` where the backend can read it.
+
+        gloo does so in the machine's memory: a rank that waits there leaves its GPU to
+        others. Of gloo's collectives between GPUs torch documents only some.
+        """
+        return tensor if self.wait_on_device else tensor.cpu()
+
+
+def end_of_work_on(device: torch.device) -> Callable[[], bool]:
+    """Says, whenever it is asked, whether a GPU has done what it was told by now."""
+    event = torch.cuda.Event()
+    event.record(torch.cuda.current_stream(device))
+    return event.query
 
 
 def _name_of(device: torch.device) -> str:
@@ -155,14 +190,23 @@ def _name_of(device: torch.device) -> str:
     return str(torch.cuda.get_device_properties(device).uuid)
 
 
-def backend_between(devices: Sequence[str]) -> str:
+def backend_between(devices: Sequence[str], take_turns: bool = False) -> str:
     """What of torch.distributed carries tensors between ranks on ``devices``.
 
     NCCL where each has a GPU of its own. It refuses two ranks on one GPU, and knows no
-    CPU: there it is gloo.
+    CPU: there it is gloo. It is gloo also for ranks that ``take_turns``. With NCCL a
+    rank waits by a kernel that spins on its GPU, as long as the others' turns last; and
+    somebody else is meant to compute there meanwhile.
     """
     has_own_gpu = "cpu" not in devices and len(set(devices)) == len(devices)
-    return "nccl" if has_own_gpu else "gloo"
+    return "nccl" if has_own_gpu and not take_turns else "gloo"
+
+
+def _taken_back(result: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """``tensor``, with the ``result`` in it, which may be elsewhere."""
+    if result is not tensor:
+        tensor.copy_(result)
+    return tensor
 
 
 def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
@@ -175,10 +219,15 @@ def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
 
 # -- who leads and who follows ---------------------------------------------------------
 class RankedModel(Protocol):
-    """A model that several ranks can compute: Layered or Tensors."""
+    """A model that several ranks can compute, such as Layered or Tensors.
+
+    ``take_turns``: see Ranks. ``when_launched``: see HFModel.
+    """
 
     ranks: Ranks | Alone
     network: PreTrainedModel
+    take_turns: bool
+    when_launched: Callable[[], object]
 
 
 AnyRanked = TypeVar("AnyRanked", bound=RankedModel)
@@ -216,12 +265,25 @@ class Following:
         try:
             getattr(owner, name)(*map(self._unpacked, arguments))
         except RanksApart as error:
-            _leave_group()
+            self._leave_group()
             return MissedAnother(str(error))
-        except Exception:
-            _leave_group()
+        except Exception as error:
+            # Also where one who was aborted with all others cannot say it any more.
+            print(f"{self.rank.name} failed: {error}", file=sys.stderr, flush=True)
+            self._leave_group()
             raise
         return None
+
+    def _leave_group(self) -> None:
+        """Leaves the process group, or the others would go on waiting for this rank.
+
+        A group of NCCL's is not left, for that may wait for the others in turn. There
+        the leader looks for this rank's answer while it waits for its GPU.
+        """
+        if self.model.ranks.wait_on_device:
+            return
+        with suppress(ValueError, AssertionError):  # there may be none yet
+            distributed.destroy_process_group()
 
     def _unpacked(self, argument: Any) -> Any:
         """An argument as the leader has it: texts come without what is known here."""
@@ -238,13 +300,8 @@ class Following:
             store,
             self.model.network.device,
             self.rank.patience,
+            self.model.take_turns,
         )
-
-
-def _leave_group() -> None:
-    """Leaves the process group, or the others would go on waiting for this rank."""
-    with suppress(ValueError, AssertionError):  # there may be none yet
-        distributed.destroy_process_group()
 
 
 class Leading:
@@ -266,11 +323,17 @@ class Leading:
         self.rank = rank
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         self._senders = [TextSender() for _ in rank.pipes]
+        self._have_answered: set[int] = set()  # ranks whose last answer was read early
         store = distributed.TCPStore(
             rank.host, 0, is_master=True, wait_for_workers=False
         )
         self._send("join", store.port, patience=None)  # they may still be loading
-        model.ranks = Ranks(0, rank.size, store, model.network.device, rank.patience)
+        device = model.network.device
+        model.ranks = Ranks(
+            0, rank.size, store, device, rank.patience, model.take_turns
+        )
+        if model.ranks.wait_on_device:
+            model.when_launched = lambda: self.wait_beside_ranks(end_of_work_on(device))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
@@ -308,6 +371,31 @@ class Leading:
         except RanksApart as error:
             raise self._explained(error) from error
 
+    def wait_beside_ranks(self, is_done: Callable[[], bool]) -> None:
+        """Waits until the device has computed a pass, and looks at the ranks meanwhile.
+
+        Where a rank fails, NCCL has the others' GPUs wait without an end, and raises
+        nothing here. ``is_done()`` says whether the device is.
+
+        Raises SpeclibError with the cause of a rank that failed or ended, and after the
+        ranks' patience.
+        """
+        until = time.monotonic() + self.rank.patience
+        while not is_done():
+            for number, pipe in enumerate(self.rank.pipes, 1):
+                if number in self._have_answered or not pipe.poll():
+                    continue
+                trouble = self._trouble_of(number, 0.0)
+                if trouble is not None:
+                    raise SpeclibError(trouble.message)
+                self._have_answered.add(number)
+            if time.monotonic() > until:
+                raise SpeclibError(
+                    f"the ranks' pass is {self.rank.patience:g} s late: one of them "
+                    "hangs in a collective operation, and none says why. Slow "
+                    "hardware: Processes(timeout=...), of which this is half"
+                )
+
     def _send(self, *order: Any, patience: float | None) -> None:
         """Sends an order to all followers, once they have obeyed the one before.
 
@@ -322,6 +410,9 @@ class Leading:
 
     def _trouble_of(self, number: int, patience: float | None) -> Trouble | None:
         """Reads a follower's answer; None if it has done what it was told."""
+        if number in self._have_answered:
+            self._have_answered.remove(number)
+            return None
         pipe = self.rank.pipes[number - 1]
         name = f"rank {number} of {self.rank.size}"
         try:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 class Replica(HFModel):
     """An HFModel that each rank of ``size`` has; the ``active`` one computes."""
 
+    take_turns = True
+
     def __init__(self, network: PreTrainedModel, vocab: int, size: int):
         self.ranks: Ranks | Alone = ALONE  # until they meet
         self.size = size

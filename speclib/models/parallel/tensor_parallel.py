@@ -79,6 +79,8 @@ class Tensors(HFModel):
     shares: which part of each weight that is cut this rank keeps.
     """
 
+    take_turns = False
+
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
         self.ranks: Ranks | Alone = ALONE  # until they meet
         self.shares: dict[str, Share] = {}

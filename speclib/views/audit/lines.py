@@ -61,6 +61,11 @@ class Line(NamedTuple):
                 links.append(self.code_link(finding.code))
         return links
 
+    @property
+    def first_places(self) -> list[Link]:
+        """The first places of the print, and of published code, where there is room."""
+        return [*self.places[:2], *self.code_places[:1]]
+
     def code_link(self, piece: CodeRead) -> Link:
         """The lines at the commit that was read."""
         return _link_of_code(self.publication, piece)

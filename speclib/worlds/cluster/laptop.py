@@ -34,6 +34,14 @@ from . import nodes
 SECONDS_TO_END = 30.0
 FOLDER = "RAY_TMPDIR"  # the environment's name for where Ray's files are
 
+# A processor each, and none of Ray's processes that only tell people what goes on.
+NODE_OPTIONS: dict[str, Any] = {
+    "num_cpus": 1,
+    "include_dashboard": False,
+    "include_log_monitor": False,
+    "no_monitor": True,
+}
+
 # What the keeper's answers begin with.
 STARTED, KILLED, FAILED = "started", "killed", "failed"
 
@@ -130,15 +138,14 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 # -- the keeper ------------------------------------------------------------------------
 def keep_nodes(names: Sequence[str], orders: TextIO, answers: TextIO) -> None:
     """Starts a node of each name, kills those that are ordered, then ends them all."""
-    options: dict[str, Any] = {"num_cpus": 1, "include_dashboard": False}
     first, *others = names
     cluster = RayCluster(
-        initialize_head=True, head_node_args={"node_name": first, **options}
+        initialize_head=True, head_node_args={"node_name": first, **NODE_OPTIONS}
     )
     try:
         node_of_name = {}
         for name in others:
-            node_of_name[name] = cluster.add_node(node_name=name, **options)
+            node_of_name[name] = cluster.add_node(node_name=name, **NODE_OPTIONS)
         print(STARTED, cluster.address, file=answers, flush=True)
 
         for order in orders:

@@ -1,0 +1,95 @@
+"""Distributions that are each certain of one token, without a number for every token.
+
+Of greedy rows a GPU gives their tokens alone. To write a row with one 1 and 150,000
+zeros, and to look for the 1 again, takes longer than to bring the token from the GPU.
+So these rows know their tokens, and become arrays only where somebody calculates with
+them.
+
+They read as the numpy arrays do that they stand for. Know no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .far_rows import Array, FarArray
+
+
+class CertainRow(FarArray):
+    """One distribution, [vocab], that is certain of ``token``."""
+
+    def __init__(self, token: int, vocab: int):
+        self.token = token
+        self.vocab = vocab
+
+    def _fetch(self) -> Array:
+        row: Array = one_hot((self.token,), self.vocab)[0]
+        return row
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.vocab,)
+
+    def __getitem__(self, key: Any) -> Any:
+        is_token = isinstance(key, Integral) and 0 <= int(key) < self.vocab
+        if is_token and not self.is_fetched:
+            return np.float32(key == self.token)
+        return super().__getitem__(key)
+
+    def argmax(self, axis: int = -1) -> int:
+        """The token; ``axis``: there is only one."""
+        if self.is_fetched:
+            return int(self.whole.argmax(axis))
+        return self.token
+
+
+class CertainRows(FarArray):
+    """Several distributions, [n, vocab], each certain of one of ``tokens``."""
+
+    def __init__(self, tokens: Sequence[int], vocab: int):
+        self.tokens = tuple(tokens)
+        self.vocab = vocab
+
+    def _fetch(self) -> Array:
+        return one_hot(self.tokens, self.vocab)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.tokens), self.vocab)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self.is_fetched and isinstance(key, Integral):
+            return CertainRow(self.tokens[int(key)], self.vocab)
+        if not self.is_fetched and isinstance(key, slice):
+            return CertainRows(self.tokens[key], self.vocab)
+        return super().__getitem__(key)
+
+    def argmax(self, axis: int | None = None) -> Any:
+        """Along the vocabulary, each row's token."""
+        if axis in (-1, 1) and not self.is_fetched:
+            return np.array(self.tokens, int)
+        return self.whole.argmax(axis)
+
+
+def one_hot(
+    tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int
+) -> npt.NDArray[np.floating[Any]]:
+    """Rows [n, vocab] with all mass on each of ``tokens``."""
+    rows = np.zeros((len(tokens), vocab), np.float32)
+    rows[np.arange(len(tokens)), list(tokens)] = 1
+    return rows
+
+
+def stacked(rows: Sequence[Any], vocab: int) -> Any:
+    """``rows`` [vocab] as [n, vocab], without the numbers where all are certain."""
+    tokens = []
+    for row in rows:
+        if not isinstance(row, CertainRow) or row.is_fetched:
+            return np.stack(rows)
+        tokens.append(row.token)
+    return CertainRows(tokens, vocab) if tokens else np.empty((0, vocab))

@@ -1,0 +1,53 @@
+"""Rows that are certain of a token read as the arrays that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from speclib.core.certain_rows import CertainRow, CertainRows, one_hot, stacked
+from speclib.core.sampling import Coins, Sampler, residual
+
+TOKENS, VOCAB = (3, 0, 3, 5), 7
+ARRAY = np.eye(VOCAB, dtype=np.float32)[list(TOKENS)]
+
+
+def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
+    rows = CertainRows(TOKENS, VOCAB)
+    assert rows.shape == ARRAY.shape and len(rows) == len(ARRAY)
+    assert rows.argmax(-1).tolist() == ARRAY.argmax(-1).tolist() == list(TOKENS)
+    assert rows[1:3].argmax(-1).tolist() == [0, 3]
+    assert rows[4:].argmax(-1).tolist() == []
+    assert [rows[2][token] for token in range(VOCAB)] == ARRAY[2].tolist()
+    assert rows[-1].argmax() == 5
+    assert not rows.is_fetched  # all of that without the numbers
+
+    assert np.array_equal(rows * 2, ARRAY * 2)
+    assert np.array_equal(np.asarray(rows), ARRAY)
+    assert np.array_equal(rows[0], ARRAY[0])
+    assert rows[1, 0] == 1 and rows[1][-1] == 0
+    assert rows[0].dtype == ARRAY.dtype
+    assert np.array_equal(residual(rows[0], rows[1]), ARRAY[0])
+
+
+@pytest.mark.parametrize("role", ["draft", "target"])
+def test_a_coin_draws_their_token_without_the_numbers(role):
+    row = CertainRow(5, VOCAB)
+    assert Coins(seed=1).choose(row, 0, role) == 5
+    assert not row.is_fetched
+
+
+def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
+    certain_rows = [CertainRow(token, VOCAB) for token in TOKENS]
+    together = stacked(certain_rows, VOCAB)
+    assert together.tokens == TOKENS and not together.is_fetched
+    mixed = stacked([*certain_rows[:1], np.full(VOCAB, 1 / VOCAB)], VOCAB)
+    assert np.array_equal(mixed[0], ARRAY[0]) and mixed.shape == (2, VOCAB)
+    assert stacked([], VOCAB).shape == (0, VOCAB)
+
+
+def test_they_are_what_a_greedy_sampler_makes_of_logits():
+    logits = np.random.default_rng(1).normal(size=(4, VOCAB)).astype(np.float32)
+    expected = Sampler()(logits)
+    assert np.array_equal(one_hot(logits.argmax(-1), VOCAB), expected)
+    assert np.array_equal(CertainRows(logits.argmax(-1).tolist(), VOCAB), expected)

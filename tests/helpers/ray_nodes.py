@@ -1,0 +1,122 @@
+"""One Ray cluster for all tests that need one: three nodes of one processor each.
+
+To start it takes half a minute of a processor. So it is started once, by the first test
+that asks for it, and ended after the last one. Such tests are run before all others
+(see ``first_those_with_nodes``): then one process of a parallel run has them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from speclib import paths
+
+FIXTURE = "ray_nodes"
+NAMES = ("one", "two", "three")
+
+
+@contextmanager
+def in_environment(settings: dict[str, str]) -> Iterator[None]:
+    """Has the environment say this as well, for a while."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
+
+
+class RayNodes:
+    """The nodes; the first one cannot be killed.
+
+    ``home``: an empty folder, for what they keep of cells that they measure.
+    """
+
+    def __init__(self, home: Path):
+        from ray.cluster_utils import Cluster as RayCluster
+
+        from speclib.worlds.cluster.laptop import NODE_OPTIONS
+
+        (home / "data").symlink_to(paths.DATA, target_is_directory=True)
+        self._settings = {"SPECLIB_HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}
+        self._options = NODE_OPTIONS
+        self._node_of_name = {}
+        first, *others = NAMES
+        with in_environment(self._settings):
+            self._cluster = RayCluster(
+                initialize_head=True,
+                head_node_args={"node_name": first, **self._options},
+            )
+        for name in others:
+            self._add(name)
+
+    @property
+    def address(self) -> str:
+        """The cluster's, as host:port."""
+        return self._cluster.address
+
+    def _add(self, name: str) -> None:
+        with in_environment(self._settings):
+            node = self._cluster.add_node(node_name=name, **self._options)
+        self._node_of_name[name] = node
+
+    def kill(self, name: str) -> None:
+        """Ends a node as if its machine had lost power."""
+        from speclib.worlds.cluster import laptop
+
+        laptop.kill(self._cluster, self._node_of_name.pop(name))
+
+    def add_missing(self) -> None:
+        """Starts the nodes anew that were killed."""
+        for name in NAMES[1:]:
+            if name not in self._node_of_name:
+                self._add(name)
+
+    def end(self) -> None:
+        self._cluster.shutdown()
+
+
+class Shared:
+    """The cluster that runs, and whether the next test needs it, too."""
+
+    running: RayNodes | None = None
+    is_needed_again = False
+
+
+@pytest.fixture(scope="module")
+def ray_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]:
+    """The cluster, for this process to join while the tests of a module run."""
+    ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    if Shared.running is None:
+        Shared.running = RayNodes(tmp_path_factory.mktemp("nodes"))
+    nodes = Shared.running
+    nodes.add_missing()
+    with in_environment({"RAY_ADDRESS": nodes.address}):
+        yield nodes
+        ray.shutdown()
+    if not Shared.is_needed_again:
+        Shared.running = None
+        nodes.end()
+
+
+# -- what tests/conftest.py asks for ---------------------------------------------------
+def needs_nodes(test: pytest.Item | None) -> bool:
+    return FIXTURE in getattr(test, "fixturenames", ())
+
+
+def first_those_with_nodes(tests: list[pytest.Item]) -> None:
+    """Puts the tests that need the cluster before all others."""
+    tests.sort(key=lambda test: not needs_nodes(test))
+
+
+def note_next_test(test: pytest.Item | None) -> None:
+    """Says, before a test's fixtures end, which test comes after it."""
+    Shared.is_needed_again = needs_nodes(test)

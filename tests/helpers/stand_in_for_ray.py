@@ -1,0 +1,263 @@
+"""A stand-in for Ray: real actors, on threads of this process, on nodes that are names.
+
+The controller's side and the actors are the ones that run in a cluster. Only what lies
+between them is played here, as far as ``speclib.worlds.cluster`` asks for it: a call is
+answered in its turn, its arguments and its result are copies, places are given and
+taken back, and what runs on a node dies with it. When that happens is counted in
+operations, so that every run is the same. A device is one process here, not several.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    InvalidStateError,
+    ThreadPoolExecutor,
+)
+from concurrent.futures import TimeoutError as NothingInTime
+from concurrent.futures import wait as wait_for
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from ray import cloudpickle
+from ray.exceptions import ActorDiedError, GetTimeoutError, NodeDiedError
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from speclib.worlds.cluster import actor, kept_rows, nodes, world
+from speclib.worlds.worker import STOP
+
+ASIDE = ("rows", "stop", "clock")  # what is called beside an operation
+OPERATION = "perform"
+
+
+def copied(value: Any) -> Any:
+    """What arrives of ``value`` on another machine."""
+    return cloudpickle.loads(cloudpickle.dumps(value))
+
+
+class Node:
+    """A node with one processor; what runs on it ends when it dies."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.number = f"number-of-{name}"
+        self.is_alive = True
+        self.is_taken = False
+        self.handles: list[Handle] = []
+        self.operations = 0  # that were asked of it
+        self.dies_at: int | None = None  # the operation in the middle of which it dies
+
+    def count_operation(self) -> None:
+        self.operations += 1
+        if self.operations == self.dies_at:
+            self.die()
+
+    def die(self) -> None:
+        self.is_alive = False
+        for handle in self.handles:
+            handle.end(NodeDiedError(f"node {self.number} has died"))
+
+
+class Group:
+    """Places that are taken, one node for each process."""
+
+    def __init__(self, places: list[Node] | None):
+        self.places = places
+        for node in places or []:
+            node.is_taken = True
+
+    def give_back(self) -> None:
+        for node in self.places or []:
+            node.is_taken = False
+        self.places = None
+
+    def wait(self, seconds: float) -> bool:
+        return self.places is not None
+
+
+class Call:
+    """One method of an actor, as Ray offers it."""
+
+    def __init__(self, handle: Handle, method: str):
+        self.handle = handle
+        self.method = method
+
+    def remote(self, *arguments: Any) -> Future:
+        return self.handle.call(self.method, arguments)
+
+
+class Handle:
+    """An actor as the controller holds it."""
+
+    def __init__(self, node: Node, of_thread: threading.local):
+        self.actor = actor.Actor()
+        self.node = node
+        self.is_silent = False  # a hung process: it answers nothing
+        self._error: Exception | None = None
+        self._pending: list[Future] = []
+        self._in_turn = ThreadPoolExecutor(
+            1, initializer=note, initargs=(of_thread, node)
+        )
+        self._aside = ThreadPoolExecutor(
+            1, initializer=note, initargs=(of_thread, node)
+        )
+        node.handles.append(self)
+
+    def __getattr__(self, method: str) -> Call:
+        return Call(self, method)
+
+    def call(self, method: str, arguments: Sequence[Any]) -> Future:
+        if method == OPERATION:
+            self.node.count_operation()
+        answer: Future = Future()
+        self._pending.append(answer)
+        if self._error is not None:
+            answer.set_exception(self._error)
+            return answer
+
+        arrived = copied(tuple(arguments))
+        threads = self._aside if method in ASIDE else self._in_turn
+        if not self.is_silent:
+            threads.submit(self._perform, method, arrived, answer)
+        return answer
+
+    def _perform(self, method: str, arguments: Sequence[Any], answer: Future) -> None:
+        with suppress(InvalidStateError):  # it was answered by the actor's death
+            try:
+                answer.set_result(copied(getattr(self.actor, method)(*arguments)))
+            except Exception as error:
+                answer.set_exception(error)
+
+    def end(self, error: Exception) -> None:
+        """Whatever is asked of it from now on, and what is under way, is lost."""
+        if self._error is not None:
+            return
+        self._error = error
+        for answer in self._pending:
+            with suppress(InvalidStateError):  # it was answered before
+                answer.set_exception(error)
+        self.actor._stops.send(STOP)
+        for threads in (self._in_turn, self._aside):
+            threads.shutdown(wait=False)
+
+
+def note(of_thread: threading.local, node: Node) -> None:
+    """Says in a thread which node it runs on."""
+    of_thread.node = node
+
+
+class Context:
+    """What Ray says of a thread's own node."""
+
+    gcs_address = "stand-in:1"
+
+    def __init__(self, node: Node | None):
+        self._node = node
+
+    def get_node_id(self) -> str:
+        assert self._node is not None
+        return self._node.number
+
+
+class StandInForRay:
+    """Stands where ``speclib.worlds.cluster`` has the module ``ray``."""
+
+    def __init__(self, names: Sequence[str]):
+        self.node_of_name = {name: Node(name) for name in names}
+        self.util = self
+        self._of_thread = threading.local()
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for module in (actor, kept_rows, nodes, world):
+            monkeypatch.setattr(module, "ray", self)
+        monkeypatch.setattr(actor, "own_address", lambda: "127.0.0.1")
+        monkeypatch.setattr(world, "REMOTE_ACTOR", self)
+        for function in ("placement_group", "placement_group_table"):
+            monkeypatch.setattr(world, function, getattr(self, function))
+        monkeypatch.setattr(world, "remove_placement_group", Group.give_back)
+
+    # -- the cluster -------------------------------------------------------------------
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_runtime_context(self) -> Context:
+        return Context(getattr(self._of_thread, "node", None))
+
+    def nodes(self) -> list[dict[str, Any]]:
+        described = []
+        for node in self.node_of_name.values():
+            facts = {"NodeID": node.number, "NodeName": node.name}
+            facts |= {"Alive": node.is_alive, "Resources": {"CPU": 1.0}}
+            described.append(facts)
+        return described
+
+    def cluster_resources(self) -> dict[str, float]:
+        alive = [node for node in self.node_of_name.values() if node.is_alive]
+        return {"CPU": float(len(alive))}
+
+    # -- places and actors -------------------------------------------------------------
+    def placement_group(self, bundles: Sequence[Any], strategy: str) -> Group:
+        free = []
+        for node in self.node_of_name.values():
+            if node.is_alive and not node.is_taken:
+                free.append(node)
+        return Group(free[: len(bundles)] if len(free) >= len(bundles) else None)
+
+    def placement_group_table(self, group: Group) -> dict[str, str]:
+        return {"state": "CREATED" if group.places else "PENDING"}
+
+    def options(
+        self, *, scheduling_strategy: PlacementGroupSchedulingStrategy, **_: Any
+    ) -> Actors:
+        group: Any = scheduling_strategy.placement_group
+        number = scheduling_strategy.placement_group_bundle_index
+        return Actors(group, number, self._of_thread)
+
+    def kill(self, handle: Handle) -> None:
+        handle.end(ActorDiedError())
+
+    # -- answers -----------------------------------------------------------------------
+    def wait(
+        self, answers: Sequence[Future], timeout: float | None = None
+    ) -> tuple[list[Future], list[Future]]:
+        """The first of ``answers`` that is there, alone, and all others."""
+        wait_for(answers, timeout, FIRST_COMPLETED)
+        ready = [answer for answer in answers if answer.done()][:1]
+        return ready, [answer for answer in answers if answer not in ready]
+
+    def get(self, answer: Any, timeout: float | None = None) -> Any:
+        if isinstance(answer, list):
+            return [self.get(one, timeout) for one in answer]
+        try:
+            return answer.result(timeout)
+        except NothingInTime:
+            raise GetTimeoutError from None
+
+
+class Actors:
+    """Starts an actor on a node of a group."""
+
+    def __init__(self, group: Group, number: int, of_thread: threading.local):
+        self.group = group
+        self.number = number
+        self.of_thread = of_thread
+
+    def remote(self) -> Handle:
+        assert self.group.places, "an actor without a place is for a real cluster"
+        return Handle(self.group.places[self.number], self.of_thread)
+
+
+def handle_of(opened: world.Cluster, device: str) -> Handle:
+    """The actor of a device."""
+    return opened._workers[device]._first
+
+
+def after_operations(opened: world.Cluster, device: str, count: int) -> str:
+    """Has a device's node die in its operation number ``count``; the node's name."""
+    node = handle_of(opened, device).node
+    node.dies_at = node.operations + count
+    return node.name

@@ -1,0 +1,183 @@
+"""What is settled for GPUs, as far as it can be seen without one.
+
+That it helps on a GPU, no test here says.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from helpers import snapshots  # noqa: E402
+from helpers.tape import TapeRecorder  # noqa: E402
+
+import speclib  # noqa: E402
+from speclib import machine  # noqa: E402
+from speclib.core.sampling import Sampler  # noqa: E402
+from speclib.data.pairs import ModelSpec  # noqa: E402
+from speclib.errors import BadValue, SpeclibError  # noqa: E402
+from speclib.models import factory, gpus, preflight  # noqa: E402
+from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
+from speclib.models.hf import HFModel  # noqa: E402
+from speclib.worlds import worker_process  # noqa: E402
+
+PAIR = "embedded/llama-7b-70b"
+
+
+# -- attention -------------------------------------------------------------------------
+@pytest.fixture
+def cudnn_attention():
+    """It is on, as torch has it, and is left so."""
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    yield
+    torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+def on_a_gpu_by_its_word(network):
+    """A network that says that it is on a GPU; its weights are where they were."""
+    claimed = {"device": torch.device("cuda:0")}
+    network.__class__ = type("Claimed", (type(network),), claimed)
+    return network
+
+
+@pytest.mark.parametrize("asked, is_on", [(None, False), ("0", False), ("1", True)])
+def test_a_model_on_a_gpu_turns_cudnns_attention_off_unless_it_is_asked_for(
+    asked, is_on, cudnn_attention, monkeypatch
+):
+    if asked is None:
+        monkeypatch.delenv(gpus.CUDNN_ATTENTION, raising=False)
+    else:
+        monkeypatch.setenv(gpus.CUDNN_ATTENTION, asked)
+    HFModel(
+        on_a_gpu_by_its_word(snapshots.random_network("LlamaConfig")), snapshots.VOCAB
+    )
+    assert torch.backends.cuda.cudnn_sdp_enabled() == is_on
+
+
+def test_a_model_on_a_cpu_leaves_attention_as_it_is(cudnn_attention):
+    HFModel(snapshots.random_network("LlamaConfig"), snapshots.VOCAB)
+    assert torch.backends.cuda.cudnn_sdp_enabled()
+
+
+# -- what workers begin with -----------------------------------------------------------
+def test_gpus_are_numbered_as_nvidia_smi_numbers_them_unless_the_user_says_how(
+    monkeypatch,
+):
+    monkeypatch.delenv(gpus.ORDER, raising=False)
+    monkeypatch.setenv(gpus.NVML_CHECK, "0")
+    worker_process.serving()
+    assert os.environ[gpus.ORDER] == "PCI_BUS_ID"
+    assert os.environ[gpus.NVML_CHECK] == "0"
+    monkeypatch.setenv(gpus.ORDER, "FASTEST_FIRST")
+    gpus.prepare_environment()
+    assert os.environ[gpus.ORDER] == "FASTEST_FIRST"
+
+
+def test_a_fork_of_a_process_that_used_cuda_refuses_a_gpu_in_words(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
+    gpus.refuse_fork_of_user(("core:0", "cpu"))
+    with pytest.raises(SpeclibError, match="forked from one that had used CUDA.*anew"):
+        gpus.refuse_fork_of_user(("cuda:0",))
+
+
+# -- memory ----------------------------------------------------------------------------
+def test_a_dilated_models_memory_is_counted_where_it_is_large():
+    """The layers of Llama 2 7B have 6.5e9 weights, those of its stand-in 85e6."""
+    large = ModelSpec(model="zoo/target", shape=(32, 4096, 32, 11008))
+    assert preflight._weights_of(large.shape) == pytest.approx(6.48e9, rel=0.01)
+    assert preflight._may_be_large(large)
+    stand_in = speclib.load_pair(PAIR).target
+    assert preflight._weights_of(stand_in.shape) == pytest.approx(85e6, rel=0.01)
+    assert not preflight._may_be_large(stand_in)
+
+
+def test_without_psutil_the_kernel_says_how_much_memory_there_is():
+    by_psutil, by_kernel = machine.memory(), machine._memory_in_words()
+    assert by_kernel.total == by_psutil.total
+    assert by_kernel.available == pytest.approx(by_psutil.available, rel=0.5)
+
+
+# -- recorded passes are asked for by name ---------------------------------------------
+def test_fixed_rows_can_be_a_drafts_too_and_are_recorded_only_where_it_is_said():
+    pair = speclib.load_pair(PAIR)
+    fixed = pair.with_fixed_rows(16)
+    assert fixed.target.fixed_rows == 16 and not fixed.target.recorded
+    assert fixed.draft == pair.draft
+    recorded = pair.with_fixed_rows(16, draft=8, recorded=True)
+    assert recorded.target.recorded and recorded.draft.recorded
+    assert (recorded.target.fixed_rows, recorded.draft.fixed_rows) == (16, 8)
+    with pytest.raises(BadValue, match="draft"):
+        pair.with_fixed_rows(16, draft=0)
+
+
+@pytest.mark.slow
+def test_a_draft_with_fixed_rows_writes_what_any_draft_writes():
+    pair = speclib.load_pair(PAIR)
+    options = {"method": "pearl", "gamma": 3, "world": "virtual", "max_new_tokens": 12}
+    plain = speclib.decode("def add(a, b):", pair=pair, **options)
+    fixed_pair = pair.with_fixed_rows(16, draft=8)
+    fixed = speclib.decode("def add(a, b):", pair=fixed_pair, **options)
+    assert fixed.tokens == plain.tokens
+    assert fixed.stats.accepted == plain.stats.accepted
+
+
+def test_what_cannot_be_recorded_is_refused_by_name():
+    with pytest.raises(SpeclibError, match="recorded beside .* without fixed_rows"):
+        speclib.pair({"model": "zoo/target", "recorded": True}, "zoo/draft-good")
+    pair = speclib.load_pair(PAIR).with_fixed_rows(16, recorded=True)
+    with pytest.raises(BadValue, match="'zoo/target' on the CPU: only a GPU records"):
+        factory.build(pair, "target", dilated=False)
+
+
+class RecorderThatFailsLater(TapeRecorder):
+    """Records one pass and no other."""
+
+    def new_piece(self):
+        if self.pieces:
+            raise RuntimeError("CUDA error: operation not permitted when capturing")
+        return super().new_piece()
+
+
+def test_where_a_later_pass_cannot_be_recorded_no_earlier_recording_is_used():
+    """On a CPU; what a GPU keeps of a recording is not seen here."""
+    networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
+    recorded = FixedRows(networks[0], snapshots.VOCAB, 8, RecorderThatFailsLater())
+    plain = FixedRows(networks[1], snapshots.VOCAB, 8)
+    sampler = Sampler(temperature=1.0)
+    text = snapshots.prompt(FIRST_ROOM + 20)
+    recorded.rows(text[:100], 0, sampler)
+    assert recorded.is_recorded
+    with pytest.warns(UserWarning, match="cannot be recorded"):
+        rows = recorded.rows(text, 0, sampler)
+    assert (rows == plain.rows(text, 0, sampler)).all()
+    assert not recorded.is_recorded and not recorded._recordings
+    rows = recorded.rows(text[:90], 0, sampler)
+    assert (rows == plain.rows(text[:90], 0, sampler)).all()
+
+
+# -- greedy rows -----------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", [name for name in speclib.METHODS if name != "eagle"]
+)
+def test_with_tokens_alone_of_greedy_rows_a_method_writes_the_same(method, monkeypatch):
+    """As models on GPUs give them, here from a CPU."""
+    options = {"method": method, "world": "virtual", "max_new_tokens": 16}
+    plain = speclib.decode("def add(a, b):", pair=PAIR, **options)
+    monkeypatch.setattr(HFModel, "__init__", _as_on_a_gpu(HFModel.__init__))
+    alone = speclib.decode("def add(a, b):", pair=PAIR, **options)
+    assert alone.tokens == plain.tokens
+    assert alone.stats.accepted == plain.stats.accepted
+
+
+def _as_on_a_gpu(build):
+    def build_so(self, *args, **kwargs):
+        build(self, *args, **kwargs)
+        self.brings_tokens_alone = True
+
+    return build_so

@@ -1,0 +1,123 @@
+"""How ranks wait for each other: on the host, or on their GPUs.
+
+NCCL needs two GPUs. What the leader does while it waits for its GPU is tested with a
+GPU that stands in for one, and with real pipes.
+"""
+
+from __future__ import annotations
+
+from multiprocessing import Pipe
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from torch import distributed  # noqa: E402
+
+from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
+from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
+from speclib.models.parallel.ranks import (  # noqa: E402
+    Leading,
+    MissedAnother,
+    Ranks,
+    backend_between,
+)
+from speclib.models.parallel.replicas import Replica  # noqa: E402
+from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
+from speclib.models.rank import Rank  # noqa: E402
+from speclib.worlds.worker import Failure  # noqa: E402
+
+
+def test_ranks_that_take_turns_meet_on_the_host_though_each_has_a_gpu():
+    gpus = ["GPU-1f0c", "GPU-77ab"]
+    assert backend_between(gpus, Pipeline.take_turns) == "gloo"
+    assert backend_between(gpus, Replica.take_turns) == "gloo"
+    assert backend_between(gpus, Tensors.take_turns) == "nccl"
+    assert backend_between(gpus, Layered.take_turns) == "nccl"
+
+
+@pytest.fixture
+def lonely_rank(monkeypatch):
+    """The only rank of a process group of gloo's; and how often it has met itself."""
+    sums = []
+    meet = distributed.all_reduce
+
+    def counted(tensor):
+        sums.append(tensor.tolist())
+        meet(tensor)
+
+    monkeypatch.setattr(distributed, "all_reduce", counted)
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    yield Ranks(0, 1, store, torch.device("cpu"), patience=10.0), sums
+    distributed.destroy_process_group()
+
+
+def test_ranks_have_met_before_the_first_request(lonely_rank):
+    ranks, sums = lonely_rank
+    assert sums == [[0.0]]
+    assert not ranks.wait_on_device
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_ranks_say_comes_back_to_where_it_was(lonely_rank, dtype):
+    """Seen here: that the caller's own tensor has the result. Devices need a GPU."""
+    ranks, _ = lonely_rank
+    tensor = torch.arange(6, dtype=dtype).reshape(2, 3)
+    expected = tensor.clone()
+    for result in (ranks.sum(tensor), ranks.send(tensor, 0), ranks.gather(tensor)[0]):
+        assert torch.equal(result, expected)
+    assert torch.equal(tensor, expected)
+
+
+# -- while the leader's GPU computes ---------------------------------------------------
+def leader_of(ranks, patience=10.0):
+    """A leader of so many ranks without a model, and the others' ends of its pipes."""
+    links = [Pipe() for _ in range(1, ranks)]
+    leader = Leading.__new__(Leading)
+    leader.rank = Rank(0, ranks, patience, tuple(own for own, _ in links))
+    leader._have_answered = set()
+    return leader, [other for _, other in links]
+
+
+def done_after(looks):
+    """A GPU that has computed a pass when it is asked for the so manieth time."""
+    asked = iter(range(looks))
+    return lambda: next(asked, None) is None
+
+
+def test_a_rank_that_fails_in_a_pass_is_named_though_the_gpu_never_ends_without_a_gpu():
+    leader, (first, second) = leader_of(3)
+    first.send(None)
+    second.send(Failure("OutOfMemoryError: CUDA out of memory"))
+    with pytest.raises(SpeclibError, match="rank 2 of 3 failed: .*CUDA out of memory"):
+        leader.wait_beside_ranks(lambda: False)
+
+
+def test_a_rank_that_ends_or_misses_another_in_a_pass_is_named_without_a_gpu():
+    leader, (only,) = leader_of(2)
+    only.close()
+    with pytest.raises(SpeclibError, match="rank 1 of 2 ended"):
+        leader.wait_beside_ranks(lambda: False)
+
+    leader, (only,) = leader_of(2)
+    only.send(MissedAnother("the ranks lost each other"))
+    with pytest.raises(SpeclibError, match="rank 1 of 2 failed: the ranks lost"):
+        leader.wait_beside_ranks(lambda: False)
+
+
+def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
+    leader, (early, late) = leader_of(3)
+    early.send(None)
+    leader.wait_beside_ranks(done_after(3))
+    late.send(None)
+    assert leader._trouble_of(1, 0.0) is None
+    assert leader._trouble_of(2, 0.0) is None
+    assert "hung" in leader._trouble_of(1, 0.0).message  # each has one answer
+
+
+def test_a_pass_that_never_ends_is_given_up_without_a_gpu():
+    leader, _ = leader_of(2, patience=0.01)
+    with pytest.raises(SpeclibError, match="pass is 0.01 s late.*timeout=..."):
+        leader.wait_beside_ranks(lambda: False)

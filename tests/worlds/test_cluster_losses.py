@@ -1,0 +1,193 @@
+"""What is lost in a cluster is noticed, named and replaced: tried at many places.
+
+Nodes and processes are a stand-in's, which die in a given operation. That they die so
+in a real cluster is tried once for each way to go on, in ``test_cluster``.
+"""
+
+import numpy as np
+import pytest
+
+import speclib
+from speclib.core.far_rows import FarRows
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
+from speclib.errors import BadValue
+from speclib.methods import takes_gamma
+from speclib.worlds.world import DeviceLost
+
+pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+
+from helpers.stand_in_for_ray import (  # noqa: E402
+    StandInForRay,
+    after_operations,
+    handle_of,
+)
+from ray.exceptions import ActorDiedError, NodeDiedError  # noqa: E402
+
+from speclib.worlds.cluster import actor  # noqa: E402
+from speclib.worlds.cluster.world import Cluster  # noqa: E402
+
+TOY = speclib.load_pair("toy")
+LARGE = speclib.pair(
+    {"model": "toy", "vocab": 30_000}, {"model": "toy", "vocab": 30_000, "alpha": 0.8}
+)
+NAMES = ("one", "two", "three", "four")
+SWIFT = Latency.ratio(4, 0.02)  # so that both of DSI's targets have work all the time
+
+
+@pytest.fixture
+def ray(monkeypatch) -> StandInForRay:
+    """Four nodes of one processor each, which are names."""
+    stand_in = StandInForRay(NAMES)
+    stand_in.install(monkeypatch)
+    return stand_in
+
+
+def request(method: str, **more) -> dict:
+    settings = {"gamma": 3} if takes_gamma(method) else {}
+    return {"method": method, "seed": 5, **settings, **more}
+
+
+def on_virtual_clock(pair, **asked) -> tuple[int, ...]:
+    with speclib.open_world("virtual", pair, latency=Latency.ratio(4)) as world:
+        return speclib.decode("x", world=world, **asked).tokens
+
+
+def test_a_cluster_is_a_world_that_is_asked_for_by_name(ray):
+    asked = request("pearl", max_new_tokens=12)
+    written = speclib.decode("x", pair=TOY, world="cluster", **asked)
+    assert written.tokens == on_virtual_clock(TOY, **asked)
+    assert set(written.trace.meta["nodes"].values()) == {"one", "two"}
+    assert not any(node.is_taken for node in ray.node_of_name.values())
+
+
+# -- a node that dies ------------------------------------------------------------------
+@pytest.mark.parametrize("operation", [1, 2, 5])
+@pytest.mark.parametrize("method", [name for name in speclib.METHODS if name != "dsi"])
+def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
+    ray, method, operation
+):
+    asked = request(method)
+    expected = on_virtual_clock(TOY, **asked)
+    with Cluster(TOY) as world:
+        node = after_operations(world, "target", operation)
+        with pytest.raises(DeviceLost, match=f"'target'.*{node!r}"):
+            speclib.decode("x", world=world, **asked)
+
+        again = speclib.decode("x", world=world, **asked)
+        assert again.tokens == expected
+        assert node not in again.trace.meta["nodes"].values()
+
+
+@pytest.mark.parametrize("operation", [1, 2, 5])
+@pytest.mark.parametrize("device", ["target", "target-2"])
+def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operation):
+    asked = request("dsi", lookahead=2, max_new_tokens=30)
+    with Cluster(TOY, servers=2, emulate=SWIFT) as world:
+        node = after_operations(world, device, operation)
+        result = speclib.decode("x", world=world, servers=2, **asked)
+    assert result.tokens == on_virtual_clock(TOY, **asked)
+    assert {e.device for e in result.trace.operations if e.lost} == {device}
+    assert result.trace.meta["nodes"][device] == node
+
+
+@pytest.mark.parametrize("operation", [1, 2, 5])
+@pytest.mark.parametrize("test", ["exact", "ratio"])
+def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(ray, test, operation):
+    asked = request("dsi", lookahead=2, temperature=1.0, max_new_tokens=60)
+    with Cluster(LARGE, servers=2, emulate=SWIFT) as world:
+        after_operations(world, "target-2", operation)
+        result = speclib.decode("x", world=world, servers=2, test=test, **asked)
+    assert len(result.tokens) == 60
+    assert {e.device for e in result.trace.operations if e.lost} == {"target-2"}
+    if test == "exact":
+        assert result.tokens == on_virtual_clock(LARGE, **asked)
+
+
+def test_dsi_without_any_server_left_names_a_node(ray):
+    with Cluster(TOY, servers=2, emulate=SWIFT) as world:
+        nodes = [after_operations(world, d, 3) for d in ("target", "target-2")]
+        with pytest.raises(DeviceLost, match="|".join(nodes)):
+            speclib.decode("x", world=world, servers=2, **request("dsi", lookahead=2))
+
+
+# -- a process that dies or hangs ------------------------------------------------------
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ActorDiedError(), "its process on node 'one' ended"),
+        (NodeDiedError("gone"), "its node, 'one', cannot be reached any more"),
+    ],
+)
+def test_what_is_lost_is_said(ray, error, words):
+    with Cluster(TOY) as world:
+        (device,) = [d for d, node in world._node_of.items() if node == "one"]
+        handle_of(world, device).end(error)
+        with pytest.raises(DeviceLost, match=f"'{device}' of pair 'toy'.* {words}"):
+            speclib.decode("x", world=world, **request("speculative"))
+        again = speclib.decode("x", world=world, **request("speculative"))
+        assert len(again.tokens) == 64
+
+
+def test_a_process_that_hangs_is_given_up(ray):
+    with Cluster(TOY, timeout=0.1) as world:
+        hung = handle_of(world, "target")
+        hung.is_silent = True
+        with pytest.raises(DeviceLost, match=r"'target' .* hung: no answer in 0.1 s"):
+            speclib.decode("x", world=world, **request("speculative"))
+        assert not hung.node.is_taken
+
+
+def test_a_node_with_another_version_is_refused(ray, monkeypatch):
+    class Other:
+        """The fingerprints of a machine whose source is another one."""
+
+        @staticmethod
+        def of_code() -> str:
+            return "0123456789abcdef"
+
+    monkeypatch.setattr(actor, "fingerprint", Other)
+    with pytest.raises(
+        BadValue, match="another version of speclib .*source is 01234567"
+    ):
+        Cluster(TOY)
+    assert not any(node.is_taken for node in ray.node_of_name.values())
+
+
+# -- large rows ------------------------------------------------------------------------
+def score(world: Cluster) -> FarRows:
+    return world.wait(world.target.score((1, 2, 3), last=2))
+
+
+def test_a_large_row_is_fetched_only_when_it_is_looked_at(ray):
+    with Cluster(LARGE) as world:
+        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+        rows = score(world)
+        assert isinstance(rows, FarRows) and len(rows) == 3
+        for row in rows:
+            assert row[2] >= 0 and not row.is_fetched
+        np.testing.assert_allclose(np.asarray(rows).sum(axis=1), 1.0)
+        assert all(row.is_fetched for row in rows)
+
+
+def test_a_device_keeps_large_rows_as_long_as_somebody_refers_to_them(ray):
+    with Cluster(LARGE) as world:
+        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+        kept = handle_of(world, "target").actor._kept
+        first = score(world)
+        for _ in range(4):
+            score(world)
+        assert len(kept._rows) == 2  # the first one's and the last one's
+        np.testing.assert_array_equal(first, score(world))
+        del first
+        score(world)
+        assert len(kept._rows) == 1
+
+
+def test_a_row_whose_device_is_lost_is_a_device_lost(ray):
+    with Cluster(LARGE) as world:
+        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+        rows = score(world)
+        handle_of(world, "target").node.die()
+        with pytest.raises(DeviceLost, match="'target' was lost, and with it a distr"):
+            np.asarray(rows[0])

@@ -1,0 +1,121 @@
+"""Faults of a GPU, as far as a world without one can have them.
+
+The messages are CUDA's own words; no GPU says them here.
+"""
+
+from __future__ import annotations
+
+import time
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
+import pytest
+
+import speclib
+from speclib.core.sampling import Coins, Sampler
+from speclib.core.text import Text, TextReceiver, TextSender
+from speclib.models.toy import Toy
+from speclib.operations.operation import Request
+from speclib.operations.propose import Propose
+from speclib.worlds import worker
+from speclib.worlds.processes import Processes
+from speclib.worlds.worker_process import ABORTED, Worker
+from speclib.worlds.world import DeviceLost
+
+LASTING = (
+    "AcceleratorError: CUDA error: device-side assert triggered",
+    "RuntimeError: CUDA error: an illegal memory access was encountered",
+    "AcceleratorError: CUDA error: unspecified launch failure",
+)
+PASSING = (
+    "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    "AcceleratorError: CUDA error: out of memory",
+    "ValueError: the features have 3 channels",
+)
+
+
+@pytest.mark.parametrize("cause", LASTING)
+def test_an_error_of_cudas_own_lasts(cause):
+    assert worker.Failure(cause).is_lasting
+
+
+@pytest.mark.parametrize("cause", PASSING)
+def test_want_of_memory_and_errors_of_ours_pass(cause):
+    assert not worker.Failure(cause).is_lasting
+
+
+def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeypatch):
+    with Processes(speclib.load_pair("toy")) as world:
+        for cause, is_replaced in ((PASSING[1], False), (LASTING[0], True)):
+            target = world._workers["target"]
+            monkeypatch.setattr(
+                target, "receive", lambda *_, cause=cause: worker.Failure(cause)
+            )
+            begin(world)
+            with pytest.raises(DeviceLost, match="'target' failed in score: .*CUDA"):
+                world.wait(world.target.score(world.text))
+            world.end()
+            monkeypatch.undo()
+            if not is_replaced:
+                target.receive(60.0)  # what it had answered in truth
+
+            begin(world)
+            world.wait(world.target.score(world.text))
+            world.end()
+            assert (world._workers["target"] is not target) == is_replaced
+
+
+def begin(world):
+    world.begin((0, 1, 2), sampler=Sampler(), coins=Coins(), limit=4)
+
+
+# -- the time of an operation that was stopped -----------------------------------------
+class LateGpu(Toy):
+    """A toy whose device is still busy when its pass was stopped."""
+
+    def __init__(self):
+        super().__init__(alpha=None)
+        self.was_done = 0.0
+
+    def wait_for_device(self):
+        self.was_done = time.perf_counter()
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_stopped):
+    model = LateGpu()
+    ours, theirs = Pipe()
+    if is_stopped:
+        ours.send(worker.STOP)
+    text = (0, 1, 2)
+    question = worker.Question(
+        Propose((), 2),
+        TextSender().pack(Text(text, len(text))),
+        Request(1, Coins(), Sampler()),
+    )
+    reply = worker.answer(
+        model,
+        TextReceiver(),
+        lambda raw, *_: raw.rows,
+        "draft",
+        None,
+        None,
+        question,
+        theirs,
+    )
+    assert (model.was_done > 0) == is_stopped
+    assert reply.start < reply.end
+    assert model.was_done <= reply.end
+
+
+# -- ranks -----------------------------------------------------------------------------
+@pytest.mark.parametrize("followers, says", [(1, True), (0, False)])
+def test_ranks_that_were_aborted_send_to_what_stderr_has(followers, says):
+    ended = SimpleNamespace(exitcode=ABORTED, sentinel=1)
+    lost = Worker.__new__(Worker)
+    lost.process = ended
+    lost.processes = [ended] * (1 + followers)
+    lost.followers = lost.processes[1:]
+    message = lost._how_it_ended([1])
+    assert "ended with exit code -6" in message
+    assert ("collective operation; what that rank said is on stderr" in message) == says
