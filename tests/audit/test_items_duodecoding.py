@@ -163,4 +163,8 @@ def test_duodecoding_is_lossless_over_every_outcome():
 
 def test_what_is_ours_is_not_counted():
     ours = {name for name, item in ITEMS.items() if item.whose == "ours"}
-    assert ours == {"duodecoding-sequential", "duodecoding-sps-window"}
+    assert ours == {
+        "duodecoding-code-end-token",
+        "duodecoding-sequential",
+        "duodecoding-sps-window",
+    }
