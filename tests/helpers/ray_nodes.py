@@ -43,10 +43,10 @@ class RayNodes:
     def __init__(self, home: Path):
         from ray.cluster_utils import Cluster as RayCluster
 
-        from speclib.worlds.cluster.laptop import NODE_OPTIONS
+        from speclib.worlds.cluster.laptop import NODE_OPTIONS, SETTINGS
 
         (home / "data").symlink_to(paths.DATA, target_is_directory=True)
-        self._settings = {"SPECLIB_HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}
+        self._settings = {"SPECLIB_HOME": str(home), **SETTINGS}
         self._options = NODE_OPTIONS
         self._node_of_name = {}
         first, *others = NAMES

@@ -42,6 +42,9 @@ NODE_OPTIONS: dict[str, Any] = {
     "no_monitor": True,
 }
 
+# In the nodes' environment. Left alone, Ray lets every other program go first.
+SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+
 # What the keeper's answers begin with.
 STARTED, KILLED, FAILED = "started", "killed", "failed"
 
@@ -111,7 +114,7 @@ def laptop_nodes(names: Sequence[str]) -> Iterator[LaptopNodes]:
 
 
 def _start_keeper(names: Sequence[str], folder: str) -> subprocess.Popen[str]:
-    settings = {FOLDER: folder, "RAY_USAGE_STATS_ENABLED": "0"}
+    settings = {FOLDER: folder, **SETTINGS}
     return subprocess.Popen(
         [sys.executable, "-m", __name__, *names],
         stdin=subprocess.PIPE,
