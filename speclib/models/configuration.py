@@ -146,6 +146,19 @@ def layer_windows(config: PretrainedConfig) -> list[int | None]:
     return [windows[kind] for kind in kinds]
 
 
+def real_rows(config: PretrainedConfig) -> int:
+    """How many tokens a model can be fed, and can write.
+
+    ``config``: of a model's text part. Of a dilated one the rows that dilation added
+    are banned: they are zeros, whose logit of 0 can be the largest.
+
+    Raises AttributeError where the configuration does not say it.
+    """
+    real: int | None = getattr(config, "real_vocab", None)
+    rows: int = config.vocab_size
+    return rows if real is None else min(real, rows)
+
+
 def longest_text(config: PretrainedConfig) -> int:
     """The most tokens of a text that a cache of the model can serve.
 

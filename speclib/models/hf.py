@@ -27,9 +27,16 @@ from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
-from .configuration import attention_windows, longest_text, refusal, whole_config
+from .configuration import (
+    attention_windows,
+    longest_text,
+    real_rows,
+    refusal,
+    whole_config,
+)
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
+from .known_tokens import known_tokens
 from .kv_cache import WindowLayer, empty_cache, first_within_reach
 from .packed_linear import pack
 from .zoo import load_part
@@ -74,17 +81,23 @@ class HFModel:
     """A causal language model of transformers, with its KV cache.
 
     network: the model of transformers.
-    vocab: how many rows may be sampled; those of a wider head beyond them never are.
+    vocab: how many rows its distributions have: those of the pair's target. Rows of a
+        wider head beyond them are cut off before the softmax. Where the head has fewer,
+        ``own_rows``, the others have no chance.
+    stand_in: what a draft is fed in place of a token that it has no row for; None where
+        there is no such token. See ``vocabulary.stand_in``.
 
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
     """
 
     run: int  # the last request that it served
+    stand_in: int | None = None
 
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
         self.config = network.config.get_text_config(decoder=True)
+        self.own_rows = min(vocab, real_rows(self.config))
         self.context = longest_text(self.config)
         self.windows = attention_windows(self.config)
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
@@ -262,13 +275,32 @@ class HFModel:
         """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
         options = {} if view is None else view.options
         output = self.network(
-            input_ids=torch.tensor([tokens], device=self.network.device),
+            input_ids=torch.tensor([self._fed(tokens)], device=self.network.device),
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=wanted,
             **options,
         )
-        return output.logits[0, :, : self.vocab]
+        return self._of_pair(output.logits[0])
+
+    def _fed(self, tokens: Sequence[int]) -> list[int]:
+        """``tokens`` as the network is fed them."""
+        if self.stand_in is None:
+            return list(tokens)
+        return known_tokens(tokens, self.own_rows, self.stand_in)
+
+    def _of_pair(self, logits: torch.Tensor) -> torch.Tensor:
+        """The network's ``logits`` [n, its rows] with the rows of the pair, [n, vocab].
+
+        A token that it has no row for has no chance, whatever the sampler.
+        """
+        own_logits = logits[:, : self.own_rows]
+        missing_rows = self.vocab - self.own_rows
+        if not missing_rows:
+            return own_logits
+        return torch.nn.functional.pad(
+            own_logits, (0, missing_rows), value=float("-inf")
+        )
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""

@@ -428,7 +428,7 @@ class World:
 
     @property
     def vocab(self) -> int:
-        """The rows that every model has."""
+        """How many rows all distributions have: the target's own."""
         raise NotImplementedError
 
     def _zero(self) -> None:

@@ -150,13 +150,17 @@ def prompt(length: int) -> tuple[int, ...]:
     return tuple(dice.randrange(VOCAB) for _ in range(length))
 
 
-def generate(network: transformers.PreTrainedModel, text: Sequence[int]) -> list[int]:
+def generate(
+    network: transformers.PreTrainedModel,
+    text: Sequence[int],
+    new_tokens: int = NEW_TOKENS,
+) -> list[int]:
     """What transformers writes greedily after ``text``, up to an end token of its."""
     ids = torch.tensor([list(text)])
     output = network.generate(
         ids,
         attention_mask=torch.ones_like(ids),
-        max_new_tokens=NEW_TOKENS,
+        max_new_tokens=new_tokens,
         do_sample=False,
         pad_token_id=0,
     )
