@@ -18,8 +18,10 @@ from speclib.data.retrieval import Datastore, training_text
 
 from . import configuration, gpus, vocabulary
 from .dtypes import check_dtype
+from .file_states import State, state_of
 from .toy import Toy, ToyTokenizer
 from .vocabulary import limits, shared_tokenizer
+from .zoo import locate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -181,17 +183,12 @@ def tokenizer(pair: Pair) -> PreTrainedTokenizerBase | ToyTokenizer:
     """The target's tokenizer; raises BadValue if the draft has another one."""
     if pair.target.is_toy:
         return _toy_tokenizer(pair.target.vocab)
-    return _shared_tokenizer(pair.target.model, pair.draft.model)
+    return shared_tokenizer(pair.target.model, pair.draft.model)
 
 
 @cache
 def _toy_tokenizer(vocab: int) -> ToyTokenizer:
     return ToyTokenizer(vocab)
-
-
-@cache
-def _shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
-    return shared_tokenizer(target, draft)
 
 
 def vocab(pair: Pair) -> int:
@@ -219,6 +216,14 @@ def end_tokens(pair: Pair) -> frozenset[int]:
     if pair.target.is_toy:
         return frozenset()
     return configuration.end_tokens(pair.target.model)
+
+
+def files(pair: Pair) -> tuple[State, ...]:
+    """The state of the models' files: it changes when somebody changes one of them."""
+    if pair.target.is_toy:
+        return ()
+    models = (pair.target.model, pair.draft.model)
+    return tuple(state_of(locate(model)) for model in models)
 
 
 def datastore(pair: Pair) -> Datastore | None:

@@ -19,7 +19,6 @@ from transformers import (
     Cache,
     PreTrainedModel,
 )
-from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, depths, stem
 from speclib.core.kv_prefix import Prefix
@@ -27,6 +26,7 @@ from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
+from .complete import load_network
 from .configuration import (
     attention_windows,
     longest_text,
@@ -39,7 +39,6 @@ from .dtypes import TORCH_NAMES, check_dtype
 from .known_tokens import known_tokens
 from .kv_cache import WindowLayer, empty_cache, first_within_reach
 from .packed_linear import pack
-from .zoo import load_part
 
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
@@ -397,12 +396,11 @@ def network(
         them.
 
     Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
-    or dilated, or that no method can run.
+    or dilated, that lacks weights or has others (see ``complete``), or that no method
+    can run.
     """
     check_dtype(dtype)
     _check_passes(spec.model)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
     torch_dtype = getattr(torch, TORCH_NAMES[dtype])
     gpus = [device for device in devices if device.startswith("cuda")]
     place = gpus[0] if gpus else "cpu"
@@ -413,14 +411,7 @@ def network(
         options = {"device_map": "balanced", "max_memory": _memory_of(gpus)}
     elif gpus and dilation is None:
         options = {"device_map": {"": place}}  # no copy in the machine's memory
-    built = load_part(
-        spec.model,
-        AutoModelForCausalLM,
-        "weights",
-        dtype=torch_dtype,
-        use_safetensors=True,
-        **options,
-    )
+    built = load_network(spec.model, dtype=torch_dtype, **options)
 
     if dilation is not None:
         built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)

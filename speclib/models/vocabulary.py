@@ -17,13 +17,13 @@ torch nor transformers.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from speclib.errors import BadValue
 
 from .configuration import end_tokens, longest_text, real_rows, text_config
-from .zoo import tokenizer
+from .file_states import remembered
+from .zoo import locate, tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
     context: int
 
 
-@cache
+@remembered(locate)
 def limits(model: str) -> Limits:
     """A model's vocabulary rows and longest text, from its configuration alone.
 
@@ -94,6 +94,7 @@ def words(model: str) -> dict[int, str]:
     return {token_id: word for word, token_id in vocabulary.items()}
 
 
+@remembered(locate)
 def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
     """The target's tokenizer.
 
