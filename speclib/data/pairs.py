@@ -182,7 +182,9 @@ class ModelSpec(BaseModel):
 
 
 class Pair(BaseModel):
-    """A target and a draft of one vocabulary.
+    """A target and a draft, whose common tokens mean the same.
+
+    Either may have more tokens than the other: see ``models.vocabulary``.
 
     ``latency`` names the file of durations for virtual and emulated runs.
     ``stands_for`` says in the place of which models of a paper the pair is measured.
@@ -294,8 +296,9 @@ def pair(
 ) -> Pair:
     """A pair of your own.
 
-    ``target`` and ``draft``: folders or hub ids of one tokenizer, or dicts of all that
-    a pair file may say of a model, as {"model": ..., "spread": "tensors"}.
+    ``target`` and ``draft``: folders or hub ids, or dicts of all that a pair file may
+    say of a model, as {"model": ..., "spread": "tensors"}. Of their tokenizers one may
+    have tokens that the other lacks; an id that both have means the same in both.
     ``settings``: what else a pair has, as ``place`` and ``latency``.
     """
     target_keys = {"model": target} if isinstance(target, str) else target

@@ -129,12 +129,14 @@ def _open(
             emulate=latency,
         )
 
+    files = factory.files(pair)
     models = {}
     for name in device_names(servers):
         role: Literal["draft", "target"] = "draft" if name == "draft" else "target"
         models[name] = factory.build(pair, role, dtype, dilated=False)
     opened = Virtual(models, latency, cancel=cancel)
     opened.pair, opened.dtype = pair, dtype
+    opened.files = files
     opened.datastore = factory.datastore(pair)
     return opened
 
@@ -211,6 +213,7 @@ def decode(
 
     if isinstance(world, World):
         _check_policy(world, cancel)
+        _check_files(world)
         prompt_ids = encode(prompt, _pair_in(world), max_new_tokens)
         task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
         return _decode_in(world, task, requested)
@@ -252,6 +255,19 @@ def _check_policy(world: World, cancel: str | None) -> None:
         raise BadValue(
             f"cancel is {cancel!r}, but this world was opened with "
             f"{world.cancel_policy!r}: open it with the other, or leave it out"
+        )
+
+
+def _check_files(world: World) -> None:
+    """Raises BadValue where the models that the world has are not those of today.
+
+    Its weights were read when it was opened. End tokens and tokenizer are read anew
+    when their files change.
+    """
+    if world.files is not None and world.files != factory.files(_pair_in(world)):
+        raise BadValue(
+            f"files of pair {_pair_in(world).name!r} were changed since this world was "
+            "opened: close it, and open it anew"
         )
 
 

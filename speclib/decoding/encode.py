@@ -21,8 +21,9 @@ def encode(prompt: str | Messages, pair: Pair, max_new_tokens: int) -> tuple[int
     """The token ids of ``prompt`` for both models of ``pair``.
 
     A str is tokenised as it is, chat messages by the tokenizer's chat template. Raises
-    BadValue for a prompt that is empty or neither of the two, and for one that leaves
-    no room for ``max_new_tokens`` more tokens.
+    BadValue for a prompt that is empty or neither of the two, for one with a token that
+    the target has no row for, and for one that leaves no room for ``max_new_tokens``
+    more tokens.
     """
     tokenizer = factory.tokenizer(pair)
     if isinstance(prompt, str):
@@ -34,6 +35,7 @@ def encode(prompt: str | Messages, pair: Pair, max_new_tokens: int) -> tuple[int
         raise BadValue(
             f"the prompt {prompt!r} is empty: give at least one token of text"
         )
+    _check_rows(token_ids, pair)
     _check_length(len(token_ids), max_new_tokens, pair)
     return tuple(token_ids)
 
@@ -76,6 +78,22 @@ def _encode_chat(messages: Messages, tokenizer: Any, pair_name: str) -> list[int
             f"({type(error).__name__}: {error}): give others, or the prompt as a str"
         ) from error
     return token_ids
+
+
+def _check_rows(token_ids: Sequence[int], pair: Pair) -> None:
+    """Raises BadValue for a token that the target's tokenizer has and its weights lack.
+
+    The draft may lack it: see ``models.vocabulary``.
+    """
+    rows = factory.vocab(pair)
+    largest = max(token_ids)
+    if largest >= rows:
+        word = factory.tokenizer(pair).decode([largest])
+        raise BadValue(
+            f"the prompt has {word!r}, which is token {largest} of the tokenizer of "
+            f"{pair.target.model!r}, but the model has rows for {rows} tokens: leave "
+            "it out, or give a checkpoint whose weights go with its tokenizer"
+        )
 
 
 def _check_length(prompt_length: int, max_new_tokens: int, pair: Pair) -> None:

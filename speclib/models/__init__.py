@@ -10,10 +10,12 @@ All of them answer the same questions, those of the Protocol ``Model`` in
 - ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
 
 The other modules help to build them. ``factory`` builds what a pair describes. ``zoo``
-finds and checks checkpoints, ``checkpoint`` knows their files, ``configuration`` says
-which of them can run, and ``vocabulary`` compares their tokens. ``dilate`` embeds a
-small one in a larger architecture. ``weights`` fills a network with the part that a
-rank keeps. ``footprint`` counts what a pair takes in memory, in ``part``s, and
+finds and checks checkpoints, ``checkpoint`` knows their files, ``file_states`` notices
+when these change, and ``complete`` refuses one whose weights are not those of its
+configuration. ``configuration`` says which models can run, ``vocabulary`` compares
+their tokens, and ``known_tokens`` stands in for those that a draft lacks. ``dilate``
+embeds a small one in a larger architecture. ``weights`` fills a network with the part
+that a rank keeps. ``footprint`` counts what a pair takes in memory, in ``part``s, and
 ``preflight`` refuses what cannot be loaded. ``kv_cache`` keeps tokens at their places,
 also those that a sliding window has left; ``fixed_rows`` makes passes of one shape, and
 ``recorded_pass`` has a GPU repeat them. ``packed_linear`` speeds up small batches on

@@ -19,6 +19,14 @@ from .zoo import locate, with_reason
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+OTHER_FORMATS = ("*.bin", "*.pt", "*.pth", "*.h5", "*.msgpack", "*.gguf")
+
+
+class StoredWeight(NamedTuple):
+    """Where a weight is, and how many numbers it has in each dimension."""
+
+    path: Path
+    shape: tuple[int, ...]
 
 
 class Copy(NamedTuple):
@@ -65,12 +73,25 @@ def check(model: str) -> None:
     if copy.missing == (WEIGHTS,):
         raise BadValue(
             f"model {model!r} has no weights in {copy.folder}: give it {WEIGHTS}, or "
-            f"shards with {INDEX}. Weights in other formats are not read"
+            f"shards with {INDEX}. {_advice_on_formats(copy.folder)}"
         )
     names = ", ".join(copy.missing[:3]) + (", ..." if copy.missing[3:] else "")
     raise BadValue(
         f"model {model!r} lacks {len(copy.missing)} of the files that {INDEX} names in "
         f"{copy.folder}: {names}. Copy or download it again"
+    )
+
+
+def _advice_on_formats(folder: Path) -> str:
+    """What to do about the weights in other formats that a folder has."""
+    others: list[Path] = []
+    for pattern in OTHER_FORMATS:
+        others += sorted(folder.glob(pattern))
+    if not others:
+        return "Weights in other formats are not read"
+    return (
+        f"{others[0].name} is in a format that is not read: write it as safetensors, "
+        "by transformers' from_pretrained and then save_pretrained of this folder"
     )
 
 
@@ -83,8 +104,8 @@ def _check_hub(model: str) -> None:
         raise with_reason(model, "weights", OfflineModeIsEnabled())
 
 
-def weight_files(model: str) -> dict[str, Path]:
-    """Each weight of a checkpoint -> the file that it is in.
+def stored_weights(model: str) -> dict[str, StoredWeight]:
+    """Each weight of a checkpoint -> the file that it is in, and its shape.
 
     What the hub's cache lacks is downloaded. Raises BadValue where a file is missing,
     not whole or out of reach.
@@ -96,11 +117,13 @@ def weight_files(model: str) -> dict[str, Path]:
     if not (folder / WEIGHTS).is_file():
         names = sorted(set(_weight_map(folder / INDEX).values()))
 
-    files = {}
+    weights = {}
     for name in names:
         with opened(folder / name) as file:
-            files.update(dict.fromkeys(file.keys(), folder / name))
-    return files
+            for weight in file.keys():  # noqa: SIM118, it is no dict
+                shape = tuple(file.get_slice(weight).get_shape())
+                weights[weight] = StoredWeight(folder / name, shape)
+    return weights
 
 
 @contextmanager

@@ -22,13 +22,13 @@ Importing this module imports neither torch nor transformers.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speclib.core.settings import end_token_set
 from speclib.errors import BadValue
 
+from .file_states import remembered
 from .zoo import load_part, locate, tokenizer
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ ADVICE = (
 
 
 # -- the whole checkpoint, and its text part -------------------------------------------
-@cache
+@remembered(locate)
 def whole_config(model: str) -> PretrainedConfig:
     """The configuration of ``model``: zoo/<name>, a folder or a hub id.
 
@@ -146,6 +146,19 @@ def layer_windows(config: PretrainedConfig) -> list[int | None]:
     return [windows[kind] for kind in kinds]
 
 
+def real_rows(config: PretrainedConfig) -> int:
+    """How many tokens a model can be fed, and can write.
+
+    ``config``: of a model's text part. Of a dilated one the rows that dilation added
+    are banned: they are zeros, whose logit of 0 can be the largest.
+
+    Raises AttributeError where the configuration does not say it.
+    """
+    real: int | None = getattr(config, "real_vocab", None)
+    rows: int = config.vocab_size
+    return rows if real is None else min(real, rows)
+
+
 def longest_text(config: PretrainedConfig) -> int:
     """The most tokens of a text that a cache of the model can serve.
 
@@ -171,7 +184,7 @@ def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
 
 
 # -- the end of a text -----------------------------------------------------------------
-@cache
+@remembered(locate)
 def end_tokens(model: str) -> frozenset[int]:
     """The tokens of which any one ends a text of ``model``; it may have none.
 

@@ -26,14 +26,14 @@ before its attention, and the one behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
@@ -42,6 +42,8 @@ from speclib.core.sampling import Rows, Sampler, Tokens
 from speclib.errors import BadValue
 
 from . import hf, zoo
+from .checkpoint import opened
+from .complete import Differences, Mismatch, problems_of
 from .dilate import Architecture, dilate
 from .packed_linear import pack
 
@@ -136,19 +138,41 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
             "for itself. zoo/target's is trained by `python -m speclib.training head`"
         )
     head = fresh(target, 0)
-    weights = load_file(path)
-    try:
-        incompatible = head.load_state_dict(weights, strict=False)
-    except RuntimeError as error:
-        raise BadValue(f"{path} is no head of this target: {error}") from error
-    for name in incompatible.missing_keys:
-        if not name.removeprefix("network.").startswith(OF_THE_TARGET):
-            raise BadValue(f"{path} is no EAGLE head: it lacks {name}")
-    if incompatible.unexpected_keys:
+    weights = _stored_weights(path)
+    problems = problems_of(_differences(head, weights), "head of this target")
+    if problems:
         raise BadValue(
-            f"{path} is no EAGLE head: it has {incompatible.unexpected_keys}"
+            f"{path} is no EAGLE head of this target: its weights are others, "
+            f"{problems}. Restore the file, or train it anew by `python -m "
+            "speclib.training head`"
         )
+    head.load_state_dict(weights, strict=False)
     return head.requires_grad_(False).eval()
+
+
+def _stored_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The weights in a file. Raises BadValue if it is not whole."""
+    with opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def _differences(head: EagleNetwork, stored: Mapping[str, torch.Tensor]) -> Differences:
+    """What tells ``stored`` weights from those that ``head`` has of its own."""
+    own_shapes = {}
+    for name, weight in head.state_dict().items():
+        if not name.removeprefix("network.").startswith(OF_THE_TARGET):
+            own_shapes[name] = tuple(weight.shape)
+
+    mismatched = []
+    for name in sorted(own_shapes.keys() & stored.keys()):
+        shape = tuple(stored[name].shape)
+        if shape != own_shapes[name]:
+            mismatched.append(Mismatch(name, shape, own_shapes[name]))
+    return Differences(
+        missing=sorted(own_shapes.keys() - stored.keys()),
+        unused=sorted(stored.keys() - own_shapes.keys()),
+        mismatched=mismatched,
+    )
 
 
 def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
@@ -243,7 +267,7 @@ class Head(hf.HFModel):
     ) -> torch.Tensor:
         """As of HFModel. Keeps the features predicted after the last ``wanted``."""
         cached = self.cache.get_seq_length()
-        ids = torch.tensor([tokens], device=self.network.device)
+        ids = torch.tensor([self._fed(tokens)], device=self.network.device)
         incoming = self._incoming
         if incoming is None:
             incoming = self._tensor(np.zeros((len(tokens), self.head.fc.out_features)))
@@ -259,7 +283,7 @@ class Head(hf.HFModel):
         self._predicted = self.hidden[0, -wanted:]
         if self._incoming is not None:
             self.exact = cached + len(tokens)
-        return output.logits[0, :, : self.vocab]
+        return self._of_pair(output.logits[0])
 
 
 def load(

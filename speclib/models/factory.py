@@ -16,10 +16,12 @@ from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, training_text
 
-from . import configuration, gpus
+from . import configuration, gpus, vocabulary
 from .dtypes import check_dtype
+from .file_states import State, state_of
 from .toy import Toy, ToyTokenizer
 from .vocabulary import limits, shared_tokenizer
+from .zoo import locate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -104,6 +106,33 @@ def build(
     process.
     """
     check_dtype(dtype)
+    model = _build(pair, role, dtype, dilated, packed, index, rank)
+    if role == "draft":
+        own = model if rank is None else model.model  # Leading or Following has it
+        own.stand_in = _stand_in(pair)
+    return model
+
+
+def _stand_in(pair: Pair) -> int | None:
+    """What the draft is fed for a token without a row; None: it has all rows."""
+    if pair.target.is_toy:
+        return None
+    draft = pair.draft.model
+    if limits(draft).vocab >= vocab(pair):
+        return None
+    return vocabulary.stand_in(draft)
+
+
+def _build(
+    pair: Pair,
+    role: Role,
+    dtype: str,
+    dilated: bool,
+    packed: bool,
+    index: int,
+    rank: Rank | None,
+) -> Any:
+    """As ``build``, without a draft's stand-in."""
     spec = pair.model(role)
     places = place(pair).of(role, index)
     if spec.is_toy:
@@ -154,7 +183,7 @@ def tokenizer(pair: Pair) -> PreTrainedTokenizerBase | ToyTokenizer:
     """The target's tokenizer; raises BadValue if the draft has another one."""
     if pair.target.is_toy:
         return _toy_tokenizer(pair.target.vocab)
-    return _shared_tokenizer(pair.target.model, pair.draft.model)
+    return shared_tokenizer(pair.target.model, pair.draft.model)
 
 
 @cache
@@ -162,18 +191,15 @@ def _toy_tokenizer(vocab: int) -> ToyTokenizer:
     return ToyTokenizer(vocab)
 
 
-@cache
-def _shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
-    return shared_tokenizer(target, draft)
-
-
 def vocab(pair: Pair) -> int:
-    """Rows that both models have: further rows of a wider head are never sampled."""
+    """How many rows all distributions of the pair have: the target's own.
+
+    So plain decoding can write whatever the target can. A draft may have more rows or
+    fewer: see ``vocabulary``.
+    """
     if pair.target.is_toy:
         return pair.target.vocab
-    target_rows, _ = limits(pair.target.model)
-    draft_rows, _ = limits(pair.draft.model)
-    return min(target_rows, draft_rows)
+    return limits(pair.target.model).vocab
 
 
 def context(pair: Pair) -> int:
@@ -190,6 +216,14 @@ def end_tokens(pair: Pair) -> frozenset[int]:
     if pair.target.is_toy:
         return frozenset()
     return configuration.end_tokens(pair.target.model)
+
+
+def files(pair: Pair) -> tuple[State, ...]:
+    """The state of the models' files: it changes when somebody changes one of them."""
+    if pair.target.is_toy:
+        return ()
+    models = (pair.target.model, pair.draft.model)
+    return tuple(state_of(locate(model)) for model in models)
 
 
 def datastore(pair: Pair) -> Datastore | None:

@@ -206,7 +206,8 @@ class FixedRows(HFModel):
         for layer in self.layers:
             layer.length = self.cached
         fillers = [FILLER] * (self.count - len(block))
-        ids = torch.tensor([[*block, *fillers]], device=self.network.device)
+        fed = [*self._fed(block), *fillers]
+        ids = torch.tensor([fed], device=self.network.device)
         causal = self._causal_view()
         if view is not None:
             _lay_over(causal, view, first, len(block))
@@ -218,7 +219,7 @@ class FixedRows(HFModel):
         else:
             logits = self._compute(ids, causal, self.count if with_logits else 1)
         self.cached += len(block)
-        return logits[:, : self.vocab]
+        return self._of_pair(logits)
 
     def _compute(self, ids: torch.Tensor, view: TreeView, wanted: int) -> torch.Tensor:
         """The logits [wanted, vocab] of a block's last tokens."""

@@ -20,7 +20,6 @@ from transformers import (
     Cache,
     PreTrainedModel,
 )
-from transformers.utils import logging
 
 from speclib.core.candidate_tree import ancestry, depths, stem
 from speclib.core.certain_rows import CertainRows
@@ -30,12 +29,19 @@ from speclib.errors import SpeclibError
 from speclib.operations.operation import Stopped
 
 from . import gpus
-from .configuration import attention_windows, longest_text, refusal, whole_config
+from .complete import load_network
+from .configuration import (
+    attention_windows,
+    longest_text,
+    real_rows,
+    refusal,
+    whole_config,
+)
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
+from .known_tokens import known_tokens
 from .kv_cache import WindowLayer, empty_cache, first_within_reach
 from .packed_linear import pack
-from .zoo import load_part
 
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
@@ -77,7 +83,11 @@ class HFModel:
     """A causal language model of transformers, with its KV cache.
 
     network: the model of transformers.
-    vocab: how many rows may be sampled; those of a wider head beyond them never are.
+    vocab: how many rows its distributions have: those of the pair's target. Rows of a
+        wider head beyond them are cut off before the softmax. Where the head has fewer,
+        ``own_rows``, the others have no chance.
+    stand_in: what a draft is fed in place of a token that it has no row for; None where
+        there is no such token. See ``vocabulary.stand_in``.
     brings_tokens_alone: of greedy rows only the tokens leave the device.
 
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
@@ -86,6 +96,7 @@ class HFModel:
     """
 
     run: int  # the last request that it served
+    stand_in: int | None = None
 
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
@@ -94,6 +105,7 @@ class HFModel:
         if network.device.type == "cuda":
             gpus.settle_attention()
         self.config = network.config.get_text_config(decoder=True)
+        self.own_rows = min(vocab, real_rows(self.config))
         self.context = longest_text(self.config)
         self.windows = attention_windows(self.config)
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
@@ -280,13 +292,32 @@ class HFModel:
         """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
         options = {} if view is None else view.options
         output = self.network(
-            input_ids=torch.tensor([tokens], device=self.network.device),
+            input_ids=torch.tensor([self._fed(tokens)], device=self.network.device),
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=wanted,
             **options,
         )
-        return output.logits[0, :, : self.vocab]
+        return self._of_pair(output.logits[0])
+
+    def _fed(self, tokens: Sequence[int]) -> list[int]:
+        """``tokens`` as the network is fed them."""
+        if self.stand_in is None:
+            return list(tokens)
+        return known_tokens(tokens, self.own_rows, self.stand_in)
+
+    def _of_pair(self, logits: torch.Tensor) -> torch.Tensor:
+        """The network's ``logits`` [n, its rows] with the rows of the pair, [n, vocab].
+
+        A token that it has no row for has no chance, whatever the sampler.
+        """
+        own_logits = logits[:, : self.own_rows]
+        missing_rows = self.vocab - self.own_rows
+        if not missing_rows:
+            return own_logits
+        return torch.nn.functional.pad(
+            own_logits, (0, missing_rows), value=float("-inf")
+        )
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
@@ -383,12 +414,11 @@ def network(
         them.
 
     Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
-    or dilated, or that no method can run.
+    or dilated, that lacks weights or has others (see ``complete``), or that no method
+    can run.
     """
     check_dtype(dtype)
     _check_passes(spec.model)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
     torch_dtype = getattr(torch, TORCH_NAMES[dtype])
     own_gpus = [device for device in devices if device.startswith("cuda")]
     place = own_gpus[0] if own_gpus else "cpu"
@@ -400,14 +430,7 @@ def network(
         options = {"device_map": "balanced", "max_memory": _memory_of(own_gpus)}
     elif own_gpus and dilation is None and find_spec("accelerate"):
         options = {"device_map": {"": place}}  # no copy in the machine's memory
-    built = load_part(
-        spec.model,
-        AutoModelForCausalLM,
-        "weights",
-        dtype=torch_dtype,
-        use_safetensors=True,
-        **options,
-    )
+    built: Any = load_network(spec.model, dtype=torch_dtype, **options)
 
     if dilation is not None:
         built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)

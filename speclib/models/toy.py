@@ -17,6 +17,7 @@ import numpy as np
 from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import BadValue
 
+from .known_tokens import known_tokens
 from .uncached import Uncached
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
@@ -190,13 +191,22 @@ class Random(Uncached):
     A fuzzy pass draws another one for every text, number of layers that share an input,
     and number of exact tokens in the cache.
 
+    own_rows: how many tokens it knows, where these are not ``vocab``. Those beyond have
+        no chance, and it is fed 0 for them. What it knows beyond ``vocab`` is cut off.
     horizon: texts of so many tokens or more are followed by token 0 for sure, so that
         an enumerator need not follow the tokens that a method drafts beyond the end of
         the output. None: no text is.
     """
 
-    def __init__(self, vocab: int = 3, seed: int = 0, horizon: int | None = None):
+    def __init__(
+        self,
+        vocab: int = 3,
+        seed: int = 0,
+        horizon: int | None = None,
+        own_rows: int | None = None,
+    ):
         self.vocab = vocab
+        self.own_rows = own_rows or vocab
         self.seed = seed
         self.horizon = horizon
         self._known_rows: dict[tuple, np.ndarray] = {}
@@ -229,9 +239,13 @@ class Random(Uncached):
         """Draws the distribution [vocab] after ``text``, before any sampler."""
         if self.horizon is not None and len(text) >= self.horizon:
             return np.eye(self.vocab)[0]
+        fed = known_tokens(text, self.own_rows, stand_in=BOS)
         padding = [self.vocab] * len(kind_of_pass)  # or it could be the seed of a text
-        random = np.random.default_rng([self.seed, *text, *kind_of_pass, *padding])
-        return random.dirichlet(np.ones(self.vocab))
+        random = np.random.default_rng([self.seed, *fed, *kind_of_pass, *padding])
+        own_row = random.dirichlet(np.ones(self.own_rows))[: self.vocab]
+        row = np.zeros(self.vocab)
+        row[: len(own_row)] = own_row
+        return row
 
 
 class Scripted(Uncached):

@@ -134,6 +134,8 @@ class Transformers:
             network.generation_config = _greedy_config(
                 eos, beyond_vocab, settings if drafts else {}
             )
+        if draft is not None and draft.stand_in is not None:
+            _feed_known_tokens(draft, draft.stand_in)
 
     def __call__(self, request: tuple[tuple[int, ...], int]) -> Generated:
         """Decodes one request: the prompt's ids, and the most tokens that are wanted.
@@ -168,6 +170,19 @@ class Transformers:
         if self.draft is not None:
             hooks.append(self.draft.register_forward_pre_hook(watch.count_draft_pass))
         return hooks
+
+
+def _feed_known_tokens(draft: HFModel, stand_in: int) -> None:
+    """Has the draft's network read ``stand_in`` for tokens that it has no row for.
+
+    transformers feeds it every token of the target's, and would end there.
+    """
+
+    def known(module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:
+        (tokens,) = inputs
+        return tokens.masked_fill(tokens >= draft.own_rows, stand_in)
+
+    draft.network.get_input_embeddings().register_forward_pre_hook(known)
 
 
 def _greedy_config(

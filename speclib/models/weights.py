@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils import logging
 
 from speclib.errors import BadValue
 
-from .checkpoint import opened, weight_files
+from .checkpoint import opened, stored_weights
+from .complete import Differences, Mismatch, is_computed, load_network, refuse
 from .dilate import (
     check_family,
     dilated_config,
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
     from speclib.data.pairs import ModelSpec
+
+
+# Some checkpoints have their weights in an older layout, which transformers converts.
+SPREAD_ADVICE = "If transformers converts them as it loads them, leave spread out"
 
 
 class Sliceable(Protocol):
@@ -173,7 +177,7 @@ class Stored:
                 f"the weights of model {model!r} are quantised, and slices of such are "
                 "not read: leave spread out, or give the checkpoint that it was made of"
             )
-        self.files = weight_files(model)
+        self.files = stored_weights(model)
         self.network = empty_network(config, dtype)
         move_buffers(self.network, device)
         self.stored_names = self._find_stored_names(model)
@@ -181,31 +185,59 @@ class Stored:
     def _find_stored_names(self, model: str) -> dict[str, str]:
         """Each weight of the network -> the name that the checkpoint has it under.
 
-        Of tied weights a checkpoint has one. Raises BadValue if it lacks any other.
+        Of tied weights a checkpoint has one. Raises BadValue if it lacks any other, has
+        one of another shape, or one that the network does not take.
         """
         twins = dict(self.network.all_tied_weights_keys)
         twins |= {source: tied for tied, source in twins.items()}
-        stored_names, missing = {}, []
-        for name, _ in self.network.named_parameters(remove_duplicate=False):
-            if name in self.files:
-                stored_names[name] = name
-            elif twins.get(name) in self.files:
-                stored_names[name] = twins[name]
-            else:
+        stored_names, missing, mismatched = {}, [], []
+        for name, weight in self.network.named_parameters(remove_duplicate=False):
+            twin = twins.get(name, name)
+            stored_name = name if name in self.files else twin
+            if stored_name not in self.files:
                 missing.append(name)
-        if missing:
-            family = type(self.network).__name__
-            raise BadValue(
-                f"the checkpoint of model {model!r} lacks {len(missing)} weights of a "
-                f"{family}, such as {missing[0]!r}: copy or download it again. If it "
-                "has them under other names, leave spread out"
-            )
+                continue
+            stored_names[name] = stored_name
+            shape = self.files[stored_name].shape
+            if shape != tuple(weight.shape):
+                mismatched.append(Mismatch(name, shape, tuple(weight.shape)))
+
+        left_out = self.network._keys_to_ignore_on_load_unexpected or ()
+        unused = []
+        for name in self.files.keys() - set(stored_names.values()):
+            if not is_computed(name, left_out):
+                unused.append(name)
+        family = type(self.network).__name__
+        differences = Differences(missing, unused, mismatched)
+        refuse(model, family, differences, advice=SPREAD_ADVICE)
+        self._check_ties(model, twins)
         return stored_names
+
+    def _check_ties(self, model: str, twins: Mapping[str, str]) -> None:
+        """Raises BadValue where tied weights are stored twice, and differ.
+
+        transformers does not tie them then.
+        """
+        for name, twin in twins.items():
+            if name in self.files and twin in self.files:
+                own, other = self._whole(name), self._whole(twin)
+                if not torch.equal(own, other):
+                    raise BadValue(
+                        f"the configuration of model {model!r} ties {name!r} to "
+                        f"{twin!r}, but its files have different values for the two: "
+                        "give it tie_word_embeddings = false in its config.json"
+                    )
+
+    def _whole(self, stored_name: str) -> torch.Tensor:
+        """A weight as its file has it."""
+        with opened(self.files[stored_name].path) as file:
+            weight: torch.Tensor = file.get_tensor(stored_name)
+        return weight
 
     def read(self) -> Iterator[tuple[str, Sliceable]]:
         """As of Weights. A file is open no longer than one of its weights is wanted."""
         for name, stored_name in self.stored_names.items():
-            with opened(self.files[stored_name]) as file:
+            with opened(self.files[stored_name].path) as file:
                 yield name, file.get_slice(stored_name)
 
 
@@ -215,15 +247,8 @@ class Dilated:
     def __init__(self, spec: ModelSpec, dtype: torch.dtype, device: torch.device):
         dilation = spec.dilation
         assert dilation is not None
-        logging.disable_progress_bar()
         self.device = device
-        self.small = load_part(
-            spec.model,
-            AutoModelForCausalLM,
-            "weights",
-            dtype=dtype,
-            use_safetensors=True,
-        )
+        self.small = load_network(spec.model, dtype=dtype)
         check_family(self.small)
         self.config = dilated_config(self.small.config, **dilation._asdict())
         self.network = empty_like(self.small, self.config, dtype, device)

@@ -14,11 +14,24 @@ from typing import TYPE_CHECKING, Any
 from speclib.errors import BadValue, SpeclibError
 from speclib.paths import DATA
 
+from .file_states import State, remembered, state_of_path
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 ZOO = DATA / "models"
 WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+
+# What has a tokenizer's words; tokenizer_config.json only says how they are used.
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.*",
+    "*.model",
+    "*.tiktoken",
+    "tekken.json",
+    "merges.txt",
+)
 
 
 def locate(model: str) -> str:
@@ -35,13 +48,16 @@ def locate(model: str) -> str:
             f"embedded model {model!r} is missing in {folder}: restore it from the "
             "repository, or train it with `make models`"
         )
-    _check(folder)
+    _check(folder, state_of_path(folder), state_of_path(ZOO / "SHA256SUMS"))
     return str(folder)
 
 
 @cache
-def _check(folder: Path) -> None:
-    """Compares a folder's files with their committed checksums, once per process."""
+def _check(folder: Path, state: State, state_of_sums: State) -> None:
+    """Compares a folder's files with their committed checksums.
+
+    That is done once in a process for each state of these files.
+    """
     checksums = _checksums()
     for path in sorted(folder.iterdir()):
         expected = checksums.get(path.relative_to(ZOO).as_posix())
@@ -107,12 +123,35 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
 def with_reason(model: str, what: str, error: Exception) -> BadValue:
     """The error that says why the part ``what`` of a model cannot be loaded."""
     reason = _hubs_reason(model, error)
+    if reason is None and Path(model).is_dir():
+        reason = _folders_reason(Path(model), error)
     if reason is None:
         reason = (
-            f"{error}. Give zoo/<name>, a folder of a transformers checkpoint, or a "
-            "hub id that this machine can reach"
+            f"{_one_line(error)}. Give zoo/<name>, a folder of a transformers "
+            "checkpoint, or a hub id that this machine can reach"
         )
     return BadValue(f"cannot load the {what} of model {model!r}: {reason}")
+
+
+def _folders_reason(folder: Path, error: Exception) -> str:
+    """Why a part of a checkpoint in ``folder`` cannot be loaded."""
+    if not (folder / CONFIG).is_file():
+        return (
+            f"there is no {CONFIG} in it, so that it is no folder of a transformers "
+            "checkpoint. Give one, zoo/<name> or a hub id"
+        )
+    return (
+        f"{_one_line(error)}. A file of this folder is damaged, or of another version "
+        "of transformers: copy or download it again"
+    )
+
+
+def _one_line(error: Exception) -> str:
+    """What an error says, without the library's line breaks and final full stop."""
+    said = " ".join(str(error).split()).rstrip(".")
+    if "above report" in said:  # transformers has printed it, or was told not to
+        return "some of them are missing, or not of the shapes that it converts"
+    return said
 
 
 def _hubs_reason(model: str, error: BaseException) -> str | None:
@@ -145,15 +184,24 @@ def _hubs_reason(model: str, error: BaseException) -> str | None:
     return None
 
 
-@cache
+@remembered(locate)
 def tokenizer(model: str) -> PreTrainedTokenizerBase:
-    """A checkpoint's tokenizer; raises BadValue for a .gguf, which has none."""
+    """A checkpoint's tokenizer; raises BadValue where it has none, as has a .gguf."""
     if model.endswith(".gguf"):
         raise BadValue(
             f"{model} has no tokenizer for transformers: let the target be a "
             "checkpoint; its draft may be a .gguf"
         )
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    folder = Path(locate(model))
+    is_checkpoint = (folder / CONFIG).is_file()
+    has_words = any(any(folder.glob(pattern)) for pattern in TOKENIZER_FILES)
+    if is_checkpoint and not has_words:  # transformers would make one without words
+        raise BadValue(
+            f"model {model!r} has no tokenizer in {folder}: copy tokenizer.json and "
+            "tokenizer_config.json there, from the model that it was made of"
+        )
 
     # For any Qwen2 AutoTokenizer cuts words as the original does, not as its file does.
     loader = PreTrainedTokenizerFast if model.startswith("zoo/") else AutoTokenizer

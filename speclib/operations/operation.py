@@ -52,10 +52,10 @@ class Stopped(Exception):
 class Model(Protocol):
     """What a device computes with.
 
-    ``vocab``: rows that may be sampled. ``context``: the longest text, in tokens.
-    ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer or
-    pass; where it says yes, the model raises ``Stopped``. ``run``: of the last request
-    served.
+    ``vocab``: how many rows its distributions have. ``context``: the longest text, in
+    tokens. ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer
+    or pass; where it says yes, the model raises ``Stopped``. ``run``: of the last
+    request served.
     """
 
     vocab: int

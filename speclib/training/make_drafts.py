@@ -8,9 +8,10 @@ from functools import cache
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedModel
 
 from speclib.errors import SpeclibError
+from speclib.models.complete import load_network
 
 from . import cards, distil, fit, measure
 from . import tokenizer as bpe
@@ -143,9 +144,7 @@ def check_reached(name: str, steps: int) -> None:
 
 def stored(name: str, device: str) -> PreTrainedModel:
     """A stored model in float32, to be asked only."""
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        MODELS / name, dtype=torch.float32
-    )
+    model: Any = load_network(str(MODELS / name), dtype=torch.float32)
     return model.to(device).eval().requires_grad_(False)
 
 

@@ -119,6 +119,7 @@ class RealDevices(World, Generic[W]):
         self.start_timeout = start_timeout
         self.remeasure = remeasure
         self._vocab = factory.vocab(pair)
+        self.files = factory.files(pair)
 
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each has of the text

@@ -106,7 +106,7 @@ class Virtual(World):
 
     @property
     def vocab(self) -> int:
-        return min(int(model.vocab) for model in self.models.values())
+        return int(self.models[self.target.name].vocab)
 
     @property
     def cost_ratio(self) -> CostRatio:

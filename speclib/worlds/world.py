@@ -59,6 +59,7 @@ class World:
     context = 1 << 30  # the longest text, in tokens, that every model accepts
     pair: Any = None  # what the devices compute, where a Pair says so
     dtype = "auto"
+    files: Any = None  # the state of the models' files when it was opened
     datastore: Any = None  # what REST looks up; None: the text itself
 
     _run_numbers = count()  # unique in this process
@@ -456,7 +457,7 @@ class World:
 
     @property
     def vocab(self) -> int:
-        """The rows that every model has."""
+        """How many rows all distributions have: the target's own."""
         raise NotImplementedError
 
     def _zero(self) -> None:

@@ -5,6 +5,7 @@ Needs torch and transformers: a test imports this after ``pytest.importorskip``.
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import torch
@@ -48,10 +49,33 @@ def network(
     return net
 
 
-def save_tokenizer(folder: Path, words: list[str]) -> None:
-    """A tokenizer of whole words, whose ids are their places in ``words``."""
-    vocabulary = {word: token for token, word in enumerate(words)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=words[0]))
+def with_rows(
+    network: transformers.PreTrainedModel, rows: int, deviation: float = 0.15
+) -> transformers.PreTrainedModel:
+    """A copy of ``network`` with so many rows, as transformers adds or leaves some out.
+
+    deviation: of the weights in rows that are added.
+    """
+    other = copy.deepcopy(network)
+    known = network.config.get_text_config().vocab_size
+    other.resize_token_embeddings(rows, mean_resizing=False)
+    torch.manual_seed(3)
+    matrices = {
+        id(module.weight): module.weight
+        for module in (other.get_input_embeddings(), other.get_output_embeddings())
+    }
+    for weight in matrices.values():  # tied ones are one
+        weight.requires_grad_(False)[known:].normal_(0, deviation)
+    return other
+
+
+def save_tokenizer(folder: Path, words: list[str] | dict[str, int]) -> None:
+    """A tokenizer of whole words, whose ids are their places in a list of ``words``."""
+    vocabulary = words
+    if isinstance(words, list):
+        vocabulary = {word: token for token, word in enumerate(words)}
+    unknown = next(iter(vocabulary))
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
     fast.save_pretrained(folder)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-from .checkpoints import numbered_words, save_tokenizer
+from .checkpoints import numbered_words, save_tokenizer, with_rows
 
 VOCAB = 61
 WINDOW = 60
@@ -85,9 +85,11 @@ class Snapshots(NamedTuple):
     draft: str
 
 
-def random_network(name: str, **changes: Any) -> transformers.PreTrainedModel:
+def random_network(
+    name: str, seed: int = 1, **changes: Any
+) -> transformers.PreTrainedModel:
     """A random network of the architecture ``name``, whose every weight matters."""
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     config = getattr(transformers, name)(**ARCHITECTURES[name] | changes)
     network = transformers.AutoModelForCausalLM.from_config(config).eval()
     fill(network)
@@ -112,23 +114,110 @@ def fill(network: transformers.PreTrainedModel) -> None:
 
 def save_snapshots(name: str, folder: Path) -> Snapshots:
     """Saves a target and a draft of the architecture ``name`` under ``folder``."""
-    network = random_network(name).to(torch.bfloat16)
-    end_tokens = end_tokens_of(network.float())
+    texts = (prompt(46), prompt(644))
+    for seed in range(1, 20):
+        network = rounded_to_bfloat16(random_network(name, seed))
+        end_tokens = end_tokens_of(network, *texts)
+        if is_varied(text_of(network, texts[0], end_tokens)):
+            break
     target = save_snapshot(network, folder / "target", end_tokens)
-
-    torch.manual_seed(2)
-    for weight in network.parameters():
-        weight += 0.05 * weight.abs().mean() * torch.randn_like(weight)
-    draft = save_snapshot(network, folder / "draft", end_tokens)
+    draft = save_snapshot(with_noise(network), folder / "draft", end_tokens)
     return Snapshots(target, draft)
 
 
-def end_tokens_of(network: transformers.PreTrainedModel) -> list[int]:
+def with_noise(network: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
+    """A copy that often agrees with ``network``."""
+    other = copy.deepcopy(network)
+    torch.manual_seed(2)
+    for weight in other.parameters():
+        weight += 0.05 * weight.abs().mean() * torch.randn_like(weight)
+    return other
+
+
+def rounded_to_bfloat16(
+    network: transformers.PreTrainedModel,
+) -> transformers.PreTrainedModel:
+    """The same network with the weights that a checkpoint in bfloat16 has of it."""
+    return network.to(torch.bfloat16).float()
+
+
+def end_tokens_of(
+    network: transformers.PreTrainedModel, *texts: tuple[int, ...]
+) -> list[int]:
     """Two end tokens: one that is never written, and one that comes late."""
-    short, long = (generate(network, prompt(length)) for length in (46, 644))
-    unseen = set(range(VOCAB)) - {*short, *long}
-    latest = max(set(short[:30]), key=short.index)
-    return [min(unseen), latest]
+    written = [generate(network, text) for text in texts]
+    known = set(range(network.config.vocab_size))
+    latest = max(set(written[0][:30]), key=written[0].index)
+    return [min(known.difference(*written)), latest]
+
+
+def text_of(
+    network: transformers.PreTrainedModel, text: Sequence[int], end_tokens: list[int]
+) -> list[int]:
+    """What is written after ``text`` up to the first of ``end_tokens``."""
+    written = generate(network, text)
+    ends = [written.index(token) for token in end_tokens if token in written]
+    return written[: min(ends) + 1]
+
+
+def is_varied(written: Sequence[int]) -> bool:
+    """Whether a text is one that a wrong model or a wrong test would hardly write.
+
+    An untrained network may say two tokens again and again, as may any other like it.
+    """
+    return len(written) >= 12 and 3 * len(set(written)) >= len(written)
+
+
+# -- two widths ------------------------------------------------------------------------
+ROWS = 211
+ADDED = 24
+SHORT_WINDOW = 8
+ADDED_DEVIATION = 0.13  # of the added rows; the others' is 0.1
+
+
+class Widths(NamedTuple):
+    """Folders of one network; in ``many`` transformers has added tokens to it."""
+
+    few: str
+    many: str
+
+
+FEW_PROMPT = tuple(random.Random(5).choices(range(ROWS), k=20))
+MANY_PROMPT = (*FEW_PROMPT[:15], ROWS + 2, 7, ROWS + 20, ROWS + 3, 9)
+
+
+def save_widths(name: str, folder: Path) -> Widths:
+    """Saves two checkpoints of the architecture ``name``, one with more rows.
+
+    Either may be the target of the other. Both write varied texts, each after its own
+    prompt; that of the wider one has added tokens, and so has what it writes.
+    """
+    changes: dict[str, Any] = {"vocab_size": ROWS}
+    if name in WITH_WINDOW:
+        changes["sliding_window"] = SHORT_WINDOW
+    for seed in range(1, 40):
+        few = rounded_to_bfloat16(random_network(name, seed, **changes))
+        many = with_rows(few, ROWS + ADDED, ADDED_DEVIATION)
+        many = rounded_to_bfloat16(with_noise(many))
+        few_ends = end_tokens_of(few, FEW_PROMPT)
+        many_ends = end_tokens_of(many, MANY_PROMPT)
+        few_text = text_of(few, FEW_PROMPT, few_ends)
+        many_text = text_of(many, MANY_PROMPT, many_ends)
+        if is_varied(few_text) and is_varied(many_text) and has_both(many_text):
+            break
+    return Widths(
+        save_snapshot(few, folder / "few", few_ends),
+        save_snapshot(many, folder / "many", many_ends),
+    )
+
+
+def has_both(written: Sequence[int]) -> bool:
+    """Whether a text has added tokens and others, at least four of each."""
+    added = sum(token >= ROWS for token in written)
+    return 4 <= added <= len(written) - 4
+
+
+# -- a folder --------------------------------------------------------------------------
 
 
 def save_snapshot(
@@ -139,7 +228,7 @@ def save_snapshot(
     rounded.generation_config.eos_token_id = end_tokens
     rounded.generation_config.pad_token_id = 0
     rounded.save_pretrained(folder, max_shard_size="20KB")
-    save_tokenizer(folder, numbered_words(VOCAB))
+    save_tokenizer(folder, numbered_words(network.config.vocab_size))
     return str(folder)
 
 
@@ -150,13 +239,17 @@ def prompt(length: int) -> tuple[int, ...]:
     return tuple(dice.randrange(VOCAB) for _ in range(length))
 
 
-def generate(network: transformers.PreTrainedModel, text: Sequence[int]) -> list[int]:
+def generate(
+    network: transformers.PreTrainedModel,
+    text: Sequence[int],
+    new_tokens: int = NEW_TOKENS,
+) -> list[int]:
     """What transformers writes greedily after ``text``, up to an end token of its."""
     ids = torch.tensor([list(text)])
     output = network.generate(
         ids,
         attention_mask=torch.ones_like(ids),
-        max_new_tokens=NEW_TOKENS,
+        max_new_tokens=new_tokens,
         do_sample=False,
         pad_token_id=0,
     )

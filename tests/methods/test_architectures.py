@@ -20,10 +20,16 @@ transformers = pytest.importorskip("transformers")
 
 from helpers.snapshots import (  # noqa: E402
     ARCHITECTURES,
+    FEW_PROMPT,
+    MANY_PROMPT,
     NEW_TOKENS,
+    Widths,
     generate,
+    has_both,
+    is_varied,
     prompt,
     save_snapshots,
+    save_widths,
 )
 
 import speclib  # noqa: E402
@@ -113,8 +119,8 @@ def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
 
     # The text is no monotone one, and an end token ends it before its limit.
     written = expected(name, PROMPTS[0])
-    assert len(set(written)) > 5
-    assert 8 < len(written) < NEW_TOKENS
+    assert is_varied(written)
+    assert len(written) < NEW_TOKENS
     assert written[-1] in factory.end_tokens(pair)
 
 
@@ -138,6 +144,50 @@ def test_every_variant_writes_what_transformers_generates(
         pair_of(name), prompt(length), wanted, decode, all_variants=True
     )
     assert found == []
+
+
+# -- more rows in the one or in the other ----------------------------------------------
+FAMILIES = (
+    "LlamaConfig",
+    "Qwen2Config",
+    "Qwen3Config",
+    "MistralConfig",
+    "Gemma3TextConfig",
+    "GPT2Config",
+    "Phi3Config",
+)
+
+
+@pytest.fixture(scope="module")
+def widths_of(tmp_path_factory):
+    """widths_of(architecture): two checkpoints, of which one has added tokens."""
+
+    @cache
+    def widths_of(name: str) -> Widths:
+        return save_widths(name, tmp_path_factory.mktemp(f"{name}-widths"))
+
+    return widths_of
+
+
+@pytest.mark.parametrize("wider", ROLES)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_method_writes_it_whichever_of_the_two_models_has_added_tokens(
+    widths_of, decode, name, wider
+):
+    """Windows are of 8 tokens, where there are any: a tree is larger than one."""
+    few, many = widths_of(name)
+    if wider == "target":
+        pair, tokens = speclib.pair(target=many, draft=few), MANY_PROMPT
+    else:
+        pair, tokens = speclib.pair(target=few, draft=many), FEW_PROMPT
+    network = transformers.AutoModelForCausalLM.from_pretrained(
+        pair.target.model, dtype=torch.float32
+    )
+    wanted = generate(network, tokens)
+    assert is_varied(wanted)
+    assert wanted[-1] in factory.end_tokens(pair)
+    assert has_both(wanted) == (wider == "target")
+    assert differences(pair, tokens, wanted, decode) == []
 
 
 @pytest.mark.parametrize("name", ["Gemma3TextConfig", "MistralConfig"])

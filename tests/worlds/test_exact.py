@@ -144,6 +144,32 @@ def test_the_first_of_two_end_tokens_cuts_as_it_does_in_plain_decoding(case):
         assert error(case.method, 3, 3, eos=(2, 0), **settings) < EXACT, settings
 
 
+@pytest.mark.parametrize("draft_rows", [2, 5])
+def test_a_draft_with_fewer_or_more_rows_than_its_target_loses_nothing(
+    case, draft_rows
+):
+    """The prompt has a token that a draft of two rows lacks."""
+    prompt, tokens = (0, 2), 3
+    horizon = len(prompt) + tokens
+    pair = {
+        "draft": Random(3, 10, horizon, own_rows=draft_rows),
+        "target": Random(3, 20, horizon),
+    }
+    expected = truth(pair["target"], tokens, prompt=prompt)
+    for settings in case.at(2):
+        found = outcomes(case.method, pair, tokens, prompt=prompt, **settings)
+        assert distance(found, expected) < EXACT, settings
+
+
+def test_a_random_model_gives_no_chance_to_what_it_has_no_row_for():
+    (narrow,) = Random(3, 7, own_rows=2).rows((0, 2), 0, Sampler(1.0))
+    (same,) = Random(3, 7, own_rows=2).rows((0, 0), 0, Sampler(1.0))
+    assert narrow[2] == 0 and narrow.sum() == pytest.approx(1, abs=EXACT)
+    assert narrow.tolist() == same.tolist()  # it is fed token 0 for token 2
+    (wide,) = Random(3, 7, own_rows=5).rows((0,), 0, Sampler(1.0))
+    assert wide.shape == (3,) and wide.sum() == pytest.approx(1, abs=EXACT)
+
+
 def test_drafting_beyond_the_end_of_the_output_changes_nothing(case):
     for settings in case.at(1, 2):
         assert error(case.method, 2, 3, horizon=False, **settings) < EXACT, settings

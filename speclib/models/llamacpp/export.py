@@ -16,11 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from speclib.errors import BadValue, SpeclibError
+from speclib.models.complete import load_network
 from speclib.models.dilate import ROTARY, Architecture, dilate
-from speclib.models.zoo import load_part, locate, tokenizer
+from speclib.models.zoo import locate, tokenizer
 from speclib.paths import CACHE
 
 from .gguf import quantise
@@ -98,13 +99,7 @@ def write(
     Matrices are in float16 for F16, else in float32, to be quantised; vectors are in
     float32.
     """
-    network = load_part(
-        model,
-        AutoModelForCausalLM,
-        "weights",
-        dtype=torch.float32,
-        use_safetensors=True,
-    )
+    network = load_network(model, dtype=torch.float32)
     _check_architecture(model, network)
     if shape is not None:
         network = dilate(network, tuple(shape))

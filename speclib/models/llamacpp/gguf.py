@@ -54,11 +54,13 @@ class Card(NamedTuple):
     tokens: the tokens' texts, by id.
     context: the longest text it was made for, in tokens.
     quantization: its name in llama.cpp.
+    named_tokens: its unknown and its end token, of those that it names.
     """
 
     tokens: tuple[str, ...]
     context: int
     quantization: str
+    named_tokens: tuple[int, ...] = ()
 
 
 def open_model(path: str | Path, **settings: Any) -> Any:
@@ -135,7 +137,12 @@ def _describe(path: Path, _changed: int) -> Card:
         context = _metadata(model, f"{architecture}.context_length")
         file_type = _metadata(model, "general.file_type")
         quantization = api.llama_ftype_name(int(file_type or 0))
-        return Card(_tokens(model), int(context or 0), quantization.decode())
+        return Card(
+            _tokens(model),
+            int(context or 0),
+            quantization.decode(),
+            _named_tokens(model),
+        )
     finally:
         api.llama_model_free(model)
 
@@ -147,6 +154,16 @@ def _tokens(model: Any) -> tuple[str, ...]:
     for token_id in range(api.llama_vocab_n_tokens(vocab)):
         text = api.llama_vocab_get_text(vocab, token_id)
         tokens.append(text.decode(errors="replace"))
+    return tuple(tokens)
+
+
+def _named_tokens(model: Any) -> tuple[int, ...]:
+    """The ids of a model's unknown and end token, of those that it names."""
+    tokens = []
+    for name in ("unknown", "eos"):
+        token = _metadata(model, f"tokenizer.ggml.{name}_token_id")
+        if token:
+            tokens.append(int(token))
     return tuple(tokens)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue, SpeclibError
+from speclib.models.known_tokens import known_tokens
 from speclib.operations.operation import Stopped
 
 from .gguf import api, latest_errors, open_model
@@ -102,7 +103,7 @@ class Slot(NamedTuple):
 class LlamaCpp:
     """The model in the GGUF ``path``.
 
-    vocab: how many rows may be sampled.
+    vocab, stand_in: as of HFModel.
     context: the longest text, in tokens.
     threads: CPU threads.
 
@@ -110,6 +111,7 @@ class LlamaCpp:
     """
 
     run: int  # the last request that it served
+    stand_in: int | None = None
 
     def __init__(self, path: str | Path, vocab: int, context: int, threads: int = 1):
         self.path = path
@@ -125,6 +127,7 @@ class LlamaCpp:
         weakref.finalize(self, _free, self._batch, self._context, model)
 
         self._all_rows = api.llama_vocab_n_tokens(api.llama_model_get_vocab(model))
+        self.own_rows = min(vocab, self._all_rows)
         self._memory = api.llama_get_memory(self._context)
         self.reset()
 
@@ -288,25 +291,33 @@ class LlamaCpp:
         """Writes ``slots`` to llama.cpp's batch."""
         batch = self._batch
         batch.n_tokens = len(slots)
+        tokens = [slot.token for slot in slots]
+        if self.stand_in is not None:
+            tokens = known_tokens(tokens, self.own_rows, self.stand_in)
         for number, slot in enumerate(slots):
-            batch.token[number] = slot.token
+            batch.token[number] = tokens[number]
             batch.pos[number] = slot.position
             batch.logits[number] = slot.is_wanted
             batch.seq_id[number][0] = slot.sequence
 
     def _logits(self, wanted: int) -> np.ndarray:
-        """Copies the last pass's logits [wanted, vocab]: they will be overwritten."""
+        """Copies the last pass's logits [wanted, vocab]: they will be overwritten.
+
+        A token that the model has no row for has no chance.
+        """
         if wanted == 0:
             return np.empty((0, self.vocab), np.float32)
         pointer = api.llama_get_logits(self._context)
         all_rows = np.ctypeslib.as_array(pointer, (wanted, self._all_rows))
-        logits = all_rows[:, : self.vocab]
-        if np.isnan(logits.max(-1)).any():  # a row with NaN has it as its largest
+        own_logits = all_rows[:, : self.own_rows]
+        if np.isnan(own_logits.max(-1)).any():  # a row with NaN has it as its largest
             raise SpeclibError(
                 f"the logits of {self.path} contain NaN: its weights are unsound, "
                 'or too large for its quantization; try runtime = "torch"'
             )
-        return logits.copy()
+        logits = np.full((wanted, self.vocab), -np.inf, np.float32)
+        logits[:, : self.own_rows] = own_logits
+        return logits
 
 
 def _free(batch: Any, context: Any, model: Any) -> None:
