@@ -27,7 +27,7 @@ from speclib.models import toy
         ({"max_new_tokens": 0}, ["max_new_tokens is 0"]),
         ({"max_new_tokens": 1 << 15}, ["max_new_tokens=32768", "shorten"]),
         ({"method": "medusa"}, ["'medusa'", "speculative", "pearl"]),
-        ({"pair": "embedded/gpt-5"}, ["'embedded/gpt-5'", "embedded/llama-7b-70b"]),
+        ({"pair": "embedded/llama-7b"}, ["llama-7b'", "embedded/llama-7b-70b"]),
         ({"pair": None}, ["no pair given"]),
         ({"windows": 3}, ["'windows'", "known: gamma, without"]),
         ({"world": "cloud"}, ["'cloud'", "virtual, emulated, processes"]),

@@ -120,7 +120,7 @@ def test_the_cost_ratio_never_changes_the_tokens(case, decode):
 
 
 def test_pearls_next_window_is_all_that_was_drafted_and_not_yet_tested():
-    """Table 9 of the paper: of x1 x2 x3 the first has passed, the others are next."""
+    """PEARL, Table 9: of x1 x2 x3, x1 has passed, so x2 and x3 are tested next."""
     x1, x2, x3 = (Drafted(token, np.eye(4)[token]) for token in (1, 2, 3))
     assert next_window((x1, x2, x3), Verified((1,), ())) == (x2, x3)
     assert next_window((x1, x2, x3), Verified((1, 2, 3), ())) == ()

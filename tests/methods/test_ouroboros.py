@@ -14,6 +14,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.methods.ouroboros import agreed
 from speclib.models.toy import Random, Toy
+from speclib.trace.events import LOOKUP
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 
@@ -316,3 +317,16 @@ def test_on_the_embedded_pair_it_takes_fewer_passes_than_speculative_decoding():
     assert found.tokens == sd.tokens == plain.tokens
     assert found.stats.draft_runs < sd.stats.draft_runs
     assert found.stats.target_runs <= sd.stats.target_runs
+
+
+def test_no_phrase_that_was_mended_is_longer_than_an_ngram(decode):
+    """One of ``ngram`` tokens is tried by all but its first, which the draft wrote."""
+    lengths = set()
+    for seed in range(8):
+        models = {"draft": Random(3, 3 + seed), "target": Random(3, 40 + seed)}
+        settings = {"window": 2, "ngram": 3, "guesses": 3, "phrases": 1}
+        _, trace = decode(METHODS["ouroboros"], models, 60, gamma=2, **settings)
+        for event in trace.events:
+            if event.op == LOOKUP:
+                lengths.add(len(event.tokens))
+    assert max(lengths) == 3 - 1

@@ -20,7 +20,7 @@ from speclib.data import latency as latency_files
 from speclib.data.latency import Curve, Latency, Shared, load_latency
 from speclib.errors import BadValue
 from speclib.worlds.processes import Processes
-from speclib.worlds.stages import StageLocks
+from speclib.worlds.stages import StageLocks, Stages
 from speclib.worlds.world import DeviceLost
 
 TOY = speclib.load_pair("toy")
@@ -205,3 +205,13 @@ def test_a_shared_part_that_cannot_be_is_refused(tmp_path, monkeypatch, part):
 def test_a_number_of_stages_that_cannot_be_is_refused(stages):
     with pytest.raises(BadValue, match="stages"):
         speclib.simulate(stages=stages)
+
+
+def test_who_gives_up_waiting_for_a_stage_leaves_it_to_who_has_it():
+    stages = Stages()
+    first, second, third = object(), object(), object()
+    assert stages.enter(0, first)
+    assert not stages.enter(0, second) and not stages.enter(0, third)
+    assert stages.leave(0, second) is None  # the first one goes on
+    assert stages.leave(0, first) is third
+    assert stages.leave(0, third) is None

@@ -414,6 +414,20 @@ def test_an_error_that_nobody_looks_at_ends_the_wait_for_whatever_ends_next(wait
         getattr(world, wait)(drafting, scoring)
 
 
+def test_an_error_at_the_moment_when_something_else_ends_is_raised_at_that_moment():
+    class Broken(Still):
+        def rows(self, text, last, sampler):
+            raise ValueError("no logits today")
+
+    models = {"draft": Broken(), "target": Still()}
+    world = Virtual(models, Given((1.0,)))  # both take a second
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
+    scoring = world.target.score((0,))
+    world.draft.propose((0,), 1)
+    with pytest.raises(DeviceFailed, match="'draft' failed in propose"):
+        world.earliest(scoring)
+
+
 def test_an_error_in_what_was_cancelled_is_nobodys():
     class Broken(Still):
         def rows(self, text, last, sampler):
