@@ -74,7 +74,9 @@ def dsi_over_si_by_rules(requests: int) -> Quantities:
         quantities[f"{name}, highest"] = Quantity.exact(max(values), kind)
 
     above = [row for row in rows if row.printed - HALF_A_DIGIT > row.by(LISTING)]
-    quantities["rows printed above the listing"] = Quantity.exact(len(above), "arithmetic")
+    quantities["rows printed above the listing"] = Quantity.exact(
+        len(above), "arithmetic"
+    )
     return quantities
 
 
