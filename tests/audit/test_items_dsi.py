@@ -11,6 +11,7 @@ from speclib.audit.load import publication
 from speclib.audit.printed import work_out
 from speclib.audit.runs import run
 from speclib.audit.schema import Arithmetic, Run
+from speclib.errors import SpeclibError
 
 ITEMS = {item.id: item for item in publication("dsi").items}
 TOKENS = 50
@@ -87,6 +88,23 @@ def test_the_grid_of_figure_1_has_settings_at_which_dsi_is_only_as_fast():
     assert found["DSI over SI, least"].value >= 1
     # There SI pays a draft pass for nothing; as slow as the target, that is a half.
     assert found["SI over plain decoding, least"].value == pytest.approx(0.5)
+
+
+def test_two_rules_of_the_simulator_together_and_alone():
+    """What is left without them is what is there with them, over their worth."""
+    name = "worth of a rule"
+    both = run(name, 2, {"rule": "bonus and restart_pass"})
+    bonus = run(name, 2, {"rule": "bonus"})
+    extra_pass = run(name, 2, {"rule": "restart_pass"})
+    for alone in (bonus, extra_pass):
+        assert alone["least gain"].value < both["least gain"].value
+        assert alone["most gain"].value < both["most gain"].value
+        assert both["most without"].value < alone["most without"].value
+    assert both["least gain"].value == pytest.approx(1.28, abs=0.005)
+    assert both["most gain"].value == pytest.approx(1.98, abs=0.005)
+    assert both["least without"].value == pytest.approx(0.855, abs=0.001)
+    with pytest.raises(SpeclibError, match="no rule 'seed'"):
+        run(name, 2, {"rule": "bonus and seed"})
 
 
 # -- Algorithm 1 -----------------------------------------------------------------------

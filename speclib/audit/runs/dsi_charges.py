@@ -5,7 +5,8 @@ The rules are worked out exactly (``theory.dsi_accounting``), so nothing here is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from speclib.audit.quantity import Kind, Quantities, Quantity
 from speclib.errors import unknown_name
@@ -74,8 +75,9 @@ def dsi_over_si_by_rules(requests: int) -> Quantities:
         quantities[f"{name}, highest"] = Quantity.exact(max(values), kind)
 
     above = [row for row in rows if row.printed - HALF_A_DIGIT > row.by(LISTING)]
-    count = Quantity.exact(len(above), "arithmetic")
-    quantities["rows printed above the listing"] = count
+    quantities["rows printed above the listing"] = Quantity.exact(
+        len(above), "arithmetic"
+    )
     return quantities
 
 
@@ -83,17 +85,31 @@ HALF_A_DIGIT = 0.005  # of the printed column
 
 
 def worth_of_a_rule(requests: int, rule: str) -> Quantities:
-    """What one of the simulator's rules adds to DSI over SI, the others being its own.
+    """What some of the simulator's rules add to DSI over SI, the others being its own.
 
-    "least gain" and "most gain" are factors over the rows of Table 1.
+    ``rule`` names one, or several with "and" between them. "least gain" and "most gain"
+    are factors over the rows of Table 1; "least without" and "most without" are DSI
+    over SI where these rules are the listing's.
     """
-    with_one_rule = switched(SIMULATOR, LISTING)
-    if rule not in with_one_rule:
-        raise unknown_name(f"no rule {rule!r}", rule, with_one_rule)
-    gains = []
+    without = _simulator_without(rule.split(" and "))
+    ratios, gains = [], []
     for row in rows_of_table_1():
-        gains.append(row.by(SIMULATOR) / row.by(with_one_rule[rule]))
+        ratios.append(row.by(without))
+        gains.append(row.by(SIMULATOR) / row.by(without))
     return {
         "least gain": Quantity.exact(min(gains), "arithmetic"),
         "most gain": Quantity.exact(max(gains), "arithmetic"),
+        "least without": Quantity.exact(min(ratios), "arithmetic"),
+        "most without": Quantity.exact(max(ratios), "arithmetic"),
     }
+
+
+def _simulator_without(rules: Sequence[str]) -> Accounting:
+    """The simulator's rules, but some of them as in the listing."""
+    known = switched(SIMULATOR, LISTING)
+    as_listed = {}
+    for rule in rules:
+        if rule not in known:
+            raise unknown_name(f"no rule {rule!r}", rule, known)
+        as_listed[rule] = getattr(LISTING, rule)
+    return replace(SIMULATOR, **as_listed)
