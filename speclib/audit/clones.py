@@ -105,7 +105,9 @@ def _address_of(clone: Path) -> str:
     address = origin.strip().removesuffix("/").removesuffix(".git").casefold()
     address = address.removeprefix("git@").replace("github.com:", "github.com/")
     _, host, path = address.partition("github.com/")
-    return f"{host}{path}" if host else clone.resolve().name.casefold()
+    if host:
+        return f"{host}{path}"
+    return (clone.name or clone.resolve().name).casefold()
 
 
 def _clone_of(repository: Repository, clones: Mapping[str, Path]) -> Path | None:

@@ -122,7 +122,7 @@ def compare_words(evidence: Words) -> Worked:
     for place, says in (evidence.one, evidence.other):
         lines.append(f"{place}: {says}")
     is_same = evidence.one[1] == evidence.other[1]
-    statement = f"{evidence.one[1]} is {evidence.other[1]}"
+    statement = f"{evidence.one[0]} and {evidence.other[0]} say the same"
     return Worked({}, tuple(lines), statement, "yes" if is_same else "no")
 
 
