@@ -128,7 +128,7 @@ VERDICTS = {
     "duodecoding-above-c": "not supported",
     "duodecoding-eight-drafts": "open",
     "duodecoding-first-token": "open",
-    "duodecoding-first-token-cause": "not supported",
+    "duodecoding-first-token-cause": "open",
     "duodecoding-beats-plain": "supported",
     "duodecoding-averages": "supported",
     "duodecoding-tables-agree": "supported",
