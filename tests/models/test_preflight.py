@@ -143,7 +143,7 @@ def test_a_pair_is_refused_where_there_is_room_for_its_weights_alone(
     monkeypatch, spare, fits
 ):
     """By a list of GPUs that stands in for one: two processes need 0.574 GB more."""
-    target = {"model": "zoo/target", "like": "llama-68m"}
+    target = {"model": "zoo/target", "like": "deepseek-coder-1.3b"}
     place = {"draft": ["cuda:0"], "target": ["cuda:0"]}
     pair = speclib.pair(target, "zoo/draft-good", place=place)
     weights = sum(
