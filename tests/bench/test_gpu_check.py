@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from types import SimpleNamespace
 
@@ -340,6 +341,21 @@ def test_what_is_only_shown_is_written_less_of():
     shown = exactness.shortened(fake)
     assert (shown.prompts, shown.tokens) == (2, 64)
     assert exactness.shortened(ON_A_CPU) == ON_A_CPU
+
+
+def test_a_row_of_what_is_only_shown_says_how_much_was_written(monkeypatch):
+    """The comparison is stood in for: here it is asked for, not made."""
+    monkeypatch.setattr(exactness, "Processes", lambda *_, **__: nullcontext())
+    asked = []
+
+    def compare(world, own_setup, methods, how, promised):
+        asked.append((own_setup.prompts, own_setup.tokens, how, promised))
+        yield BenchRow(how, 1.0, "share")
+
+    monkeypatch.setattr(exactness, "compared_in", compare)
+    fake = setup.Setup(draft="cuda:0", target="cuda:0")
+    assert len(list(exactness.in_bfloat16(fake))) == 1
+    assert asked == [(2, 64, "bfloat16, prompts: 2, tokens of each: 64", ())]
 
 
 # -- bits ------------------------------------------------------------------------------
