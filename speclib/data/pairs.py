@@ -25,6 +25,9 @@ from .toml_files import read_toml, toml_path
 # A pass of more rows than this would cost more than it could ever save.
 FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 
+# How many tokens a cache has room for at first: no fewer than without this setting.
+FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
+
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
 
@@ -51,6 +54,10 @@ class ModelSpec(BaseModel):
     recorded      of fixed_rows on a GPU: a pass is recorded once and then repeated by
                   the GPU alone (see models.recorded_pass). It is asked for by name, as
                   no GPU has shown yet that it is exact
+    first_room    of fixed_rows: how many places of the cache every pass looks at, until
+                  a text needs more; None: 256. Where a text outgrows them, its passes
+                  are recorded anew, so give as many as most texts will have. A multiple
+                  of 8 suits the kernels
     head          of a draft: not the model itself, but its EAGLE head (see
                   models.eagle_head), which lies in its folder; the shape is the head's
     alpha, vocab, seed, words, context
@@ -66,6 +73,7 @@ class ModelSpec(BaseModel):
     spread: Literal["blocks", "layers", "tensors", "stages", "replicas"] = "blocks"
     fixed_rows: FixedRows | None = None
     recorded: bool = False
+    first_room: FirstRoom | None = None
     head: bool = False
     alpha: Share | None = None
     vocab: Annotated[int, Whole(least=3)] = 16
@@ -92,6 +100,11 @@ class ModelSpec(BaseModel):
                 raise ValueError(
                     f"recorded beside {self.model!r} without fixed_rows: only passes "
                     "of one shape can be recorded; give fixed_rows, too, such as 16"
+                )
+            if self.first_room is not None:
+                raise ValueError(
+                    f"first_room beside {self.model!r} without fixed_rows: only passes "
+                    "of one shape have a room; give fixed_rows, too, such as 16"
                 )
             return self
         is_whole = self.spread == "blocks" and not self.head
@@ -240,7 +253,11 @@ class Pair(BaseModel):
 
     @checked
     def with_fixed_rows(
-        self, count: FixedRows, draft: FixedRows | None = None, recorded: bool = False
+        self,
+        count: FixedRows,
+        draft: FixedRows | None = None,
+        recorded: bool = False,
+        first_room: FirstRoom | None = None,
     ) -> Pair:
         """The same, with a target that is fed ``count`` tokens in every pass.
 
@@ -252,11 +269,16 @@ class Pair(BaseModel):
         ``recorded``: a GPU records these passes and repeats them alone. Without that
         it waits for the CPU, which launches a pass kernel by kernel; and if only one of
         the two models waits, c = t_target / t_draft says nothing of the models.
+
+        ``first_room``: how many tokens a text may have, with room for one pass more,
+        before passes of these models are recorded anew; None: 256.
         """
-        shape = {"fixed_rows": count, "recorded": recorded}
+        shape: dict[str, Any] = {"fixed_rows": count, "recorded": recorded}
+        if first_room is not None:
+            shape["first_room"] = first_room
         changed = {"target": self._changed(self.target, shape)}
         if draft is not None:
-            shape = {"fixed_rows": draft, "recorded": recorded}
+            shape = shape | {"fixed_rows": draft}
             changed["draft"] = self._changed(self.draft, shape)
         return self.model_copy(update=changed)
 

@@ -232,7 +232,7 @@ def _check_room(peer: Peer, pair: Pair, dtype: str) -> None:
     if not peer.drafts:  # then the draft is not loaded
         pair = pair.model_copy(update={"draft": ModelSpec(model="toy")})
         place = place.model_copy(update={"draft": place.target})
-    preflight.check(pair, place, dtype)
+    preflight.check(pair, place, dtype, in_one_process=True)
 
 
 def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:

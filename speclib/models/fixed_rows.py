@@ -42,8 +42,8 @@ from .recorded_pass import (
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
 
-FIRST_ROOM = 256  # places of a new cache; it is doubled where they do not suffice
-FILLER = 0  # a token that every vocabulary has
+FIRST_ROOM = 256  # places of a new cache, unless a pair says how many
+FILLER = hf.FIRST_TOKEN
 
 
 class FixedLayer(CacheLayerMixin):
@@ -129,6 +129,9 @@ class FixedRows(HFModel):
 
     ``recorder``: with it a pass that gives rows is recorded, and then replayed wherever
     a pass looks at as many places. None: every pass is launched kernel by kernel.
+
+    ``first_room``: how many places passes look at, at first. They are doubled where
+    they do not suffice, and then recordings are made anew.
     """
 
     def __init__(
@@ -137,8 +140,10 @@ class FixedRows(HFModel):
         vocab: int,
         count: int,
         recorder: Recorder | None = None,
+        first_room: int = FIRST_ROOM,
     ):
         self.count = count
+        self.first_room = first_room
         self.recorder = recorder
         self._recordings: dict[int, Recording] = {}  # by the room of the pass
         self.layers: list[FixedLayer] = []
@@ -153,9 +158,9 @@ class FixedRows(HFModel):
         self.cached = 0  # places that hold what was fed, those of a tree's nodes too
         if not self.layers:
             for _ in range(self.config.num_hidden_layers):
-                self.layers.append(FixedLayer(self.places, FIRST_ROOM))
+                self.layers.append(FixedLayer(self.places, self.first_room))
             self.cache = Cache(layers=[*self.layers])
-        self._look_at(FIRST_ROOM)
+        self._look_at(self.first_room)
         for layer in self.layers:
             layer.reset()  # or a NaN would stay there
 
@@ -240,10 +245,14 @@ class FixedRows(HFModel):
         return self.recorder is not None and bool(self._recordings)
 
     def prepare(self) -> None:
-        """Records a pass in the first room, so that no request has to wait for that."""
-        if self.recorder is not None:
+        """Computes a pass in the first room, so that no request has to wait for that.
+
+        It is recorded where passes are. As all have one shape, one is enough.
+        """
+        if self.recorder is not None or self.warms_up:
             self.rows([FILLER], 0, Sampler())
             self.reset()
+            self.wait_for_device()
 
     def _replay(self, ids: torch.Tensor, view: TreeView) -> torch.Tensor:
         """As ``_compute`` of a whole block, by the recording of this room."""
@@ -300,7 +309,7 @@ class FixedRows(HFModel):
         A block that begins at 4 reaches to 7 with its fillers, and fits into eight; one
         that begins at 5 does not. So a block ends where another room begins.
         """
-        room = FIRST_ROOM
+        room = self.first_room
         while place + self.count > room:
             room *= 2
         return room
@@ -373,7 +382,8 @@ def load(
     if spec.recorded:
         _check_recordable(spec.model, network)
         recorder = CudaRecorder(network.device)
-    model = FixedRows(network, vocab, spec.fixed_rows, recorder)
+    first_room = spec.first_room or FIRST_ROOM
+    model = FixedRows(network, vocab, spec.fixed_rows, recorder, first_room)
     model.prepare()
     return model
 

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
 
 NO_TOKEN = -1  # stands for the token of a row with NaN
+FIRST_TOKEN = 0  # every vocabulary has it
+FED_TO_WARM_UP = (16, 1, 5)  # tokens of a prompt, of plain decoding, and of drafts
 
 # What every pass may be told, by transformers' names: what its tokens see, what is
 # cached, where they stand, and how many rows are wanted.
@@ -89,6 +91,7 @@ class HFModel:
     stand_in: what a draft is fed in place of a token that it has no row for; None where
         there is no such token. See ``vocabulary.stand_in``.
     brings_tokens_alone: of greedy rows only the tokens leave the device.
+    warms_up: whether ``prepare`` computes passes; on a GPU it does.
 
     ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
     ``when_launched()`` is called in each pass once the device was told all of it, and
@@ -102,6 +105,7 @@ class HFModel:
         self.network = network.eval()
         self.vocab = vocab
         self.brings_tokens_alone = network.device.type != "cpu"
+        self.warms_up = network.device.type == "cuda"
         if network.device.type == "cuda":
             gpus.settle_attention()
         self.config = network.config.get_text_config(decoder=True)
@@ -127,6 +131,24 @@ class HFModel:
         """Empties the cache."""
         self.prefix = Prefix()
         self.cache: Cache = empty_cache(self.config)
+
+    def prepare(self) -> None:
+        """Computes a few passes on a GPU, so that no request pays for its first ones.
+
+        CUDA loads a kernel when it is first called, and torch gives cuBLAS its
+        workspace with the first product. Kernels are chosen by how many tokens a pass
+        feeds, so there is a pass of each kind. The cache is empty afterwards.
+        """
+        if not self.warms_up:
+            return
+        text: list[int] = []
+        for fed in FED_TO_WARM_UP:
+            if len(text) + fed > self.context:
+                break
+            text += [FIRST_TOKEN] * fed
+            self.rows(text, fed - 1, Sampler())
+        self.reset()
+        self.wait_for_device()
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of the cache, in every layer.
@@ -399,7 +421,9 @@ def load(
     packed: bool = True,
 ) -> HFModel:
     """Builds the model of ``spec``; arguments and errors as of ``network``."""
-    return HFModel(network(spec, dtype, devices, packed), vocab)
+    model = HFModel(network(spec, dtype, devices, packed), vocab)
+    model.prepare()
+    return model
 
 
 def network(

@@ -16,25 +16,38 @@ from speclib.data.placement import Place
 from speclib.errors import BadValue
 
 from . import checkpoint, gpus
-from .part import NOWHERE
+from .part import NOWHERE, Part
 
 GB = 1e9  # bytes
 LARGE = 200_000_000  # weights of a shape that are worth a count
 ANY = 1 << 60  # bytes: of a GPU whose driver does not say how many are free
 
+# Bytes that CUDA takes in each process on a GPU before there is any weight. It is the
+# smallest number that we know of, so that nothing is refused that would run: torch's
+# pull request 86509 has 287,047,680, with kernels loaded when they are first called;
+# newer GPUs and versions take more.
+CUDA_CONTEXT = 287_000_000
 
-def check(pair: Pair, place: Place, dtype: str, targets: int = 1) -> None:
+
+def check(
+    pair: Pair,
+    place: Place,
+    dtype: str,
+    targets: int = 1,
+    in_one_process: bool = False,
+) -> None:
     """Raises BadValue for a pair that cannot be loaded here, with the reason.
 
     place: where it is computed, without alternatives. targets: how many target devices
-    there are.
+    there are. in_one_process: whether all of them are in one process, which uses each
+    of its GPUs once; else each has its own, and each of its ranks.
     """
     check_gpus(pair, place, targets)
     for spec in {pair.target.model: pair.target, pair.draft.model: pair.draft}.values():
         if not spec.is_toy and not spec.in_llamacpp:
             checkpoint.check(spec.model)
     if _may_be_large(pair.target) or _may_be_large(pair.draft):
-        check_memory(pair, place, dtype, targets)
+        check_memory(pair, place, dtype, targets, in_one_process)
 
 
 def check_gpus(pair: Pair, place: Place, targets: int) -> None:
@@ -62,23 +75,30 @@ def gpus_of(place: Place, targets: int) -> set[int]:
     return numbers
 
 
-def check_memory(pair: Pair, place: Place, dtype: str, targets: int) -> None:
-    """Raises BadValue where a place has less memory free than the weights take."""
+def check_memory(
+    pair: Pair, place: Place, dtype: str, targets: int, in_one_process: bool = False
+) -> None:
+    """Raises BadValue where a place has less memory free than the weights take.
+
+    On a GPU each process takes some for CUDA, too. Arguments as of ``check``.
+    """
     from .footprint import parts
 
     free = free_memory()
-    gpu_memory = {number: free[f"cuda:{number}"] for number in _numbers(free)}
-    needed: dict[str, int] = {}
-    for part in parts(pair, place, dtype, 0, targets, gpu_memory or {0: ANY}):
-        needed[part.memory] = needed.get(part.memory, 0) + part.weights
+    gpu_memory = {}
+    for number in _numbers(free):
+        gpu_memory[number] = max(0, free[f"cuda:{number}"] - CUDA_CONTEXT)
+    held = parts(pair, place, dtype, 0, targets, gpu_memory or {0: ANY})
+    needed = needed_by(held, in_one_process)
 
     problems = []
     for memory, size in needed.items():
         if memory == NOWHERE:
             problems.append(f"its GPUs lack room for {size / GB:.1f} GB of weights")
         elif size > free.get(memory, ANY):
+            what = "weights and CUDA" if memory.startswith("cuda") else "weights"
             problems.append(
-                f"{memory} would hold {size / GB:.1f} GB of weights and has "
+                f"{memory} would hold {size / GB:.1f} GB of {what} and has "
                 f"{free[memory] / GB:.1f} GB free"
             )
     if problems:
@@ -86,6 +106,23 @@ def check_memory(pair: Pair, place: Place, dtype: str, targets: int) -> None:
             f"pair {pair.name!r} does not fit in {dtype}: {'; '.join(problems)}. Give "
             "it more places, smaller models or dtype='bfloat16'"
         )
+
+
+def needed_by(held: Iterable[Part], in_one_process: bool) -> dict[str, int]:
+    """Bytes of weights, and of CUDA itself, by whose memory takes them."""
+    weights: dict[str, int] = {}
+    processes: dict[str, int] = {}
+    for part in held:  # each is what one process has there
+        weights[part.memory] = weights.get(part.memory, 0) + part.weights
+        processes[part.memory] = processes.get(part.memory, 0) + 1
+
+    needed = {}
+    for memory, size in weights.items():
+        contexts = 0
+        if memory.startswith("cuda"):
+            contexts = 1 if in_one_process else processes[memory]
+        needed[memory] = size + contexts * CUDA_CONTEXT
+    return needed
 
 
 def free_memory() -> dict[str, int]:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from types import SimpleNamespace
 
@@ -30,7 +31,7 @@ from speclib.bench.exact_outputs import WITH_TREES  # noqa: E402
 from speclib.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
 from speclib.bench.rows import BenchRow  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
-from speclib.models import device_speed, gpus  # noqa: E402
+from speclib.models import device_speed, factory, gpus  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
 
 ON_A_CPU = setup.setup_for("cpu")
@@ -319,6 +320,42 @@ def test_on_a_gpu_methods_are_raced_with_recorded_passes_of_both_models():
     pair = setup.Setup(draft="cuda:0", target="cuda:0").recorded_pair()
     assert pair.target.recorded and pair.draft.recorded
     assert (pair.target.fixed_rows, pair.draft.fixed_rows) == (16, 8)
+
+
+def test_no_pass_of_a_race_is_recorded_anew_while_it_is_timed():
+    """The longest text, and a window of drafts behind it, fit into the first room."""
+    fake = setup.Setup(draft="cuda:0", target="cuda:0")
+    pair = fake.recorded_pair()
+    tokenizer = factory.tokenizer(pair)
+    longest = 0
+    for text in exactness.texts_of(fake):
+        longest = max(longest, len(tokenizer.encode(text)))
+    needed = longest + fake.tokens + 2 * 16  # drafts, and the block that they are in
+    for model in (pair.target, pair.draft):
+        assert 256 < needed <= model.first_room
+
+
+def test_what_is_only_shown_is_written_less_of():
+    """And a CPU's check, which is shorter yet, stays as it is."""
+    fake = setup.Setup(draft="cuda:0", target="cuda:0")
+    shown = exactness.shortened(fake)
+    assert (shown.prompts, shown.tokens) == (2, 64)
+    assert exactness.shortened(ON_A_CPU) == ON_A_CPU
+
+
+def test_a_row_of_what_is_only_shown_says_how_much_was_written(monkeypatch):
+    """The comparison is stood in for: here it is asked for, not made."""
+    monkeypatch.setattr(exactness, "Processes", lambda *_, **__: nullcontext())
+    asked = []
+
+    def compare(world, own_setup, methods, how, promised):
+        asked.append((own_setup.prompts, own_setup.tokens, how, promised))
+        yield BenchRow(how, 1.0, "share")
+
+    monkeypatch.setattr(exactness, "compared_in", compare)
+    fake = setup.Setup(draft="cuda:0", target="cuda:0")
+    assert len(list(exactness.in_bfloat16(fake))) == 1
+    assert asked == [(2, 64, "bfloat16, prompts: 2, tokens of each: 64", ())]
 
 
 # -- bits ------------------------------------------------------------------------------

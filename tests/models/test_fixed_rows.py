@@ -56,6 +56,17 @@ def test_a_text_that_outgrows_its_room_keeps_what_it_has():
     assert model.room == 4 * FIRST_ROOM
 
 
+@pytest.mark.parametrize("first_room", [256, 1024])
+def test_a_texts_rows_are_those_of_a_fresh_pass_in_a_first_room_of_any_size(first_room):
+    net = network(layers=2, max_position_embeddings=4 * FIRST_ROOM)
+    model = FixedRows(net, VOCAB, 8, first_room=first_room)
+    text = [token % VOCAB for token in range(2 * FIRST_ROOM)]
+    for length in (5, FIRST_ROOM + 2, 90, len(text)):
+        rows = model.rows(text[:length], 1, PLAIN)
+        np.testing.assert_allclose(rows, fresh(net, text[:length], 1), atol=1e-5)
+    assert model.room == 1024
+
+
 def test_the_longest_text_is_scored_though_its_block_reaches_beyond():
     """GPT-2 has a table of positions, which ends with the longest text."""
     config = transformers.GPT2Config(

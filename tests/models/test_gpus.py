@@ -20,9 +20,10 @@ from speclib import machine  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue, SpeclibError  # noqa: E402
-from speclib.models import factory, gpus, preflight  # noqa: E402
+from speclib.models import factory, gpus, hf, preflight  # noqa: E402
 from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.parallel import layer_parallel  # noqa: E402
 from speclib.worlds import worker_process  # noqa: E402
 
 PAIR = "embedded/llama-7b-70b"
@@ -115,6 +116,22 @@ def test_fixed_rows_can_be_a_drafts_too_and_are_recorded_only_where_it_is_said()
         pair.with_fixed_rows(16, draft=0)
 
 
+def test_a_first_room_is_that_of_the_models_with_fixed_rows():
+    pair = speclib.load_pair(PAIR)
+    roomy = pair.with_fixed_rows(16, first_room=1024)
+    assert roomy.target.first_room == 1024 and roomy.draft == pair.draft
+    both = pair.with_fixed_rows(16, draft=8, first_room=1024)
+    assert both.draft.first_room == 1024
+    assert factory.build(roomy, "target", dilated=False).room == 1024
+    fixed = pair.with_fixed_rows(16)
+    assert fixed.target.first_room is None
+    assert factory.build(fixed, "target", dilated=False).room == 256
+    with pytest.raises(BadValue, match="first_room"):
+        pair.with_fixed_rows(16, first_room=255)
+    with pytest.raises(SpeclibError, match="first_room beside .* without fixed_rows"):
+        speclib.pair({"model": "zoo/target", "first_room": 512}, "zoo/draft-good")
+
+
 @pytest.mark.slow
 def test_a_draft_with_fixed_rows_writes_what_any_draft_writes():
     pair = speclib.load_pair(PAIR)
@@ -158,6 +175,68 @@ def test_where_a_later_pass_cannot_be_recorded_no_earlier_recording_is_used():
     assert not recorded.is_recorded and not recorded._recordings
     rows = recorded.rows(text[:90], 0, sampler)
     assert (rows == plain.rows(text[:90], 0, sampler)).all()
+
+
+# -- the first request -----------------------------------------------------------------
+def lengths_fed(network):
+    """How many tokens each pass feeds from now on, in a list that grows."""
+    fed = []
+
+    def note(module, args, kwargs):
+        fed.append(kwargs["input_ids"].shape[1])
+
+    network.register_forward_pre_hook(note, with_kwargs=True)
+    return fed
+
+
+def test_a_model_that_warms_up_computes_passes_of_each_kind_and_forgets_them():
+    """As on a GPU: a prompt, plain decoding's one token, and some drafts."""
+    networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
+    warm, cold = (HFModel(network, snapshots.VOCAB) for network in networks)
+    fed = lengths_fed(networks[0])
+    warm.warms_up = True
+    warm.prepare()
+    assert fed == [16, 1, 5]
+    assert not warm.prefix.fed and warm.cache.get_seq_length() == 0
+    text, sampler = snapshots.prompt(20), Sampler(temperature=1.0)
+    rows = warm.rows(text, 3, sampler)
+    assert (rows == cold.rows(text, 3, sampler)).all()
+
+
+def test_a_model_with_fixed_rows_warms_up_with_one_pass_as_all_have_one_shape():
+    network = snapshots.random_network("LlamaConfig")
+    model = FixedRows(network, snapshots.VOCAB, 8)
+    fed = lengths_fed(network)
+    model.warms_up = True
+    model.prepare()
+    assert fed == [8]
+    assert not model.prefix.fed and model.cached == 0
+
+
+def test_a_model_with_a_short_context_warms_up_within_it():
+    network = snapshots.random_network("LlamaConfig", max_position_embeddings=20)
+    model = HFModel(network, snapshots.VOCAB)
+    fed = lengths_fed(network)
+    model.warms_up = True
+    model.prepare()
+    assert fed == [16, 1]
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeypatch):
+    """The GPU's is a network that only says that it is on one."""
+    asked = []
+    monkeypatch.setattr(HFModel, "rows", lambda *args: asked.append(args))
+    pair = speclib.load_pair(PAIR)
+    model = factory.build(pair, role, dilated=False)
+    assert not model.warms_up and not asked
+
+    monkeypatch.setattr(HFModel, "wait_for_device", lambda _: None)
+    loaders = {"target": hf, "draft": layer_parallel}
+    network = on_a_gpu_by_its_word(snapshots.random_network("LlamaConfig"))
+    monkeypatch.setattr(loaders[role], "network", lambda *_: network)
+    assert factory.build(pair, role, dilated=False).warms_up
+    assert len(asked) == 3
 
 
 # -- greedy rows -----------------------------------------------------------------------

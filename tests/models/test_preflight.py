@@ -28,6 +28,8 @@ import speclib  # noqa: E402
 from speclib import machine  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import gpus, preflight  # noqa: E402
+from speclib.models.footprint import parts  # noqa: E402
+from speclib.models.part import Part  # noqa: E402
 from speclib.worlds import processes  # noqa: E402
 
 
@@ -112,6 +114,49 @@ def test_other_tokenizers_are_refused(tmp_path, no_worker):
 def test_what_can_be_loaded_is_not_refused(tmp_path):
     pair = pair_over_ranks(tmp_path, 2, "tensors", "target")
     preflight.check(pair, pair.place, "float32")
+
+
+# -- the memory of CUDA itself ---------------------------------------------------------
+PR_86509 = 287_047_680  # bytes of a context, as measured in torch's pull request
+
+
+def test_each_process_on_a_gpu_takes_what_cuda_takes_there():
+    """Two ranks of a target and a draft on one GPU are three, or one in one process."""
+    held = [
+        Part("target", "cuda:0", weights=100, cache=7),
+        Part("target", "cuda:0", weights=50, cache=7),
+        Part("draft", "cuda:0", weights=10, cache=7),
+        Part("target-2", "cuda:1", weights=150, cache=7),
+        Part("target-3", "core:3", weights=20, cache=7),
+    ]
+    apart = preflight.needed_by(held, in_one_process=False)
+    context = pytest.approx(PR_86509, rel=1e-3)
+    assert apart["cuda:0"] - 160 == pytest.approx(3 * PR_86509, rel=1e-3)
+    assert apart["cuda:1"] - 150 == context
+    assert apart["cpu"] == 20
+    together = preflight.needed_by(held, in_one_process=True)
+    assert together["cuda:0"] - 160 == context
+
+
+@pytest.mark.parametrize("spare, fits", [(0.5e9, False), (0.6e9, True)])
+def test_a_pair_is_refused_where_there_is_room_for_its_weights_alone(
+    monkeypatch, spare, fits
+):
+    """By a list of GPUs that stands in for one: two processes need 0.574 GB more."""
+    target = {"model": "zoo/target", "like": "deepseek-coder-1.3b"}
+    place = {"draft": ["cuda:0"], "target": ["cuda:0"]}
+    pair = speclib.pair(target, "zoo/draft-good", place=place)
+    weights = sum(
+        part.weights for part in parts(pair, pair.place, "bfloat16", 0, 1, {0: 1 << 60})
+    )
+    gpu = machine.Gpu("a GPU", total=80 * 10**9, free=int(weights + spare))
+    monkeypatch.setattr(machine, "gpus", lambda: (gpu,))
+    if fits:
+        preflight.check_memory(pair, pair.place, "bfloat16", 1)
+        return
+    with pytest.raises(BadValue, match=r"GB of weights and CUDA and has"):
+        preflight.check_memory(pair, pair.place, "bfloat16", 1)
+    preflight.check_memory(pair, pair.place, "bfloat16", 1, in_one_process=True)
 
 
 # -- the hub ---------------------------------------------------------------------------

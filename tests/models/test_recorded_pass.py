@@ -75,6 +75,23 @@ def test_a_text_that_outgrows_its_room_is_recorded_anew():
     assert len(recorder.pieces) == 3
 
 
+def test_with_a_larger_first_room_one_recording_serves_texts_that_would_outgrow_it():
+    """And its rows are those of launched passes that look at as many places."""
+    networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
+    recorder, room = TapeRecorder(), 2 * FIRST_ROOM
+    recorded = FixedRows(networks[0], snapshots.VOCAB, COUNT, recorder, room)
+    plain = FixedRows(networks[1], snapshots.VOCAB, COUNT, first_room=room)
+    recorded.prepare()
+    text = snapshots.prompt(2 * FIRST_ROOM)
+    for length in (100, FIRST_ROOM - COUNT, FIRST_ROOM + 5, 120, 400, 90, 300):
+        rows = recorded.rows(text[:length], 2, PLAIN)
+        np.testing.assert_array_equal(rows, plain.rows(text[:length], 2, PLAIN))
+    assert len(recorder.pieces) == 1
+    rows = recorded.rows(text, 2, PLAIN)
+    np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
+    assert len(recorder.pieces) == 2 and recorded.room == 2 * room
+
+
 def test_another_request_uses_the_same_recording():
     recorder, recorded, plain = both("LlamaConfig")
     recorded.prepare()

@@ -20,6 +20,7 @@ CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
 DEVICES = ("cuda", "cpu")
 MINUTES = 9.5  # with what ends by itself that is less than ten
 DRAFT_ROWS = 8  # of every recorded pass of the draft
+RACE_ROOM = 512  # the prompts and what is written after them, with drafts
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,12 @@ class Setup:
         )
 
     def recorded_pair(self) -> Pair:
-        """The same with passes of one shape, of both models, that the GPU records."""
+        """The same with passes of one shape, of both models, that the GPU records.
+
+        They have room for all of a text: or one would be recorded while it is timed.
+        """
         return self.speed_pair().with_fixed_rows(
-            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True
+            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_ROOM
         )
 
     def cpu_draft_pair(self) -> Pair:

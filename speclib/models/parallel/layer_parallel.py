@@ -177,9 +177,13 @@ def load(
     if spec.spread == "blocks":
         built = network(spec, dtype, places, packed)
         is_on_several_gpus = hasattr(built, "hf_device_map")
+        model: HFModel
         if is_on_several_gpus or not can_share_inputs(built):
-            return HFModel(built, vocab)
-        return Layered(built, vocab)
+            model = HFModel(built, vocab)
+        else:
+            model = Layered(built, vocab)
+        model.prepare()
+        return model
 
     check(outline(spec.model))
     number = rank.number if rank else 0
