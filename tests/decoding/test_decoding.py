@@ -116,7 +116,7 @@ def test_a_ratio_that_is_whole_but_for_its_last_digit_opens_no_further_server(
 def test_auto_opens_seven_servers_at_most_as_a_node_of_eight_gpus_has_beside_a_drafter(
     c, lookahead, servers
 ):
-    """The node is that of the DSI paper. Where ceil(c / lookahead) is less, it is that."""
+    """The node is that of the DSI paper; ceil(c / lookahead) where that is less."""
     requested = request_settings("dsi", "auto", {"lookahead": lookahead})
     assert requested.servers_at(c) == servers
 
