@@ -5,7 +5,16 @@ from __future__ import annotations
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
+from speclib.errors import SpeclibError
+
 THIS_MACHINE = "127.0.0.1"
+
+
+class RankLost(SpeclibError):
+    """One of a device's processes ended, or hangs; its message names the rank.
+
+    What else goes wrong on a rank is an error of what it computes.
+    """
 
 
 class Rank(NamedTuple):

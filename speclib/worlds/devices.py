@@ -43,8 +43,9 @@ class DeviceLost(SpeclibError):
 class DeviceFailed(SpeclibError):
     """An operation raised an error; the message names the device and the cause.
 
-    The device is still there. Whatever else a method waits for, this ends it: the error
-    would be the same if the operation were asked for again.
+    The device is still there, or is made anew for the next request. Whatever else a
+    method waits for, this ends it: the error would be the same if the operation were
+    asked for again.
     """
 
 

@@ -124,6 +124,7 @@ class RealDevices(World, Generic[W]):
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each has of the text
         self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
+        self._broken: dict[str, DeviceFailed] = {}  # why they have no worker until then
         weakref.finalize(self, self._dismiss, self._workers)
         self._zero()
 
@@ -142,6 +143,7 @@ class RealDevices(World, Generic[W]):
         missing = self._missing()
         try:
             for name in missing:
+                self._broken.pop(name, None)
                 self._senders[name] = TextSender()
                 self._workers[name] = self._start_worker(name)
             for name in missing:
@@ -240,7 +242,8 @@ class RealDevices(World, Generic[W]):
         busy = [future for future in self._running.values() if future is not None]
         for future in busy:
             if future.device not in self._workers:
-                self._lose(future, DeviceLost(f"device {future.device!r} is gone"))
+                is_gone = DeviceLost(f"device {future.device!r} is gone")
+                self._lose(future, self._broken.get(future.device, is_gone))
                 return
 
         patience = _oldest(busy).start + self.timeout - self.now
@@ -282,16 +285,22 @@ class RealDevices(World, Generic[W]):
     def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
         """An operation raised in its worker.
 
-        Several processes of one device may then be at different places, or one of them
-        may be gone: that device is lost. So is a GPU's after an error that stays.
+        The worker is of no more use where its device has several processes, for they
+        may be at different places, or where a GPU's error lasts. The next request gets
+        another one. The device is lost only if one of its processes is: any other error
+        would come again.
         """
-        error: DeviceFailed | DeviceLost
         error = failed(future.device, future.op, failure.cause)
         worker = self._workers[future.device]
         if worker.has_followers or failure.is_lasting:
             del self._workers[future.device]
             worker.stop(0.0)
-            error = DeviceLost(str(error))
+        if failure.has_lost_rank:
+            self._lose(future, DeviceLost(str(error)))
+            return
+
+        if future.device not in self._workers:
+            self._broken[future.device] = error  # also if nobody wanted this operation
         self._lose(future, error)
 
     def _take_reply(self, future: AnyFuture, reply: Reply) -> None:

@@ -40,7 +40,7 @@ from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
 from speclib.data.latency import Step, steps_of
 from speclib.models import factory, gpus
-from speclib.models.rank import Rank
+from speclib.models.rank import Rank, RankLost
 from speclib.operations.operation import Operation, Raw, Request, perform
 
 from .devices import NO_MEMORY, cause_of
@@ -104,9 +104,13 @@ class Reply(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What went wrong, as text: a library's exceptions need not be picklable."""
+    """What went wrong, as text: a library's exceptions need not be picklable.
+
+    ``has_lost_rank``: another process of the same device ended, or hangs.
+    """
 
     cause: str
+    has_lost_rank: bool = False
 
     @property
     def is_lasting(self) -> bool:
@@ -171,7 +175,7 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except Exception as error:
-        return Failure(cause_of(error))
+        return Failure(cause_of(error), isinstance(error, RankLost))
 
 
 # -- a device --------------------------------------------------------------------------

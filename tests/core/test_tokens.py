@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, kstest
 
-from speclib.core.sampling import Coins, Drafted, Sampler, invert, residual
+from speclib.core.sampling import (
+    LONG_ROW,
+    Coins,
+    Drafted,
+    Sampler,
+    invert,
+    residual,
+)
 from speclib.core.verification import Verified, verify
 from speclib.errors import SpeclibError
 
@@ -182,6 +189,16 @@ def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
     else:
         dist = np.array([0, 1, 0], dtype)
     assert dist[invert(dist, u)] > 0
+
+
+@pytest.mark.parametrize("length", [3, LONG_ROW + 1])
+def test_inverting_the_least_mass_there_is_gives_the_token_that_has_it(length):
+    """Below 2**-1022 a product is rounded so coarsely that u times the mass is all of
+    it. Any greater mass times the largest u is less than the mass, also in float64."""
+    dist = np.zeros(length)
+    dist[1] = 5e-324
+    assert ONE * dist[1] == dist[1]
+    assert invert(dist, ONE) == 1
 
 
 def test_inverting_follows_the_cumulative_sum():

@@ -9,6 +9,7 @@ import speclib
 from speclib import SpeclibError
 from speclib.data import latency, pairs
 from speclib.data.toml_files import read_toml
+from speclib.decoding.auto_settings import request_settings
 from speclib.models import toy
 
 
@@ -95,6 +96,29 @@ def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
     ).trace.meta
     assert (meta["lookahead"], meta["servers"]) == settled
     assert len(meta["devices"]) == 1 + settled[1]
+
+
+@pytest.mark.parametrize(
+    "target_seconds, draft_seconds, servers",
+    [(0.27, 0.09, 3), (0.54, 0.09, 6), (0.28, 0.09, 4), (0.02, 0.09, 1)],
+)
+def test_a_ratio_that_is_whole_but_for_its_last_digit_opens_no_further_server(
+    target_seconds, draft_seconds, servers
+):
+    """The quotients of the first two, 3 and 6, come out too large in float64."""
+    requested = request_settings("dsi", "auto", {"lookahead": 1})
+    assert requested.servers_at(target_seconds / draft_seconds) == servers
+
+
+@pytest.mark.parametrize(
+    "c, lookahead, servers", [(7, 1, 7), (100, 1, 7), (100, 20, 5)]
+)
+def test_auto_opens_seven_servers_at_most_as_a_node_of_eight_gpus_has_beside_a_drafter(
+    c, lookahead, servers
+):
+    """The node is that of the DSI paper; ceil(c / lookahead) where that is less."""
+    requested = request_settings("dsi", "auto", {"lookahead": lookahead})
+    assert requested.servers_at(c) == servers
 
 
 @pytest.mark.parametrize("lookahead, servers", [(5, 1), (3, 2), (2, 3), (1, 3)])

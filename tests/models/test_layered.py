@@ -46,7 +46,7 @@ from speclib.operations.operation import Request  # noqa: E402
 from speclib.theory.layer_groups import group_layers  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
-from speclib.worlds.world import DeviceLost  # noqa: E402
+from speclib.worlds.world import DeviceFailed, DeviceLost  # noqa: E402
 
 FAMILIES = ("Llama", "Qwen2", "Qwen3")
 CALIBRATED, NOT_CALIBRATED = True, False
@@ -444,7 +444,7 @@ def test_a_rank_that_hangs_is_named_in_time(tmp_path, number, message):
 
 def test_a_pass_that_fails_on_the_ranks_says_why(world):
     begin(world)
-    with pytest.raises(DeviceLost, match="IndexError|index"):
+    with pytest.raises(DeviceFailed, match="'draft' failed in .*index"):
         draft_tree(world, (*TEXT, VOCAB + 7))
     begin(world)
     assert draft_tree(world, TEXT)[0]
@@ -477,7 +477,9 @@ def test_one_rank_that_fails_is_the_one_that_is_blamed(tmp_path):
     try:
         assert worker.receive(60) is None  # it is ready
         worker.pipe.send("draft")
-        assert "rank 2 of 4 failed: ZeroDivisionError" in worker.receive(20).cause
+        failure = worker.receive(20)
+        assert "rank 2 of 4 failed: ZeroDivisionError" in failure.cause
+        assert not failure.has_lost_rank
     finally:
         worker.stop()
     assert all_ended(worker.processes)

@@ -30,15 +30,16 @@ from helpers.ranks_in_threads import RankInThread, Table  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
-from speclib.core.sampling import Coins  # noqa: E402
+from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
+from speclib.methods.dsi import dsi  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.parallel.ranks import backend_between  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
-from speclib.worlds.world import DeviceLost  # noqa: E402
+from speclib.worlds.world import DeviceFailed, DeviceLost  # noqa: E402
 
 NODES = (4, 6, 8, 3, 1)
 PARENTS = (-1, 0, -1, 2, 2)
@@ -408,4 +409,25 @@ def test_a_rank_of_a_target_that_dies_is_named_and_none_is_left(tmp_path):
             os.kill(processes[1].pid, signal.SIGKILL)
             with pytest.raises(DeviceLost, match="'target'.*rank 1"):
                 world.wait(world.target.score((*TEXT, 1)))
+            assert all_ended(processes)
+
+
+def test_a_drafter_on_ranks_that_raises_ends_dsi_and_is_no_lost_device(tmp_path):
+    """Its weights are not numbers, which is found out in the first row it gives."""
+    target = tmp_path / "target"
+    network("Llama").save_pretrained(target)
+    save_tokenizer(target, numbered_words())
+    pair = with_model(
+        pair_over_ranks(tmp_path, 2, "tensors", "draft"), "target", model=str(target)
+    )
+    unsound = network("Llama")
+    unsound.model.norm.weight.data[0] = torch.nan
+    unsound.save_pretrained(tmp_path)
+
+    with Processes(pair, timeout=20) as world:
+        for _ in range(2):  # its ranks are replaced, and raise again
+            world.begin(TEXT, sampler=Sampler(), coins=Coins(), limit=12)
+            processes = worker_processes(world, "draft")
+            with pytest.raises(DeviceFailed, match="'draft' failed in propose.*NaN"):
+                dsi(world, lookahead=2)
             assert all_ended(processes)

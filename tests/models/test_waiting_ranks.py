@@ -26,8 +26,8 @@ from speclib.models.parallel.ranks import (  # noqa: E402
 )
 from speclib.models.parallel.replicas import Replica  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
-from speclib.models.rank import Rank  # noqa: E402
-from speclib.worlds.worker import Failure  # noqa: E402
+from speclib.models.rank import Rank, RankLost  # noqa: E402
+from speclib.worlds.worker import Failure, attempt  # noqa: E402
 
 
 def test_ranks_that_take_turns_meet_on_the_host_though_each_has_a_gpu():
@@ -91,14 +91,15 @@ def test_a_rank_that_fails_in_a_pass_is_named_though_the_gpu_never_ends_without_
     leader, (first, second) = leader_of(3)
     first.send(None)
     second.send(Failure("OutOfMemoryError: CUDA out of memory"))
-    with pytest.raises(SpeclibError, match="rank 2 of 3 failed: .*CUDA out of memory"):
+    with pytest.raises(SpeclibError, match="rank 2 of 3 failed: .*CUDA out") as raised:
         leader.wait_beside_ranks(lambda: False)
+    assert not isinstance(raised.value, RankLost)
 
 
 def test_a_rank_that_ends_or_misses_another_in_a_pass_is_named_without_a_gpu():
     leader, (only,) = leader_of(2)
     only.close()
-    with pytest.raises(SpeclibError, match="rank 1 of 2 ended"):
+    with pytest.raises(RankLost, match="rank 1 of 2 ended"):
         leader.wait_beside_ranks(lambda: False)
 
     leader, (only,) = leader_of(2)
@@ -119,5 +120,31 @@ def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
 
 def test_a_pass_that_never_ends_is_given_up_without_a_gpu():
     leader, _ = leader_of(2, patience=0.01)
-    with pytest.raises(SpeclibError, match="pass is 0.01 s late.*timeout=..."):
+    with pytest.raises(RankLost, match="pass is 0.01 s late.*timeout=..."):
         leader.wait_beside_ranks(lambda: False)
+
+
+# -- the next order --------------------------------------------------------------------
+def test_a_rank_that_is_late_or_gone_when_an_order_is_due_is_lost():
+    leader, (only,) = leader_of(2, patience=0.01)
+    with pytest.raises(RankLost, match="rank 1 of 2 hung"):
+        leader._send("reset", patience=0.01)
+    only.close()
+    with pytest.raises(RankLost, match="rank 1 of 2 ended"):
+        leader._send("reset", patience=0.01)
+
+
+def test_a_rank_that_raised_when_an_order_is_due_is_not_lost():
+    leader, (only,) = leader_of(2)
+    only.send(Failure("IndexError: index out of range in self"))
+    with pytest.raises(SpeclibError, match="rank 1 of 2 failed: Index") as raised:
+        leader._send("reset", patience=10.0)
+    assert not isinstance(raised.value, RankLost)
+
+
+def test_a_lost_rank_is_told_to_the_controller_and_other_errors_are_none():
+    def raise_it(error):
+        raise error
+
+    assert attempt(raise_it, RankLost("rank 1 of 2 ended")).has_lost_rank
+    assert not attempt(raise_it, SpeclibError("rank 1 of 2 failed")).has_lost_rank

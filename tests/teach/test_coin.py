@@ -65,6 +65,12 @@ def test_a_coin_may_be_0_and_only_a_non_strict_test_lets_it_pass():
     assert all_outcomes(lambda coin: coin() > 0) == {True: 1.0, False: 0.0}
 
 
+def test_what_is_taken_off_1_may_be_1_and_only_a_strict_test_rejects_it():
+    assert all_outcomes(lambda coin: 1 - coin() < 1) == {True: 1.0, False: 0.0}
+    assert all_outcomes(lambda coin: 1 - coin() <= 1) == {True: 1.0}
+    assert all_outcomes(lambda coin: 1 - coin() >= 1) == {True: 0.0, False: 1.0}
+
+
 def test_after_it_was_0_a_coin_stays_0():
     def twice(coin):
         u = coin()

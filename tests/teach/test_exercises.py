@@ -362,7 +362,7 @@ def test_what_dsi_commits_is_judged_as_the_whole_method():
 @pytest.mark.parametrize(
     "commit, said",
     [
-        (lambda world, known_rows, draft: None, "gives None: return the drafts"),
+        (lambda world, known_rows, draft: [].append(draft), "gives None: return the"),
         (lambda world, known_rows, draft: (3,), "gives (3,): return the drafts"),
         (lambda world, known_rows, draft: draft[0].toke, "AttributeError in your line"),
     ],

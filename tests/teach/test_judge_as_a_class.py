@@ -16,7 +16,7 @@ from speclib.core.sampling import ids
 from speclib.core.sampling import residual as library_residual
 from speclib.core.verification import match
 from speclib.core.verification import verify as library_verify
-from speclib.teach import record
+from speclib.teach import record, verify_exercise
 from speclib.teach.coin import draw
 
 
@@ -230,6 +230,79 @@ def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong()
     assert card.is_right
 
 
+def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
+    """Lossless: its drafts are thrown away whatever they are."""
+    if coin() < 0.01:
+        return [draw(p[0], coin())]
+    return verify_exercise.verify(drafted, q, p, coin)
+
+
+def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be():
+    card = teach.check_verify(verify_but_for_one_round_in_a_hundred)
+    assert not card.is_right
+    assert card.verdict.startswith("Nothing is lost, but it is slower")
+
+
+def verify_but_for_rare_texts(drafted, q, p, coin):
+    """The bonus after a text that is seldom drafted comes from a row of its own."""
+    committed = verify_exercise.verify(drafted, q, p, coin)
+    chance = math.prod(row[token] for row, token in zip(q, drafted, strict=True))
+    is_bonus = len(committed) > len(drafted)
+    if is_bonus and chance < 0.01:
+        return [*drafted, draw(p[-1][::-1], coin())]
+    return committed
+
+
+def test_a_verify_that_errs_after_rare_texts_alone_is_wrong():
+    card = teach.check_verify(verify_but_for_rare_texts)
+    assert not card.is_right
+    assert "the target model says" in card.verdict
+
+
+def verify_a_little_too_lenient(drafted, q, p, coin):
+    for place, token in enumerate(drafted):
+        if not coin() * q[place][token] < p[place][token] + 0.002:
+            row = library_residual(p[place], q[place])
+            return [*drafted[:place], draw(row, coin())]
+    return [*drafted, draw(p[-1], coin())]
+
+
+def pick_that_trusts_the_third(candidates, q, p, coin):
+    for number, (token, row) in enumerate(zip(candidates, q, strict=True), 1):
+        if number == 3 or coin() * row[token] < p[token]:
+            return token
+        p = library_residual(p, row)
+    return draw(p, coin())
+
+
+@pytest.mark.parametrize(
+    "check, answer",
+    [
+        (teach.check_verify, verify_a_little_too_lenient),
+        (teach.check_pick, pick_that_trusts_the_third),
+    ],
+)
+def test_what_is_nearly_lossless_is_wrong(check, answer):
+    card = check(answer)
+    assert not card.is_right
+    assert "the target model says" in card.verdict
+
+
+@pytest.mark.parametrize("too_many", [2, -2, 0.5, -0.5])
+def test_a_count_is_a_whole_number_at_most_one_away(too_many):
+    """The four numbers of samples are 100, 177.8, 10,000 and 360,000."""
+
+    def samples(p, found):
+        return round(4 * p * (1 - p) / (found - p) ** 2) + too_many
+
+    assert not teach.check_samples(samples).is_right
+
+
+def test_of_several_counterexamples_the_first_case_is_told():
+    card = teach.check_servers(lambda draft, target, lookahead: 0)
+    assert card.verdict.startswith("For draft = 1, target = 5, lookahead = 1 your")
+
+
 # -- causes by name --------------------------------------------------------------------
 def verify_by_python(drafted, q, p, coin):
     for place, token in enumerate(drafted):
@@ -237,6 +310,15 @@ def verify_by_python(drafted, q, p, coin):
             row = library_residual(p[place], q[place])
             return [*drafted[:place], draw(row, coin())]
     return [*drafted, draw(p[-1], coin())]
+
+
+def verify_without_coins(drafted, q, p, coin):
+    """It tosses the same coins each time: none."""
+    return [draw(p[0], random.random())]
+
+
+def pick_without_coins(candidates, q, p, coin):
+    return draw(p, random.random())
 
 
 def pearl_by_python(world, window, gamma):
@@ -251,7 +333,12 @@ def pearl_by_python(world, window, gamma):
 
 @pytest.mark.parametrize(
     "check, answer",
-    [(teach.check_verify, verify_by_python), (teach.check_pearl, pearl_by_python)],
+    [
+        (teach.check_verify, verify_by_python),
+        (teach.check_verify, verify_without_coins),
+        (teach.check_pick, pick_without_coins),
+        (teach.check_pearl, pearl_by_python),
+    ],
 )
 def test_own_randomness_is_named(check, answer):
     """The chance that the second run draws the same at each of many places is nil."""

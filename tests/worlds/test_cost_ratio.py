@@ -93,15 +93,27 @@ def test_a_machine_so_disturbed_that_the_interval_is_wide_is_not_kept():
     assert not ratio.is_settled and not ratio.is_worth_keeping
 
 
-def test_slow_passes_end_the_measurement_at_its_limit_of_seconds():
+@pytest.mark.parametrize(
+    "pass_seconds, trials", [(3.0, 8), (0.7, 8), (0.6, 16), (0.32, 16), (0.3, 32)]
+)
+def test_slow_passes_end_the_measurement_before_a_look_that_would_end_beyond_10_s(
+    pass_seconds, trials
+):
+    """The second look ends after 16 passes and the third after 32.
+
+    The first one is always taken, or nothing would be known. Half of the trials say
+    that c is 5 and half that it is 6, which never settles.
+    """
     seconds = []
 
     def take_trial() -> Trial:
-        seconds.append(3.0)
-        return Trial(3.0, 3.0 / 5.5)
+        c = 5 + len(seconds) % 2
+        seconds.append(pass_seconds)
+        return Trial(pass_seconds, pass_seconds / c)
 
-    measure(take_trial, lambda: sum(seconds))
-    assert len(seconds) == LOOKS[0]
+    ratio = measure(take_trial, lambda: sum(seconds))
+    assert not ratio.is_settled
+    assert len(seconds) == trials
 
 
 @pytest.mark.parametrize("count", [*LOOKS, 9, 100])

@@ -20,7 +20,7 @@ from speclib.operations.propose import Propose
 from speclib.worlds import worker
 from speclib.worlds.processes import Processes
 from speclib.worlds.worker_process import ABORTED, Worker
-from speclib.worlds.world import DeviceLost
+from speclib.worlds.world import DeviceFailed, DeviceLost
 
 LASTING = (
     "AcceleratorError: CUDA error: device-side assert triggered",
@@ -52,7 +52,7 @@ def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeyp
                 target, "receive", lambda *_, cause=cause: worker.Failure(cause)
             )
             begin(world)
-            with pytest.raises(DeviceLost, match="'target' failed in score: .*CUDA"):
+            with pytest.raises(DeviceFailed, match="'target' failed in score: .*CUDA"):
                 world.wait(world.target.score(world.text))
             world.end()
             monkeypatch.undo()
@@ -63,6 +63,29 @@ def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeyp
             world.wait(world.target.score(world.text))
             world.end()
             assert (world._workers["target"] is not target) == is_replaced
+
+
+def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_next(
+    monkeypatch,
+):
+    with Processes(speclib.load_pair("toy")) as world:
+        begin(world)
+        world.cancel(world.target.score(world.text))
+        scoring = world.target.score(world.text)
+        answer = worker.Failure(LASTING[0])
+        target = world._workers["target"]
+        monkeypatch.setattr(target, "receive", lambda *_: answer)
+        with pytest.raises(DeviceFailed, match="failed in score: .*device-side assert"):
+            world.wait(scoring)
+
+
+def test_a_device_that_lost_a_rank_is_lost(monkeypatch):
+    with Processes(speclib.load_pair("toy")) as world:
+        begin(world)
+        answer = worker.Failure("rank 1 of 2 ended", has_lost_rank=True)
+        monkeypatch.setattr(world._workers["target"], "receive", lambda *_: answer)
+        with pytest.raises(DeviceLost, match="failed in score: rank 1 of 2 ended"):
+            world.wait(world.target.score(world.text))
 
 
 def begin(world):

@@ -39,6 +39,7 @@ from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row
 from speclib.core.text import Text, TextMessage, TextReceiver, TextSender
 from speclib.errors import SpeclibError
+from speclib.models.rank import RankLost
 from speclib.operations.operation import Stopped
 
 if TYPE_CHECKING:
@@ -73,6 +74,12 @@ class Trouble(NamedTuple):
 
     fault: Fault
     message: str
+
+    def error(self) -> SpeclibError:
+        """What to raise: RankLost where the rank is gone or hangs."""
+        if self.fault in (Fault.ENDED, Fault.HUNG):
+            return RankLost(self.message)
+        return SpeclibError(self.message)
 
 
 # -- how tensors meet ------------------------------------------------------------------
@@ -377,8 +384,8 @@ class Leading:
         Where a rank fails, NCCL has the others' GPUs wait without an end, and raises
         nothing here. ``is_done()`` says whether the device is.
 
-        Raises SpeclibError with the cause of a rank that failed or ended, and after the
-        ranks' patience.
+        Raises SpeclibError with the cause of a rank that failed, and RankLost where one
+        ended, or after the ranks' patience.
         """
         until = time.monotonic() + self.rank.patience
         while not is_done():
@@ -387,10 +394,10 @@ class Leading:
                     continue
                 trouble = self._trouble_of(number, 0.0)
                 if trouble is not None:
-                    raise SpeclibError(trouble.message)
+                    raise trouble.error()
                 self._have_answered.add(number)
             if time.monotonic() > until:
-                raise SpeclibError(
+                raise RankLost(
                     f"the ranks' pass is {self.rank.patience:g} s late: one of them "
                     "hangs in a collective operation, and none says why. Slow "
                     "hardware: Processes(timeout=...), of which this is half"
@@ -399,12 +406,13 @@ class Leading:
     def _send(self, *order: Any, patience: float | None) -> None:
         """Sends an order to all followers, once they have obeyed the one before.
 
-        Raises SpeclibError if one of them has not, in ``patience`` seconds.
+        Raises SpeclibError with the cause if one of them has failed, and RankLost if
+        one ended, or has not obeyed in ``patience`` seconds.
         """
         for number, pipe in enumerate(self.rank.pipes, 1):
             trouble = self._trouble_of(number, patience)
             if trouble is not None:
-                raise SpeclibError(trouble.message)
+                raise trouble.error()
             with suppress(ConnectionError):  # noticed when its answer is due
                 _send_order(order, pipe, self._senders[number - 1])
 
@@ -446,7 +454,7 @@ class Leading:
                 troubles.append(trouble)
         if not troubles:
             return SpeclibError(str(error))
-        return SpeclibError(min(troubles).message)
+        return min(troubles).error()
 
 
 def _send_order(order: Sequence[Any], pipe: Connection, sender: TextSender) -> None:
