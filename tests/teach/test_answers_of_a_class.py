@@ -1,4 +1,4 @@
-"""What a hostile class handed in: answers that are wrong in one corner, or odd but right.
+"""What a hostile class handed in: answers wrong in one corner, or odd but right.
 
 Each of them was judged wrongly once.
 """
