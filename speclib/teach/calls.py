@@ -49,11 +49,34 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
             return function(*arguments)
     except (TookTooLong, Failed, NotRepeatable):
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
+        if _is_caused_by(error, TookTooLong):
+            raise TookTooLong from error
         raise Failed(describe_error(error, function)) from error
 
 
-def describe_error(error: Exception | SystemExit, function: Callable[..., Any]) -> str:
+def _is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
+    """Whether an error, or one that led to it, is of a kind.
+
+    A device turns what is raised while it works into an error of its own.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, kind):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def _text_of(error: BaseException) -> str:
+    """What an error says; an error of a student's own may fail to say anything."""
+    try:
+        return str(error)
+    except Exception:
+        return "its text cannot be shown"
+
+
+def describe_error(error: BaseException, function: Callable[..., Any]) -> str:
     """An error in one sentence: its kind, the line of the student's code, its text."""
     kind = type(error).__name__
     code = getattr(unwrap(function), "__code__", None)
@@ -62,10 +85,10 @@ def describe_error(error: Exception | SystemExit, function: Callable[..., Any]) 
         f for f in traceback.extract_tb(error.__traceback__) if f.filename == file
     ]
     if not own_lines:
-        return f"{kind}: {error}."
+        return f"{kind}: {_text_of(error)}."
     last = own_lines[-1]
     line = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
-    return f"{kind} in your line `{line}`: {error}."
+    return f"{kind} in your line `{line}`: {_text_of(error)}."
 
 
 class Limit:

@@ -30,7 +30,7 @@ from .mistakes import Mistake
 NewCoin: TypeAlias = Callable[[], Coin]
 Pick: TypeAlias = Callable[[list[int], list[Row], Row, NewCoin], int]
 
-EQUAL = 1e-9
+EQUAL = 1e-6  # what numbers of single precision are off by is no difference
 PRAISE = (
     "In all cases that were walked, with up to three candidates, the token has exactly "
     "the target's distribution, and is a candidate as often as this repository's own "
@@ -104,11 +104,16 @@ def _place(q: Sequence[float], p: Sequence[float], candidates: int) -> Place:
     return Place(np.array(q), np.array(p), candidates)
 
 
+WIDE_Q = (0.5, 0.2, 0.1, 0.1, 0.1)
+WIDE_P = (0.05, 0.25, 0.25, 0.25, 0.2)
 PLACES = (
     _place((0.5, 0.5), (0.8, 0.2), 1),
     _place((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), 2),
     _place((0.3, 0.3, 0.4), (0.6, 0.4, 0.0), 2),
     _place((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4), 3),
+    # Here several tokens are left of p after each rejection.
+    _place(WIDE_Q, WIDE_P, 1),
+    _place(WIDE_Q, WIDE_P, 3),
 )
 
 

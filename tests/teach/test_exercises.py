@@ -175,9 +175,12 @@ def break_even(c):
 
 
 def best_gamma(alpha, c):
-    """One more draft as long as it makes the round's speed higher."""
+    """One more draft as long as it makes the round's speed higher; 50 at most."""
     gamma, tokens = 1, 1 + alpha
-    while (tokens + alpha ** (gamma + 1)) * (gamma + c) > tokens * (gamma + 1 + c):
+    while gamma < 50:
+        longer = tokens + alpha ** (gamma + 1)
+        if longer * (gamma + c) <= tokens * (gamma + 1 + c):
+            break
         gamma += 1
         tokens += alpha**gamma
     return gamma

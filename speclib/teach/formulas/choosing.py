@@ -19,7 +19,7 @@ def break_even(c: float) -> float:
 BREAK_EVEN = Formula(
     name="break_even",
     arguments=("c",),
-    cases=((5.0,), (2.0,), (1.25,), (1.0,)),
+    cases=((5.0,), (2.0,), (1.25,), (1.0,), (3.0,), (64.0,)),
     solution=break_even,
     asked_for="the lowest acceptance rate",
     mistakes=(
@@ -64,7 +64,16 @@ def _speedup(alpha: float, gamma: int, c: float) -> float:
 BEST_GAMMA = Formula(
     name="best_gamma",
     arguments=("alpha", "c"),
-    cases=((0.8, 5.0), (0.6, 5.0), (0.9, 5.0), (0.8, 20.0), (0.3, 2.0)),
+    cases=(
+        (0.8, 5.0),
+        (0.6, 5.0),
+        (0.9, 5.0),
+        (0.8, 20.0),
+        (0.3, 2.0),
+        (0.9, 2.5),
+        (0.99, 20.0),
+        (1.0, 5.0),
+    ),
     solution=best_gamma,
     asked_for="the best draft length",
     mistakes=(

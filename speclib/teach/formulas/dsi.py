@@ -24,6 +24,8 @@ SERVERS = Formula(
         (1.0, 4.0, 2),
         (1.0, 5.0, 8),
         (0.25, 1.5, 4),
+        (0.5, 2.625, 5),  # 1.05 of a server
+        (0.5, 10.25, 1),
     ),
     solution=servers_of_dsi,
     asked_for="the number of servers that keep up",
@@ -76,6 +78,7 @@ DSI_SECONDS = Formula(
         (11, 0.8, 1.0, 5.0),
         (6, 0.0, 1.0, 4.0),
         (6, 1.0, 0.1, 1.0),
+        (4, 0.5, 1.0, 5.0),  # one and a half drafts are right, in the mean
     ),
     solution=seconds_of_dsi,
     asked_for="the mean time of the text",

@@ -23,6 +23,7 @@ DUO_ROUND = Formula(
         (8, 4, 1.0, 2.0),
         (6, 1, 0.5, 1.0),
         (4, 4, 0.25, 0.5),
+        (8, 3, 1.0, 2.0),  # three sequences of two tokens
     ),
     solution=round_of_duodecoding,
     asked_for="the time of a round",
@@ -80,6 +81,10 @@ SEQUENCES = Formula(
         ((0.30, 0.25, 0.20, 0.15, 0.10), 0.30, 8),
         ((0.60, 0.30, 0.10), 0.90, 6),
         ((0.90, 0.10), 1.00, 4),
+        ((0.10, 0.20, 0.50, 0.20), 0.30, 4),  # the likeliest is not the first
+        ((0.50, 0.25, 0.25), 0.50, 6),  # as likely as the limit is not likelier
+        ((0.25, 0.25, 0.25, 0.25), 0.50, 4),  # all are equally likely
+        ((0.10,) * 10, 0.50, 20),
     ),
     solution=count_of_sequences,
     asked_for="the number of sequences",

@@ -92,9 +92,12 @@ class Formula:
             verdict = f"For {self._describe(case)} your function gives nothing."
             return wrong(verdict, "Does it end with a return?", cause="no return")
 
+        given, wanted = _shown(answer), _shown(expected)
+        if given == wanted:  # the difference is in later digits
+            given, wanted = _shown(answer, digits=10), _shown(expected, digits=10)
         verdict = (
-            f"For {self._describe(case)} your function gives {_shown(answer)}; "
-            f"{self.asked_for} is {_shown(expected)}."
+            f"For {self._describe(case)} your function gives {given}; "
+            f"{self.asked_for} is {wanted}."
         )
         mistake = likely_mistake(answers, self.mistakes, self._answers_of_mistake)
         if mistake is None:
@@ -116,11 +119,11 @@ def _is_next_to(answer: Any, expected: float) -> bool:
     return is_whole and abs(answer - expected) <= 1 + TOLERANCE
 
 
-def _shown(value: Any) -> str:
-    """A number with four digits, a row as "(0.2, 0.8)"."""
+def _shown(value: Any, digits: int = 4) -> str:
+    """A number with so many digits, a row as "(0.2, 0.8)"."""
     if isinstance(value, np.ndarray | list | tuple):
-        return f"({', '.join(_shown(entry) for entry in value)})"
+        return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
+        return f"{value:.{digits}g}"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -33,6 +33,7 @@ NETWORK_ROUND = Formula(
         (1, 1.0, 4.0, 3.0, 0.25),
         (5, 0.02, 0.1, 0.01, 0.03),
         (3, 1.0, 5.0, 0.0, 0.0),
+        (9, 1.0, 5.0, 0.5, 2.0),
     ),
     solution=round_over_network,
     asked_for="the time of a round",
@@ -98,6 +99,7 @@ NETWORK_GAMMA = Formula(
         (0.5, 5.0, 0.5, 2.0),
         (0.25, 1.0, 0.125, 0.125),
         (1.0, 5.0, 0.0, 0.0),
+        (0.8, 5.0, 0.25, 1.0),  # 8.125: it need not be whole
     ),
     solution=gamma_over_network,
     asked_for="the draft length with which nobody waits",
@@ -183,6 +185,15 @@ CLOCK = Formula(
         ([(10.0, 115.0, 12.0), (20.0, 124.5, 21.0)],),
         ([(0.0, -2.5, 1.0), (5.0, -0.75, 5.5), (9.0, 7.0, 13.0)],),
         ([(3.0, 2.75, 3.25), (4.0, 4.25, 4.75)],),
+        (
+            [
+                (1.0, 8.5, 3.0),
+                (4.0, 11.75, 5.5),
+                (6.0, 13.25, 9.0),
+                (10.0, 17.5, 11.0),  # the quickest, and its question took longest
+                (12.0, 19.0, 14.0),
+            ],
+        ),
     ),
     solution=surest_offset,
     asked_for="the pair (offset, error)",

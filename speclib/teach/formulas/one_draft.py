@@ -26,6 +26,8 @@ ROWS = (
     (row(0.2, 0.3, 0.5), row(0.5, 0.25, 0.25)),
     (row(0.2, 0.3, 0.5), row(0.5, 0.2, 0.3)),  # two are missing, with other chances
     (row(0.1, 0.6, 0.3), row(0.3, 0.3, 0.4)),
+    (row(0.5, 0.2, 0.3), row(0.5, 0.3, 0.2)),  # one is equally likely
+    (row(0.1, 0.2, 0.3, 0.4), row(0.4, 0.15, 0.2, 0.25)),  # three are missing
     (row(0.0, 0.4, 0.6), row(0.2, 0.8, 0.0)),
     (row(0.0, 1.0, 0.0), row(0.25, 0.5, 0.25)),
 )

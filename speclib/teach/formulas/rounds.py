@@ -24,6 +24,7 @@ EXPECTED_TOKENS = Formula(
         (0.0, 3),
         (0.9, 1),
         (1.0, 3),
+        (0.9, 20),
     ),
     solution=expected_tokens,
     asked_for="the mean number of tokens in a round",
@@ -74,6 +75,8 @@ SPEED = Formula(
         ([(4, 4, 5), (4, 0, 1)], 2.0),
         ([(3, 1, 2), (3, 3, 4), (3, 2, 3)], 1.5),
         ([(5, 0, 1), (5, 5, 3)], 0.8),  # the last round is cut at the end of the text
+        ([(4, 2, 3), (4, 2, 3), (4, 1, 2)], 3.0),  # rounds may be alike
+        ([(4, 1, 1), (4, 4, 4), (4, 2, 3)], 1.0),  # rounds of PEARL, some without extra
     ),
     solution=speed,
     asked_for="the speed in tokens per second",
@@ -117,6 +120,8 @@ ROUND = Formula(
         (8, 1.0, 5.0),
         (4, 0.02, 0.1),
         (1, 0.3, 0.2),
+        (2, 0.125, 0.3125),
+        (3, 0.25, 1.0),
     ),
     solution=round_of_pearl,
     asked_for="the time of a round of PEARL",
