@@ -23,6 +23,7 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("same every time")
 
+from helpers.limits import LIMITS  # noqa: E402
 from helpers.ray_nodes import (  # noqa: E402, F401
     first_those_with_nodes,
     note_next_test,
@@ -78,12 +79,6 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 # -- one cluster for all tests that need one, and no test that runs for ever -----------
-# Seconds that a test may take, by its marker; other tests have pyproject.toml's. They
-# are many times what a test takes on a machine of two busy cores. A test that is late
-# fails, and shows where every thread of it is.
-LIMITS = {"browser": 3600, "thorough": 3600, "slow": 900}
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first_those_with_nodes(items)
     for item in items:

@@ -179,7 +179,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"method": "easyspec", "lp": 0.5}, "lp is 0.5"),
     (decode, {"method": "easyspec", "calibrate": "x"}, "calibrate is 'x': give True"),
     (decode, {"method": "easyspec", "calibrate": 1}, "calibrate is 1: give True"),
-    (decode, {"method": "lookahead", "as_published": "no"}, "as_published is 'no'"),
     (decode, {"method": "lookahead", "window": "5"}, "window is '5'"),
     (decode, {"method": "ouroboros", "phrases": 1.5}, "phrases is 1.5"),
     (decode, {"method": "duodecoding", "k": 1.5}, "k is 1.5"),

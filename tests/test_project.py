@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import LIMITS
+from helpers.limits import LIMITS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -199,26 +199,26 @@ def save(folder, rows: int) -> str:
 
 
 @pytest.mark.parametrize("wide", ["target", "draft"])
-def test_rows_that_only_one_model_has_are_never_chosen(tmp_path, wide):
+def test_the_rows_that_are_chosen_are_the_targets_own(tmp_path, wide):
     folders = {}
     for role in ("target", "draft"):
         folders[role] = save(tmp_path / role, 22 if role == wide else 11)
 
-    # What the target writes if it only has the 11 words.
+    # What the target writes with all of its rows, as transformers has it.
     net = transformers.AutoModelForCausalLM.from_pretrained(folders["target"])
     text = [5, 7]
     with torch.inference_mode():
         free = int(net(torch.tensor([text])).logits[0, -1].argmax())
         assert free >= 11 or wide == "draft"
         for _ in range(16):
-            logits = net(torch.tensor([text])).logits[0, -1, :11]
+            logits = net(torch.tensor([text])).logits[0, -1]
             text.append(int(logits.argmax()))
 
     for name in EXTERNAL:
         with External(name, speclib.pair(**folders)) as peer:
             answer = peer.decode("w5 w7", max_new_tokens=16)
             assert list(answer.tokens) == text[2:]
-            if name == ASSIST:  # target and draft agree on the 11 words
+            if name == ASSIST and wide == "draft":  # both agree on the 11 words
                 assert answer.stats.rejected == 0
 
 

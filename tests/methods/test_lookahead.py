@@ -110,15 +110,15 @@ def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
 
 
 def test_the_window_ends_where_the_context_does(decode):
-    """10 places: 1 of the prompt, and the window reaches 2 + 3 - 3 = 2 further."""
-    models = {"draft": Random(3), "target": Toy(None, 5, 0, (1, 2, 3, 4), context=10)}
-    output, trace = decode(METHODS["lookahead"], models, 9, window=2, ngram=3)
+    """9 places: 7 of the text before the last pass; the window takes 3 + 3 - 3 more."""
+    models = {"draft": Random(3), "target": Toy(None, 5, 0, (1, 2, 3, 4), context=9)}
+    output, trace = decode(METHODS["lookahead"], models, 9, window=3, ngram=3)
     assert output == (1, 2, 3, 4, 1, 2, 3, 4, 1)
     last = trace.operations[-1]
     assert (
-        trace.operations[0].candidates == 2
+        trace.operations[0].candidates == 3
         and last.payload.likeliest == ()
-        and last.kept + last.fed <= 10
+        and last.kept + last.fed <= 9
     )
 
 

@@ -232,7 +232,7 @@ def test_a_graders_test_passes_the_solution_and_shows_the_card_of_another(
     solved = names_of_solution(path.stem)
     assert failures_of(code, solved) == ""
     nothing_done = solved | {function: lambda *_: None}
-    assert "Not yet" in failures_of(code, nothing_done)
+    assert "Not begun" in failures_of(code, nothing_done)
 
 
 def test_every_check_of_a_solution_has_a_graders_test():
