@@ -52,6 +52,8 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     except (Exception, SystemExit, GeneratorExit) as error:
         if _is_caused_by(error, TookTooLong):
             raise TookTooLong from error
+        if _is_caused_by(error, NotRepeatable):
+            raise NotRepeatable(str(error)) from error
         raise Failed(describe_error(error, function)) from error
 
 

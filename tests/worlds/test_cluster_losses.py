@@ -167,7 +167,7 @@ def test_a_large_row_is_fetched_only_when_it_is_looked_at(ray):
         for row in rows:
             assert row[2] >= 0 and not row.is_fetched
         np.testing.assert_allclose(np.asarray(rows).sum(axis=1), 1.0)
-        assert all(row.is_fetched for row in rows)
+        assert rows.is_fetched
 
 
 def test_a_device_keeps_large_rows_as_long_as_somebody_refers_to_them(ray):
