@@ -157,6 +157,15 @@ def drag(
     wait_until_still(page, picture)
 
 
+def scroll_to(part) -> None:
+    """Brings a part of the page into view, also where it is drawn anew meanwhile.
+
+    Playwright's own scrolling fails if the part is replaced while it waits for it to
+    stand still, as a live picture's parts are when the page's width settles.
+    """
+    part.evaluate("part => part.scrollIntoView({block: 'center'})")
+
+
 def wait_until_still(page, picture) -> None:
     """Waits until no further change of the picture comes."""
     before = None
@@ -234,7 +243,7 @@ def test_a_player_steps_by_button_and_key_and_its_texts_agree(lecture):
 def test_the_top_of_an_accept_bar_moves_by_mouse_and_by_key(lecture):
     page = lecture.page
     top = page.locator("[data-handle='q-1']").first
-    top.scroll_into_view_if_needed()
+    scroll_to(top)
     assert float(top.get_attribute("aria-valuenow")) == 0.45
 
     box = top.bounding_box()
@@ -305,7 +314,7 @@ def top(box: dict) -> float:
 def test_ribbons_step_by_key_and_play(lecture):
     page = lecture.page
     ribbon = page.locator(".speclib-live", has_text="a column is a place in the text")
-    ribbon.scroll_into_view_if_needed()
+    scroll_to(ribbon)
     ribbon.focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -424,7 +433,7 @@ def answer_and_judge(page, function: str, answer: str, check, expected: str) -> 
         ".jp-CodeCell", has_text=re.compile(rf"def {function}\(")
     ).first
     editor = exercise.locator(".cm-content").first
-    editor.scroll_into_view_if_needed()
+    scroll_to(editor)
     editor.click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(answer)
