@@ -75,10 +75,14 @@ class RayNodes:
         laptop.kill(self._cluster, self._node_of_name.pop(name))
 
     def add_missing(self) -> None:
-        """Starts the nodes anew that were killed."""
+        """Starts the nodes anew that were killed, and waits until Ray counts no others.
+
+        A node that was killed is counted until Ray has missed it for some seconds.
+        """
         for name in NAMES[1:]:
             if name not in self._node_of_name:
                 self._add(name)
+        self._cluster.wait_for_nodes()
 
     def end(self) -> None:
         self._cluster.shutdown()
