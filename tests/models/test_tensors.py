@@ -426,6 +426,7 @@ def test_a_drafter_on_ranks_that_raises_ends_dsi_and_is_no_lost_device(tmp_path)
 
     with Processes(pair, timeout=20) as world:
         for _ in range(2):  # its ranks are replaced, and raise again
+            # Without drafts, the target must not reach the end of the text before that.
             world.begin(TEXT, sampler=Sampler(), coins=Coins(), limit=60)
             processes = worker_processes(world, "draft")
             with pytest.raises(DeviceFailed, match="'draft' failed in propose.*NaN"):

@@ -112,7 +112,10 @@ def test_methods_write_the_same_text_and_dsi_also_while_a_node_is_killed(capfd):
     for run in healthy:
         nodes = run.trace.meta["nodes"]
         assert sorted(nodes.values()) == ["node-1", "node-2", "node-3"]
-        assert not [event for event in run.trace.operations if event.lost]
+        for event in run.trace.operations:
+            assert not event.lost
+            if not event.cancelled:
+                assert event.message_seconds > 0
 
     lost = {event.device for event in dying.trace.operations if event.lost}
     places = dying.trace.meta["nodes"]
@@ -120,6 +123,7 @@ def test_methods_write_the_same_text_and_dsi_also_while_a_node_is_killed(capfd):
     assert f"{shown.killed} was killed" in repr(shown)
     picture = shown.picture()
     assert f"{shown.killed} is killed" in picture
-    assert "node-1" in picture  # messages may be too short to be drawn
+    # Of a run this long the messages, recorded above, may be too short to be drawn.
+    assert "node-1" in picture
     assert re.search(r"clocks agree to ± \d+\.\d+ ms", picture)
     assert capfd.readouterr() == ("", "")
