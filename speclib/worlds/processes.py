@@ -61,7 +61,8 @@ class Processes(RealDevices[Worker]):
             pair, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
         )
         shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
-        self._locks = StageLocks() if shares_devices else None
+        # Where draft and target share devices: who computes on each.
+        self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
         self._start_missing_workers()
 
@@ -92,7 +93,7 @@ class Processes(RealDevices[Worker]):
             partial(leave_in_memory, shared),
             self.dtype,
             self.emulate,
-            self._locks,
+            self.stage_locks,
             ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )

@@ -74,6 +74,11 @@ class AnyWorker(Protocol):
         seconds (the argument called ``setting``), or none can come any more."""
         ...
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of its processes, each on the machine that runs it."""
+        ...
+
     def stop(self, patience: float) -> None:
         """Ends it, after at most ``patience`` seconds by force."""
         ...
@@ -157,6 +162,15 @@ class RealDevices(World, Generic[W]):
         except BaseException:
             self.close()
             raise
+
+    @property
+    def processes(self) -> dict[str, tuple[int, ...]]:
+        """The numbers of the processes that each device is, that of rank 0 first.
+
+        A device that was lost, or is not started yet, is not among them.
+        """
+        workers = dict(self._workers)  # it may change in another thread
+        return {name: worker.pids for name, worker in workers.items()}
 
     def _missing(self) -> list[str]:
         """The devices without a worker, in the order in which to start them."""

@@ -23,11 +23,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
-import select
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,6 +41,7 @@ from speclib.models import factory, gpus
 from speclib.models.rank import Rank, RankLost
 from speclib.operations.operation import Operation, Raw, Request, perform
 
+from .clock import Clock, SystemClock
 from .devices import NO_MEMORY, cause_of
 from .stages import LOOK_EVERY, StageLocks
 
@@ -189,13 +188,15 @@ def device(
     latency: Durations | None = None,
     locks: StageLocks | None = None,
     rank: Rank | None = None,
+    clock: Clock | None = None,
 ) -> Any:
     """Builds the model of device ``name``; returns what performs (operation, request).
 
     ``index``: which of the devices of its ``role``. ``latency``: emulate these
     durations. ``locks``: of the stages that draft and target share there. ``rank``: of
     several processes the first performs the operations and tells the others what to do;
-    those answer to it alone.
+    those answer to it alone. ``clock``: by which it reads and spends time; None: the
+    machine's own.
     """
     places = factory.place(pair).of(role, index)
     gpus.prepare_environment()
@@ -206,24 +207,24 @@ def device(
     )
     if rank and rank.number:
         return model
-    return partial(answer, model, TextReceiver(), leave_rows, name, latency, locks)
+    clock = clock or SystemClock()
+    texts = TextReceiver()
+    return partial(answer, model, texts, leave_rows, name, latency, locks, clock)
 
 
 class Stopping:
     """Whether STOP has come for the operation under way."""
 
-    def __init__(self, pipe: Connection):
+    def __init__(self, pipe: Connection, clock: Clock):
         self.pipe = pipe
+        self.clock = clock
         self.has_come = False
 
     def __call__(self, seconds: float = 0.0) -> bool:
         """Waits for STOP at most so many ``seconds``."""
-        # select counts in microseconds; the pipe's own poll rounds up to milliseconds
-        if not self.has_come:
-            ready, _, _ = select.select([self.pipe], [], [], max(0.0, seconds))
-            if ready:
-                self.pipe.recv()
-                self.has_come = True
+        if not self.has_come and self.clock.wait(self.pipe, seconds):
+            self.pipe.recv()
+            self.has_come = True
         return self.has_come
 
 
@@ -234,6 +235,7 @@ def answer(
     name: str,
     latency: Durations | None,
     locks: StageLocks | None,
+    clock: Clock,
     question: Question,
     pipe: Connection,
 ) -> Reply:
@@ -241,24 +243,24 @@ def answer(
     text = texts.unpack(question.text)
     operation = replace(question.operation, text=text)
     request = question.request
-    stopping = Stopping(pipe)
+    stopping = Stopping(pipe, clock)
     model.stopped = stopping
 
-    start = time.perf_counter()
+    start = clock.now()
     done = perform(operation, model, request)
     is_overrun = False
     if latency is not None and not stopping.has_come:
         steps = steps_of(latency, name, operation, done.kept, done.fed)
         lasts = sum(step.seconds for step in steps)
-        is_overrun = start + lasts < time.perf_counter() and lasts > 0
-        spent = _spend(steps, start, stopping, locks)
+        is_overrun = start + lasts < clock.now() and lasts > 0
+        spent = _spend(steps, start, stopping, locks, clock)
         if stopping.has_come:
             done = operation.until(done, spent / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
 
     if stopping.has_come and hasattr(model, "wait_for_device"):
         model.wait_for_device()  # what was launched is still this operation's
-    end = time.perf_counter()
+    end = clock.now()
     small, rows = None, None
     if done.raw is not None:
         small = done.raw.small
@@ -268,7 +270,11 @@ def answer(
 
 
 def _spend(
-    steps: Sequence[Step], start: float, stopping: Stopping, locks: StageLocks | None
+    steps: Sequence[Step],
+    start: float,
+    stopping: Stopping,
+    locks: StageLocks | None,
+    clock: Clock,
 ) -> float:
     """Waits as long as the ``steps`` last, the first one from ``start`` on.
 
@@ -279,19 +285,19 @@ def _spend(
     begins = start
     for step in steps:
         if locks is not None and step.stage is not None:
-            asked = time.perf_counter()
+            asked = clock.now()
             if not locks.enter(step.stage, stopping):
                 return spent
-            had_to_wait = time.perf_counter() - asked > LOOK_EVERY
+            had_to_wait = clock.now() - asked > LOOK_EVERY
             if had_to_wait:
-                begins = time.perf_counter()
+                begins = clock.now()
 
         ends = begins + step.seconds
-        was_stopped = stopping(ends - time.perf_counter())
+        was_stopped = stopping(ends - clock.now())
         if locks is not None and step.stage is not None:
             locks.leave(step.stage)
         if was_stopped:
-            return spent + time.perf_counter() - begins
+            return spent + clock.now() - begins
         spent += step.seconds
         begins = ends
     return spent

@@ -162,16 +162,7 @@ class Worker:
             if process.sentinel in ready:
                 rank, code = number, process.exitcode
                 break
-        which = f"rank {rank}'s process" if self.followers else "process"
-        why = ""
-        if code == SIGKILLED:
-            why = ": it was killed, by the system perhaps, for lack of memory"
-        if code == ABORTED and self.followers:
-            why = (
-                ": it was aborted, as NCCL does where a rank failed or hung in a "
-                "collective operation; what that rank said is on stderr"
-            )
-        return f"{which} ended with exit code {code}{why}"
+        return how_it_ended(rank, code, has_followers=self.has_followers)
 
     def stop(self, patience: float = PATIENCE) -> None:
         """Closes the pipe, which ends an idle worker; kills one that does not end."""
@@ -185,9 +176,29 @@ class Worker:
                 process.join()
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of its processes that were started."""
+        pids = (process.pid for process in self.processes)
+        return tuple(pid for pid in pids if pid is not None)
+
+    @property
     def sentinels(self) -> list[int]:
         """Ready when one of its processes has ended."""
         return [process.sentinel for process in self.processes]
+
+
+def how_it_ended(rank: int, code: int | None, has_followers: bool) -> str:
+    """What there is to say of a process that ended with exit code ``code``."""
+    which = f"rank {rank}'s process" if has_followers else "process"
+    why = ""
+    if code == SIGKILLED:
+        why = ": it was killed, by the system perhaps, for lack of memory"
+    if code == ABORTED and has_followers:
+        why = (
+            ": it was aborted, as NCCL does where a rank failed or hung in a "
+            "collective operation; what that rank said is on stderr"
+        )
+    return f"{which} ended with exit code {code}{why}"
 
 
 def dismiss(workers: dict[str, Worker]) -> None:

@@ -1,8 +1,26 @@
-"""Time limits that hold on a busy machine, too."""
+"""How tests wait: for an event or a condition, and never for a number of seconds."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from speclib import machine
+
+# Seconds that nothing takes which is to happen at once, however busy the machine is.
+HANG = 60.0
+
+LOOK_EVERY = 0.002  # seconds between looks at a condition
+
+
+def wait_until(is_so: Callable[[], bool], patience: float = HANG) -> bool:
+    """Waits until ``is_so()``; False if it is not so after ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_EVERY)
+    return True
 
 
 def on_this_machine(seconds: float) -> float:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import resource
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from multiprocessing import active_children
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
+from helpers.patience import HANG, wait_until
 from speclib.worlds.processes import Processes
 
 # Options of subprocess.Popen: a session of its own, which hears interrupts even if the
@@ -96,19 +97,14 @@ def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
     return own
 
 
-def gone(pids: Iterable[int], patience: float = 10.0) -> bool:
-    """Whether all of these processes end within ``patience`` seconds."""
+def gone(pids: Iterable[int], patience: float = HANG) -> bool:
+    """Whether all of these processes end; it waits for that."""
     pids = list(pids)
-    deadline = time.monotonic() + patience
-    while any(alive(pid) for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    return wait_until(lambda: not any(alive(pid) for pid in pids), patience)
 
 
-def all_ended(processes: Iterable[BaseProcess], patience: float = 10.0) -> bool:
-    """Whether all of these processes end, each within ``patience`` seconds."""
+def all_ended(processes: Iterable[BaseProcess], patience: float = HANG) -> bool:
+    """Whether all of these processes end; it waits for that."""
     for process in processes:
         process.join(patience)
         if process.is_alive():
@@ -118,7 +114,8 @@ def all_ended(processes: Iterable[BaseProcess], patience: float = 10.0) -> bool:
 
 def worker_processes(world: Processes, device: str) -> list[BaseProcess]:
     """The processes of one device of a world: one for each of its ranks."""
-    return list(world._workers[device].processes)
+    process_of_pid = {process.pid: process for process in active_children()}
+    return [process_of_pid[pid] for pid in world.processes[device]]
 
 
 def with_files_of_at_most(size: int) -> dict[str, Callable[[], None]]:

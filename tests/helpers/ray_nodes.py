@@ -19,6 +19,10 @@ from speclib import paths
 FIXTURE = "ray_nodes"
 NAMES = ("one", "two", "three")
 
+# How soon Ray misses a node that was killed: it is asked every half second. How long a
+# busy one may take to answer is left as it is.
+HEALTH_CHECKS = {"health_check_period_ms": 500, "health_check_initial_delay_ms": 500}
+
 
 @contextmanager
 def in_environment(settings: dict[str, str]) -> Iterator[None]:
@@ -53,7 +57,11 @@ class RayNodes:
         with in_environment(self._settings):
             self._cluster = RayCluster(
                 initialize_head=True,
-                head_node_args={"node_name": first, **self._options},
+                head_node_args={
+                    "node_name": first,
+                    "_system_config": HEALTH_CHECKS,
+                    **self._options,
+                },
             )
         for name in others:
             self._add(name)

@@ -28,9 +28,9 @@ from ray.exceptions import ActorDiedError, GetTimeoutError, NodeDiedError
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.worlds.cluster import actor, kept_rows, nodes, world
-from speclib.worlds.worker import STOP
 
-ASIDE = ("rows", "stop", "clock")  # what is called beside an operation
+ASIDE = ("rows", "stop", "clock", "pid")  # what is called beside an operation
+START = "start"
 OPERATION = "perform"
 
 
@@ -96,7 +96,9 @@ class Handle:
     def __init__(self, node: Node, of_thread: threading.local):
         self.actor = actor.Actor()
         self.node = node
+        self.device = ""  # what it was told to build
         self.is_silent = False  # a hung process: it answers nothing
+        self._last_operation = 0  # by the number that the controller gave it
         self._error: Exception | None = None
         self._pending: list[Future] = []
         self._in_turn = ThreadPoolExecutor(
@@ -111,7 +113,10 @@ class Handle:
         return Call(self, method)
 
     def call(self, method: str, arguments: Sequence[Any]) -> Future:
+        if method == START:
+            self.device = arguments[0].name
         if method == OPERATION:
+            self._last_operation = arguments[0]
             self.node.count_operation()
         answer: Future = Future()
         self._pending.append(answer)
@@ -140,7 +145,7 @@ class Handle:
         for answer in self._pending:
             with suppress(InvalidStateError):  # it was answered before
                 answer.set_exception(error)
-        self.actor._stops.send(STOP)
+        self.actor.stop(self._last_operation)  # or its thread would go on for ever
         for threads in (self._in_turn, self._aside):
             threads.shutdown(wait=False)
 
@@ -169,6 +174,8 @@ class StandInForRay:
     def __init__(self, names: Sequence[str]):
         self.node_of_name = {name: Node(name) for name in names}
         self.util = self
+        self.starts_silent_actors = False  # that take their time to build a model
+        self.handles: list[Handle] = []  # of all actors, in the order of starting
         self._of_thread = threading.local()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,10 +222,29 @@ class StandInForRay:
     ) -> Actors:
         group: Any = scheduling_strategy.placement_group
         number = scheduling_strategy.placement_group_bundle_index
-        return Actors(group, number, self._of_thread)
+        return Actors(self, group.places, number)
+
+    def start_actor(self, node: Node) -> Handle:
+        """Starts an actor on ``node``."""
+        handle = Handle(node, self._of_thread)
+        handle.is_silent = self.starts_silent_actors
+        self.handles.append(handle)
+        return handle
 
     def kill(self, handle: Handle) -> None:
         handle.end(ActorDiedError())
+
+    # -- what tests ask ----------------------------------------------------------------
+    def handle_of(self, device: str) -> Handle:
+        """The actor that a device is now."""
+        own = [handle for handle in self.handles if handle.device == device]
+        return own[-1]
+
+    def after_operations(self, device: str, count: int) -> str:
+        """Has a device's node die in its operation number ``count``; its name."""
+        node = self.handle_of(device).node
+        node.dies_at = node.operations + count
+        return node.name
 
     # -- answers -----------------------------------------------------------------------
     def wait(
@@ -241,23 +267,11 @@ class StandInForRay:
 class Actors:
     """Starts an actor on a node of a group."""
 
-    def __init__(self, group: Group, number: int, of_thread: threading.local):
-        self.group = group
+    def __init__(self, ray: StandInForRay, places: list[Node] | None, number: int):
+        self.ray = ray
+        self.places = places
         self.number = number
-        self.of_thread = of_thread
 
     def remote(self) -> Handle:
-        assert self.group.places, "an actor without a place is for a real cluster"
-        return Handle(self.group.places[self.number], self.of_thread)
-
-
-def handle_of(opened: world.Cluster, device: str) -> Handle:
-    """The actor of a device."""
-    return opened._workers[device]._first
-
-
-def after_operations(opened: world.Cluster, device: str, count: int) -> str:
-    """Has a device's node die in its operation number ``count``; the node's name."""
-    node = handle_of(opened, device).node
-    node.dies_at = node.operations + count
-    return node.name
+        assert self.places, "an actor without a place is for a real cluster"
+        return self.ray.start_actor(self.places[self.number])

@@ -5,12 +5,12 @@ The cluster has three nodes of one processor each, all on this machine.
 
 import os
 import signal
-import time
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from helpers.patience import on_this_machine
+from helpers.patience import HANG
 from helpers.processes import alive, gone
 from helpers.ray_nodes import RayNodes
 
@@ -115,24 +115,36 @@ def settings_of(method: str) -> dict:
     return {"gamma": 3} if takes_gamma(method) else {}
 
 
-def pids(world: Cluster) -> dict[str, int]:
-    """The process of each device."""
-    found = {}
-    for name, worker in world._workers.items():
-        found[name] = ray.get(worker._first.__ray_call__.remote(lambda _: os.getpid()))
-    return found
+def pid_of(world: Cluster, device: str) -> int:
+    """The process of a device; all nodes are on this machine."""
+    (pid,) = world.processes[device]
+    return pid
 
 
 # -- tokens ----------------------------------------------------------------------------
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("method", speclib.METHODS)
+def cells_of_methods() -> Iterator:
+    """Every method once, sampling; greedy decoding of two, and of all at night.
+
+    The stand-in has every method at both temperatures.
+    """
+    for method in speclib.METHODS:
+        yield pytest.param(method, 1.0)
+        is_tried_at_night = method not in ("speculative", "pearl")
+        marks = pytest.mark.thorough if is_tried_at_night else ()
+        yield pytest.param(method, 0.0, marks=marks)
+
+
+@pytest.mark.parametrize("method, temperature", cells_of_methods())
 def test_every_method_gives_the_tokens_of_the_virtual_clock(world, method, temperature):
     asked = {"method": method, "temperature": temperature, "seed": 5}
     asked |= settings_of(method)
-    here = speclib.decode("x", world=world, **asked)
+
+    result = speclib.decode("x", world=world, **asked)
     virtual = speclib.decode("x", pair=TOY, world="virtual", **asked)
-    assert here.tokens == virtual.tokens and len(here.tokens) == 64
-    assert here.trace.meta["clock"] == "measured"
+
+    assert result.tokens == virtual.tokens
+    assert len(result.tokens) == 64
+    assert result.trace.meta["clock"] == "measured"
 
 
 def test_auto_servers_are_as_many_as_the_cluster_has_room_for(ray_nodes):
@@ -150,9 +162,10 @@ def test_devices_are_on_nodes_of_their_own_and_the_trace_says_so(world):
 def test_clocks_of_one_machine_are_found_to_agree_within_the_error_stated(world):
     """All nodes are on this machine, so that their clocks are one and the same."""
     trace = speclib.decode("x", world=world, method="pearl", gamma=3).trace
-    for name, reading in world._clock_of.items():
-        assert abs(reading.offset) <= trace.meta["clock_error"][name]
-        assert trace.meta["clock_error"][name] < on_this_machine(0.05)
+    for name, reading in world.clocks.items():
+        error = trace.meta["clock_error"][name]
+        assert abs(reading.offset) <= error
+        assert 0 < reading.error <= error < HANG
 
 
 def test_an_operation_lies_between_its_question_and_its_answer(world):
@@ -160,7 +173,7 @@ def test_an_operation_lies_between_its_question_and_its_answer(world):
     assert len(trace.operations) > 20
     for event in trace.operations:
         assert event.sent <= event.ts <= event.end <= event.received + 1e-9
-        assert 0 < event.message_seconds < on_this_machine(1)
+        assert 0 < event.message_seconds < HANG
     for device in trace.devices:
         own = sorted(e for e in trace.operations if e.device == device)
         for earlier, later in zip(own, own[1:], strict=False):
@@ -169,35 +182,26 @@ def test_an_operation_lies_between_its_question_and_its_answer(world):
 
 # -- a process that is lost ------------------------------------------------------------
 def test_a_killed_process_is_named_and_the_next_request_has_a_new_one(world):
-    os.kill(pids(world)["draft"], signal.SIGKILL)
-    begun = time.monotonic()
+    """Its end is noticed: after the world's patience it would be said to hang."""
+    os.kill(pid_of(world, "draft"), signal.SIGKILL)
     with pytest.raises(DeviceLost, match="'draft' of pair 'toy' was lost: its"):
         speclib.decode("x", world=world, method="speculative", gamma=3)
-    assert time.monotonic() - begun < on_this_machine(5)
     again = speclib.decode("x", world=world, method="speculative", gamma=3)
     assert len(again.tokens) == 64
 
 
 def test_a_process_that_hangs_is_given_up(world, monkeypatch):
+    """The wall clock is the point: the process lives, and says nothing for a second."""
     monkeypatch.setattr(world, "timeout", 1)
-    victim = pids(world)["target"]
+    victim = pid_of(world, "target")
     os.kill(victim, signal.SIGSTOP)
     with pytest.raises(DeviceLost, match=r"'target' .* hung: no answer in 1 s"):
-        speclib.decode("x", world=world, method="speculative", gamma=3)
+        speclib.decode("x", world=world, method="autoregressive")
     assert gone([victim])
 
 
-def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_room(world):
-    """The target was lost in the test before; its place is free."""
-    world._needs = world._needs_now()
-    worker = world._start_worker("target")
-    assert worker._group.wait(60)  # it has its place, and begins to build
-    with pytest.raises(DeviceLost, match="no answer in 0.01 s; it was stopped"):
-        worker.receive(0.01)
-
-
 def test_nothing_is_left_of_a_world_that_is_closed(world, opened):
-    draft = pids(world)["draft"]
+    draft = pid_of(world, "draft")
     assert alive(draft)
     opened.close()
     assert gone([draft])
@@ -206,7 +210,7 @@ def test_nothing_is_left_of_a_world_that_is_closed(world, opened):
 # -- slow devices ----------------------------------------------------------------------
 def test_a_world_has_the_places_of_the_one_that_was_closed(slow):
     """It takes all three."""
-    assert set(pids(slow)) == {"draft", "target", "target-2"}
+    assert set(slow.processes) == {"draft", "target", "target-2"}
 
 
 def test_places_that_others_use_are_waited_for_and_then_named(slow):
@@ -227,13 +231,24 @@ def test_an_operation_that_nobody_wants_any_more_is_stopped(slow):
 
 
 def test_an_interrupt_ends_the_request_and_the_world_serves_the_next(slow):
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            speclib.decode("x", world=slow, method="pearl", gamma=4)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    """It comes after the first tokens, when a target pass of 0.2 s is under way."""
+    timers: list[threading.Timer] = []
+
+    def interrupt_soon(_) -> None:
+        if not timers:
+            timers.append(threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)))
+            timers[0].start()
+
+    with pytest.raises(KeyboardInterrupt):
+        speclib.decode(
+            "x",
+            world=slow,
+            method="pearl",
+            gamma=4,
+            max_new_tokens=500,
+            on_commit=interrupt_soon,
+        )
+
     result = speclib.decode("x", world=slow, method="pearl", gamma=4, max_new_tokens=8)
     assert len(result.tokens) == 8
 
@@ -248,7 +263,7 @@ class Victim:
     def __init__(self, nodes: RayNodes, world: Cluster, devices: list[str]):
         self._nodes = nodes
         self._is_alive = True
-        node_of_device = {name: world._workers[name].node for name in devices}
+        node_of_device = world.nodes
         self.device = next(d for d in devices if node_of_device[d] != "one")
         self.name = node_of_device[self.device]
 
@@ -290,15 +305,31 @@ def virtual_world():
     return speclib.open_world("virtual", LARGE, latency=Latency.ratio(4))
 
 
-def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(large):
+# The rows of some methods go through the object store at every push: those that test
+# one draft, several at once, and trees. The stand-in has them all.
+FETCHING = ("speculative", "pearl", "dsi", "tree")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=() if name in FETCHING else pytest.mark.thorough)
+        for name in speclib.METHODS
+    ],
+)
+def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(
+    large, method
+):
     """At temperature 1; a row of 30,000 tokens is left in the object store."""
-    for method in speclib.METHODS:
-        asked = {"method": method, "temperature": 1.0, "seed": 5, "max_new_tokens": 24}
-        asked |= settings_of(method)
-        here = speclib.decode("x", world=large, **asked)
-        with virtual_world() as virtual:
-            expected = speclib.decode("x", world=virtual, **asked).tokens
-        assert here.tokens == expected and len(here.tokens) == 24, method
+    asked = {"method": method, "temperature": 1.0, "seed": 5, "max_new_tokens": 24}
+    asked |= settings_of(method)
+
+    result = speclib.decode("x", world=large, **asked)
+    with virtual_world() as virtual:
+        expected = speclib.decode("x", world=virtual, **asked).tokens
+
+    assert result.tokens == expected
+    assert len(result.tokens) == 24
 
 
 def test_a_large_row_is_fetched_only_when_it_is_looked_at(large):
@@ -319,50 +350,27 @@ def test_a_large_row_is_fetched_only_when_it_is_looked_at(large):
     large.end()
 
 
-def test_a_device_keeps_large_rows_as_long_as_somebody_refers_to_them(large):
-    def score():
-        return large.wait(large.target.score((1, 2, 3), last=2))
-
-    def kept() -> int:
-        worker = large._workers["target"]
-        count = worker._first.__ray_call__.remote(lambda actor: len(actor._kept._rows))
-        return ray.get(count)
-
-    large.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
-    first = score()
-    for _ in range(4):
-        score()
-    assert kept() == 2  # the first one's and the last one's
-    np.testing.assert_array_equal(first, score())
-    del first
-    score()
-    assert kept() == 1
-    large.end()
-
-
 def test_a_row_whose_device_is_lost_is_a_device_lost(large):
     large.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
     rows = large.wait(large.target.score((1, 2, 3), last=2))
-    os.kill(pids(large)["target"], signal.SIGKILL)
-    begun = time.monotonic()
+    os.kill(pid_of(large, "target"), signal.SIGKILL)
     with pytest.raises(DeviceLost, match="'target' was lost, and with it a distr"):
         np.asarray(rows[0])
-    assert time.monotonic() - begun < on_this_machine(5)
 
 
 # -- real models -----------------------------------------------------------------------
+@pytest.mark.thorough  # the ranks of a device, below, are real models, too
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_real_models_give_the_tokens_of_processes(real_models, temperature):
-    asked = {
-        "method": "pearl",
-        "gamma": 4,
-        "max_new_tokens": 24,
-        "temperature": temperature,
-    }
-    there = speclib.decode(PROMPT, world=real_models, **asked)
+    asked = {"method": "pearl", "gamma": 4, "max_new_tokens": 24}
+    asked["temperature"] = temperature
+
+    result = speclib.decode(PROMPT, world=real_models, **asked)
     pair = speclib.pair(**SMALL)
-    here = speclib.decode(PROMPT, pair=pair, world="processes", **asked)
-    assert there.tokens == here.tokens and len(there.tokens) == 24
+    of_processes = speclib.decode(PROMPT, pair=pair, world="processes", **asked)
+
+    assert result.tokens == of_processes.tokens
+    assert len(result.tokens) == 24
 
 
 def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
@@ -372,20 +380,19 @@ def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
     asked = {"method": "speculative", "gamma": 4, "max_new_tokens": 24}
     whole = speclib.decode(PROMPT, pair=speclib.pair(**SMALL), **asked)
     with Cluster(pair) as world:
-        assert len(world._workers["target"]._actors) == 2
+        assert len(set(world.processes["target"])) == 2
         parted = speclib.decode(PROMPT, world=world, **asked)
     assert parted.tokens == whole.tokens
 
 
 # -- what cannot be --------------------------------------------------------------------
 def test_a_pair_that_needs_more_than_the_cluster_has_is_refused_at_once(room):
-    begun = time.monotonic()
+    """Waiting for room would end with another error, a DeviceLost, after minutes."""
     with pytest.raises(BadValue, match=r"needs 4 CPU .*3 node\(s\).* have 1 CPU; 1"):
         Cluster(TOY, servers=3)
     two_threads = TOY.model_copy(update={"place": Place(threads=2)})
     with pytest.raises(BadValue, match="needs 4 CPU"):
         Cluster(two_threads)
-    assert time.monotonic() - begun < on_this_machine(1)
 
 
 def test_a_process_can_be_in_one_cluster_only(opened):

@@ -4,6 +4,8 @@ Nodes and processes are a stand-in's, which die in a given operation. That they 
 in a real cluster is tried once for each way to go on, in ``test_cluster``.
 """
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -17,11 +19,7 @@ from speclib.worlds.world import DeviceLost
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
-from helpers.stand_in_for_ray import (  # noqa: E402
-    StandInForRay,
-    after_operations,
-    handle_of,
-)
+from helpers.stand_in_for_ray import Handle, StandInForRay  # noqa: E402
 from ray.exceptions import ActorDiedError, NodeDiedError  # noqa: E402
 
 from speclib.worlds.cluster import actor  # noqa: E402
@@ -61,6 +59,32 @@ def test_a_cluster_is_a_world_that_is_asked_for_by_name(ray):
     assert not any(node.is_taken for node in ray.node_of_name.values())
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("method", speclib.METHODS)
+def test_every_method_gives_the_tokens_of_the_virtual_clock(ray, method, temperature):
+    asked = request(method, temperature=temperature)
+    with Cluster(TOY) as world:
+        written = speclib.decode("x", world=world, **asked).tokens
+    assert written == on_virtual_clock(TOY, **asked)
+    assert len(written) == 64
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "eagle" else ())
+        for name in speclib.METHODS
+    ],
+)
+def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(ray, method):
+    """At temperature 1; a row of 30,000 tokens is left on its node."""
+    asked = request(method, temperature=1.0, max_new_tokens=24)
+    with Cluster(LARGE) as world:
+        written = speclib.decode("x", world=world, **asked).tokens
+    assert written == on_virtual_clock(LARGE, **asked)
+    assert len(written) == 24
+
+
 # -- a node that dies ------------------------------------------------------------------
 @pytest.mark.parametrize("operation", [1, 2, 5])
 @pytest.mark.parametrize("method", [name for name in speclib.METHODS if name != "dsi"])
@@ -70,7 +94,7 @@ def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
     asked = request(method)
     expected = on_virtual_clock(TOY, **asked)
     with Cluster(TOY) as world:
-        node = after_operations(world, "target", operation)
+        node = ray.after_operations("target", operation)
         with pytest.raises(DeviceLost, match=f"'target'.*{node!r}"):
             speclib.decode("x", world=world, **asked)
 
@@ -84,7 +108,7 @@ def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
 def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operation):
     asked = request("dsi", lookahead=2, max_new_tokens=30)
     with Cluster(TOY, servers=2, emulate=SWIFT) as world:
-        node = after_operations(world, device, operation)
+        node = ray.after_operations(device, operation)
         result = speclib.decode("x", world=world, servers=2, **asked)
     assert result.tokens == on_virtual_clock(TOY, **asked)
     assert {e.device for e in result.trace.operations if e.lost} == {device}
@@ -94,11 +118,11 @@ def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operat
 @pytest.mark.parametrize("operation", [1, 2, 5])
 @pytest.mark.parametrize("test", ["exact", "ratio"])
 def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(ray, test, operation):
-    asked = request("dsi", lookahead=2, temperature=1.0, max_new_tokens=60)
+    asked = request("dsi", lookahead=2, temperature=1.0, max_new_tokens=24)
     with Cluster(LARGE, servers=2, emulate=SWIFT) as world:
-        after_operations(world, "target-2", operation)
+        ray.after_operations("target-2", operation)
         result = speclib.decode("x", world=world, servers=2, test=test, **asked)
-    assert len(result.tokens) == 60
+    assert len(result.tokens) == 24
     assert {e.device for e in result.trace.operations if e.lost} == {"target-2"}
     if test == "exact":
         assert result.tokens == on_virtual_clock(LARGE, **asked)
@@ -106,7 +130,7 @@ def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(ray, test, operation)
 
 def test_dsi_without_any_server_left_names_a_node(ray):
     with Cluster(TOY, servers=2, emulate=SWIFT) as world:
-        nodes = [after_operations(world, d, 3) for d in ("target", "target-2")]
+        nodes = [ray.after_operations(d, 3) for d in ("target", "target-2")]
         with pytest.raises(DeviceLost, match="|".join(nodes)):
             speclib.decode("x", world=world, servers=2, **request("dsi", lookahead=2))
 
@@ -121,8 +145,8 @@ def test_dsi_without_any_server_left_names_a_node(ray):
 )
 def test_what_is_lost_is_said(ray, error, words):
     with Cluster(TOY) as world:
-        (device,) = [d for d, node in world._node_of.items() if node == "one"]
-        handle_of(world, device).end(error)
+        (device,) = [d for d, node in world.nodes.items() if node == "one"]
+        ray.handle_of(device).end(error)
         with pytest.raises(DeviceLost, match=f"'{device}' of pair 'toy'.* {words}"):
             speclib.decode("x", world=world, **request("speculative"))
         again = speclib.decode("x", world=world, **request("speculative"))
@@ -130,12 +154,22 @@ def test_what_is_lost_is_said(ray, error, words):
 
 
 def test_a_process_that_hangs_is_given_up(ray):
-    with Cluster(TOY, timeout=0.1) as world:
-        hung = handle_of(world, "target")
+    """The controller's patience is counted by the clock on the wall."""
+    with Cluster(TOY) as world:
+        world.timeout = 0.1
+        hung = ray.handle_of("target")
         hung.is_silent = True
         with pytest.raises(DeviceLost, match=r"'target' .* hung: no answer in 0.1 s"):
-            speclib.decode("x", world=world, **request("speculative"))
+            speclib.decode("x", world=world, **request("autoregressive"))
         assert not hung.node.is_taken
+
+
+def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_room(ray):
+    """It has its place, and begins to build."""
+    ray.starts_silent_actors = True
+    with pytest.raises(DeviceLost, match="no answer in 0.01 s; it was stopped"):
+        Cluster(TOY, start_timeout=0.01)
+    assert not any(node.is_taken for node in ray.node_of_name.values())
 
 
 def test_a_node_with_another_version_is_refused(ray, monkeypatch):
@@ -170,24 +204,35 @@ def test_a_large_row_is_fetched_only_when_it_is_looked_at(ray):
         assert rows.is_fetched
 
 
+def kept_operations(handle: Handle, asked: int) -> list[int]:
+    """Of so many operations, the numbers of those whose rows the device still has."""
+    kept = []
+    for number in range(1, asked + 1):
+        with suppress(KeyError):
+            handle.actor.rows(number, [0])
+            kept.append(number)
+    return kept
+
+
 def test_a_device_keeps_large_rows_as_long_as_somebody_refers_to_them(ray):
     with Cluster(LARGE) as world:
         world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
-        kept = handle_of(world, "target").actor._kept
+        target = ray.handle_of("target")
         first = score(world)
         for _ in range(4):
             score(world)
-        assert len(kept._rows) == 2  # the first one's and the last one's
+        assert kept_operations(target, 5) == [1, 5]
+
         np.testing.assert_array_equal(first, score(world))
         del first
         score(world)
-        assert len(kept._rows) == 1
+        assert kept_operations(target, 7) == [7]
 
 
 def test_a_row_whose_device_is_lost_is_a_device_lost(ray):
     with Cluster(LARGE) as world:
         world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
         rows = score(world)
-        handle_of(world, "target").node.die()
+        ray.handle_of("target").node.die()
         with pytest.raises(DeviceLost, match="'target' was lost, and with it a distr"):
             np.asarray(rows[0])

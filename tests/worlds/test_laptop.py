@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 PRINTS_ITS_PROCESSES = """
 import psutil
 from speclib.worlds.cluster.laptop import laptop_nodes
-with laptop_nodes(["one", "two"]):
+with laptop_nodes(["one"]):
     print(*[child.pid for child in psutil.Process().children(recursive=True)])
     print("ready", flush=True)
     input()
@@ -77,8 +77,8 @@ def test_nodes_end_with_the_process_that_asked_for_them():
     assert len(folders) == 1
     os.kill(started.pid, signal.SIGKILL)
     started.wait()
-    assert len(processes) > 5
-    assert gone(processes, patience=30)
+    assert len(processes) > 2  # the keeper, and what makes a node of Ray
+    assert gone(processes)
     assert not any(folder.exists() for folder in folders)
 
 

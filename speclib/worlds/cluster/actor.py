@@ -212,6 +212,11 @@ class Actor:
                 self._stops.send(STOP)
 
     @ray.method(concurrency_group=ASIDE)
+    def pid(self) -> int:
+        """The number of this process on its node."""
+        return os.getpid()
+
+    @ray.method(concurrency_group=ASIDE)
     def clock(self) -> float:
         """What this machine's monotonic clock reads, seconds."""
         return time.perf_counter()

@@ -40,11 +40,13 @@ class Reading(NamedTuple):
         return self.error + DRIFT * (now - self.taken)
 
 
-def read(other: Callable[[], float]) -> Reading:
-    """One round trip; ``other()`` returns what the other clock reads."""
-    before = time.perf_counter()
+def read(
+    other: Callable[[], float], now: Callable[[], float] = time.perf_counter
+) -> Reading:
+    """One round trip; ``other()`` returns what the other reads, ``now()`` ours."""
+    before = now()
     reading = other()
-    after = time.perf_counter()
+    after = now()
     return Reading(reading - (before + after) / 2, (after - before) / 2, after)
 
 

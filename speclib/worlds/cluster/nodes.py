@@ -142,7 +142,7 @@ def needs_of(
         if is_emulated:
             bundles_of[name] = ({"CPU": float(place.threads)},)
         else:
-            bundles_of[name] = _bundles_of(pair, place, role, index)
+            bundles_of[name] = bundles_of_device(pair, place, role, index)
     largest_first = sorted(
         bundles_of, key=lambda name: _size(bundles_of[name]), reverse=True
     )
@@ -208,7 +208,7 @@ def most_targets(pair: Pair, at_most: int) -> int:
     return at_most
 
 
-def _bundles_of(
+def bundles_of_device(
     pair: Pair, place: Place, role: Role, index: int
 ) -> tuple[Resources, ...]:
     """The resources of each process of a device."""

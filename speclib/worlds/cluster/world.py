@@ -168,6 +168,12 @@ class ActorWorker:
             return f"its node, {self.node!r}, cannot be reached any more (Ray: {text})"
         return f"its process on node {self.node!r} ended (Ray: {text})"
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of its processes, each on its node. Raises RayError where one of
+        them is gone."""
+        return tuple(ray.get([actor.pid.remote() for actor in self._actors]))
+
     def read_clock(self) -> Reading:
         """How far its clock is ahead of ours. Raises RayError where it does not say."""
         return clocks.read(
@@ -321,7 +327,17 @@ class Cluster(RealDevices[ActorWorker]):
         batch = self._workers[device].batch_of_last(device)
         return self._store.far_rows(left, batch, self.request.coins)
 
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The name of the node that each device is on, or was on when it was lost."""
+        return dict(self._node_of)
+
     # -- the clock ---------------------------------------------------------------------
+    @property
+    def clocks(self) -> dict[str, Reading]:
+        """How far each device's clock is ahead of ours, by the surest reading."""
+        return dict(self._clock_of)
+
     def _zero(self) -> None:
         for name in self._workers:
             self._read_clock(name)

@@ -1,0 +1,52 @@
+"""Durations that say when an operation begins to last, and a clock that tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from speclib.data.latency import Latency, Step
+from speclib.operations.operation import Operation
+
+
+@dataclass(frozen=True)
+class Announced(Latency):
+    """A latency whose devices say through ``tell`` that they are amid an operation.
+
+    Each says its name, once it has computed the tokens and before it waits.
+    """
+
+    tell: Connection | None = None
+
+    def steps(
+        self, device: str, operation: Operation, kept: int, fed: int
+    ) -> list[Step]:
+        assert self.tell is not None
+        self.tell.send(device)
+        return super().steps(device, operation, kept, fed)
+
+
+class HandClock:
+    """A worker's clock that stands still, but for what the worker waits.
+
+    Whoever waits for a message has it at once if it is there, and else spends the whole
+    time. ``looks`` counts how often somebody waited; ``on_wait`` is called then.
+    """
+
+    def __init__(self, on_wait: Callable[[HandClock], None] | None = None):
+        self.seconds = 0.0
+        self.looks = 0
+        self.on_wait = on_wait
+
+    def now(self) -> float:
+        return self.seconds
+
+    def wait(self, pipe: Connection, seconds: float) -> bool:
+        self.looks += 1
+        if self.on_wait is not None:
+            self.on_wait(self)
+        if pipe.poll():
+            return True
+        self.seconds += max(0.0, seconds)
+        return False
