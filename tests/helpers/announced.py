@@ -1,20 +1,28 @@
-"""Durations that say when an operation begins to last, and a clock that tests move."""
+"""Workers that say where they are, or end there, and a clock that tests move."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 from speclib.data.latency import Latency, Step
+from speclib.data.pairs import Pair
 from speclib.operations.operation import Operation
+from speclib.worlds.worker import device
+
+LONG_TEXT = 1000  # tokens; what is shorter is not announced, or the pipe would be full
 
 
 @dataclass(frozen=True)
 class Announced(Latency):
     """A latency whose devices say through ``tell`` that they are amid an operation.
 
-    Each says its name, once it has computed the tokens and before it waits.
+    Each says its name, once it has computed the tokens of a long text and before it
+    waits.
     """
 
     tell: Connection | None = None
@@ -23,7 +31,8 @@ class Announced(Latency):
         self, device: str, operation: Operation, kept: int, fed: int
     ) -> list[Step]:
         assert self.tell is not None
-        self.tell.send(device)
+        if kept + fed >= LONG_TEXT:
+            self.tell.send(device)
         return super().steps(device, operation, kept, fed)
 
 
@@ -50,3 +59,15 @@ class HandClock:
             return True
         self.seconds += max(0.0, seconds)
         return False
+
+
+def end_in_the_build(
+    unhappy: str, sent: signal.Signals, pair: Pair, name: str, *args: Any
+) -> Any:
+    """Builds a device as ``worker.device`` does, but that of ``unhappy``.
+
+    The process of that one sends itself a signal, which kills it or stops it.
+    """
+    if name == unhappy:
+        os.kill(os.getpid(), sent)
+    return device(pair, name, *args)

@@ -10,7 +10,7 @@ from speclib import machine
 # Seconds that nothing takes which is to happen at once, however busy the machine is.
 HANG = 60.0
 
-LOOK_EVERY = 0.002  # seconds between looks at a condition
+LOOK_EVERY = 0.001  # seconds between looks at a condition
 
 
 def wait_until(is_so: Callable[[], bool], patience: float = HANG) -> bool:

@@ -122,16 +122,18 @@ def pid_of(world: Cluster, device: str) -> int:
 
 
 # -- tokens ----------------------------------------------------------------------------
-def cells_of_methods() -> Iterator:
+def cells_of_methods() -> list:
     """Every method once, sampling; greedy decoding of two, and of all at night.
 
     The stand-in has every method at both temperatures.
     """
+    cells = []
     for method in speclib.METHODS:
-        yield pytest.param(method, 1.0)
+        cells.append(pytest.param(method, 1.0))
         is_tried_at_night = method not in ("speculative", "pearl")
         marks = pytest.mark.thorough if is_tried_at_night else ()
-        yield pytest.param(method, 0.0, marks=marks)
+        cells.append(pytest.param(method, 0.0, marks=marks))
+    return cells
 
 
 @pytest.mark.parametrize("method, temperature", cells_of_methods())

@@ -5,11 +5,10 @@ The messages are CUDA's own words; no GPU says them here.
 
 from __future__ import annotations
 
-import time
 from multiprocessing import Pipe
-from types import SimpleNamespace
 
 import pytest
+from helpers.announced import HandClock
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
@@ -19,7 +18,7 @@ from speclib.operations.operation import Request
 from speclib.operations.propose import Propose
 from speclib.worlds import worker
 from speclib.worlds.processes import Processes
-from speclib.worlds.worker_process import ABORTED, Worker
+from speclib.worlds.worker_process import ABORTED, Worker, how_it_ended
 from speclib.worlds.world import DeviceFailed, DeviceLost
 
 LASTING = (
@@ -32,6 +31,17 @@ PASSING = (
     "AcceleratorError: CUDA error: out of memory",
     "ValueError: the features have 3 channels",
 )
+
+
+def answer_instead(monkeypatch, failure: worker.Failure) -> None:
+    """Has every worker answer with ``failure`` whatever it answers."""
+    receive_truly = Worker.receive
+
+    def receive(self, *timeout):
+        receive_truly(self, 60.0)
+        return failure
+
+    monkeypatch.setattr(Worker, "receive", receive)
 
 
 @pytest.mark.parametrize("cause", LASTING)
@@ -47,22 +57,19 @@ def test_want_of_memory_and_errors_of_ours_pass(cause):
 def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeypatch):
     with Processes(speclib.load_pair("toy")) as world:
         for cause, is_replaced in ((PASSING[1], False), (LASTING[0], True)):
-            target = world._workers["target"]
-            monkeypatch.setattr(
-                target, "receive", lambda *_, cause=cause: worker.Failure(cause)
-            )
+            target = world.processes["target"]
             begin(world)
-            with pytest.raises(DeviceFailed, match="'target' failed in score: .*CUDA"):
-                world.wait(world.target.score(world.text))
+            with monkeypatch.context() as patched:
+                answer_instead(patched, worker.Failure(cause))
+                failed = "'target' failed in score: .*CUDA"
+                with pytest.raises(DeviceFailed, match=failed):
+                    world.wait(world.target.score(world.text))
             world.end()
-            monkeypatch.undo()
-            if not is_replaced:
-                target.receive(60.0)  # what it had answered in truth
 
             begin(world)
             world.wait(world.target.score(world.text))
             world.end()
-            assert (world._workers["target"] is not target) == is_replaced
+            assert (world.processes["target"] != target) == is_replaced
 
 
 def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_next(
@@ -72,9 +79,7 @@ def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_nex
         begin(world)
         world.cancel(world.target.score(world.text))
         scoring = world.target.score(world.text)
-        answer = worker.Failure(LASTING[0])
-        target = world._workers["target"]
-        monkeypatch.setattr(target, "receive", lambda *_: answer)
+        answer_instead(monkeypatch, worker.Failure(LASTING[0]))
         with pytest.raises(DeviceFailed, match="failed in score: .*device-side assert"):
             world.wait(scoring)
 
@@ -83,7 +88,7 @@ def test_a_device_that_lost_a_rank_is_lost(monkeypatch):
     with Processes(speclib.load_pair("toy")) as world:
         begin(world)
         answer = worker.Failure("rank 1 of 2 ended", has_lost_rank=True)
-        monkeypatch.setattr(world._workers["target"], "receive", lambda *_: answer)
+        answer_instead(monkeypatch, answer)
         with pytest.raises(DeviceLost, match="failed in score: rank 1 of 2 ended"):
             world.wait(world.target.score(world.text))
 
@@ -94,19 +99,19 @@ def begin(world):
 
 # -- the time of an operation that was stopped -----------------------------------------
 class LateGpu(Toy):
-    """A toy whose device is still busy when its pass was stopped."""
+    """A toy whose device is still busy for two seconds when its pass was stopped."""
 
-    def __init__(self):
+    def __init__(self, clock: HandClock):
         super().__init__(alpha=None)
-        self.was_done = 0.0
+        self.clock = clock
 
     def wait_for_device(self):
-        self.was_done = time.perf_counter()
+        self.clock.seconds += 2.0
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_stopped):
-    model = LateGpu()
+    clock = HandClock()
     ours, theirs = Pipe()
     if is_stopped:
         ours.send(worker.STOP)
@@ -117,28 +122,23 @@ def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_s
         Request(1, Coins(), Sampler()),
     )
     reply = worker.answer(
-        model,
+        LateGpu(clock),
         TextReceiver(),
         lambda raw, *_: raw.rows,
         "draft",
-        None,
-        None,
-        question,
-        theirs,
+        latency=None,
+        locks=None,
+        clock=clock,
+        question=question,
+        pipe=theirs,
     )
-    assert (model.was_done > 0) == is_stopped
-    assert reply.start < reply.end
-    assert model.was_done <= reply.end
+    assert reply.start == 0.0
+    assert reply.end == (2.0 if is_stopped else 0.0)
 
 
 # -- ranks -----------------------------------------------------------------------------
 @pytest.mark.parametrize("followers, says", [(1, True), (0, False)])
 def test_ranks_that_were_aborted_send_to_what_stderr_has(followers, says):
-    ended = SimpleNamespace(exitcode=ABORTED, sentinel=1)
-    lost = Worker.__new__(Worker)
-    lost.process = ended
-    lost.processes = [ended] * (1 + followers)
-    lost.followers = lost.processes[1:]
-    message = lost._how_it_ended([1])
+    message = how_it_ended(0, ABORTED, has_followers=followers > 0)
     assert "ended with exit code -6" in message
     assert ("collective operation; what that rank said is on stderr" in message) == says

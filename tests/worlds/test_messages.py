@@ -184,6 +184,7 @@ def speed(method: str, target: float, network: float) -> float:
     return 8 * 400 / seconds
 
 
+@pytest.mark.slow
 def test_the_readmes_table_of_what_a_network_costs_is_what_the_clock_says():
     readme = Path(__file__).resolve().parents[2] / "README.md"
     table = re.search(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import replace
 
 import pytest
+from helpers.patience import wait_until
 from helpers.processes import gone
 
 import speclib
@@ -122,28 +122,49 @@ def test_in_processes_no_method_loses_a_token(case, emulated):
             assert result.tokens == PLAIN.tokens[:12]
 
 
+def stop_at_once(seconds: float) -> bool:
+    """Who asks for a stage with this does not wait for it."""
+    return True
+
+
+def has_next_in_line(locks: StageLocks, stage: int) -> bool:
+    """Whether another process waits for a stage, which this one may have."""
+    return not locks.enter(stage, stop_at_once)
+
+
+def is_taken(locks: StageLocks, stage: int) -> bool:
+    """Whether another process has a stage."""
+    if not locks.enter(stage, stop_at_once):
+        return True
+    locks.leave(stage)
+    return False
+
+
 def test_in_processes_a_stage_waits_for_its_device(emulated):
-    """Somebody else has the last device for 0.2 s; a pass of 16 ms ends after that."""
+    """Somebody else has the last device; a pass of 16 ms ends after that."""
     emulated.begin((0,), sampler=Sampler(), coins=Coins(), limit=4)
-    assert emulated._locks.enter(1, lambda seconds: False)
+    locks = emulated.stage_locks
+    assert locks.enter(1, stop_at_once)
     scoring = emulated.target.score((0, 1))
-    time.sleep(0.2)
+    assert wait_until(lambda: has_next_in_line(locks, 1))
     given_back = emulated.now
-    emulated._locks.leave(1)
+    locks.leave(1)
     emulated.wait(scoring)
+
     (event,) = emulated.end().operations
     assert event.end >= given_back
 
 
 def test_a_process_that_is_killed_gives_its_stage_back():
     slow_draft = replace(SWIFT, draft=Curve(((1, 30.0),)))
-    with Processes(TOY, emulate=slow_draft, timeout=20) as world:
+    with Processes(TOY, emulate=slow_draft, timeout=60) as world:
         world.begin((0,), sampler=Sampler(), coins=Coins(), limit=4)
         drafting = world.draft.propose((0,), 1)
-        time.sleep(0.3)
-        victim = world._workers["draft"].process.pid
+        assert wait_until(lambda: is_taken(world.stage_locks, 1))
+        (victim,) = world.processes["draft"]
         os.kill(victim, signal.SIGKILL)
         assert gone([victim])
+
         scored = world.wait(world.target.score((0, 1)))
         assert len(scored) == 1
         with pytest.raises(DeviceLost, match="draft"):
@@ -152,11 +173,13 @@ def test_a_process_that_is_killed_gives_its_stage_back():
 
 def test_a_lock_is_held_by_one_process_and_freed_when_that_ends():
     locks = StageLocks()
+    hear, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        locks.enter(1, lambda seconds: False)
-        time.sleep(60)
-    time.sleep(0.2)
+        locks.enter(1, stop_at_once)
+        os.write(tell, b"taken")
+        signal.pause()
+    assert os.read(hear, 5) == b"taken"
     looks = []
 
     def stopped(seconds: float) -> bool:
@@ -164,10 +187,13 @@ def test_a_lock_is_held_by_one_process_and_freed_when_that_ends():
         return len(looks) > 5
 
     assert not locks.enter(1, stopped)
+    assert len(looks) == 6
     assert locks.enter(0, stopped)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert locks.enter(1, lambda seconds: False)
+    assert locks.enter(1, stop_at_once)
+    for end in (hear, tell):
+        os.close(end)
 
 
 # -- files -----------------------------------------------------------------------------
