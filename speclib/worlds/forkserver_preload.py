@@ -26,11 +26,14 @@ def address() -> str | None:
 
 
 def watch(parent: int) -> None:
-    """Looks whether the parent is gone, until the server does that itself."""
+    """Looks whether the parent is gone, until the server does that itself.
+
+    The last look may come after the server has begun to listen.
+    """
 
     def look(*_: object) -> None:
         if os.getppid() != parent:
-            os._exit(1)
+            clean()  # the server may listen already, and would end without this
         signal.setitimer(signal.ITIMER_REAL, 0.0 if address() else EVERY)
 
     signal.signal(signal.SIGALRM, look)

@@ -40,21 +40,19 @@ class HandClock:
     """A worker's clock that stands still, but for what the worker waits.
 
     Whoever waits for a message has it at once if it is there, and else spends the whole
-    time. ``looks`` counts how often somebody waited; ``on_wait`` is called then.
+    time. ``on_wait`` is called before, with the clock and the seconds.
     """
 
-    def __init__(self, on_wait: Callable[[HandClock], None] | None = None):
+    def __init__(self, on_wait: Callable[[HandClock, float], None] | None = None):
         self.seconds = 0.0
-        self.looks = 0
         self.on_wait = on_wait
 
     def now(self) -> float:
         return self.seconds
 
     def wait(self, pipe: Connection, seconds: float) -> bool:
-        self.looks += 1
         if self.on_wait is not None:
-            self.on_wait(self)
+            self.on_wait(self, seconds)
         if pipe.poll():
             return True
         self.seconds += max(0.0, seconds)

@@ -9,13 +9,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.patience import on_this_machine
 from helpers.processes import gone
 
 import speclib
@@ -24,6 +22,7 @@ from speclib.data.latency import Latency
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.methods import METHODS, takes_gamma
 from speclib.worlds.processes import Processes
+from speclib.worlds.worker import Array
 from speclib.worlds.world import DeviceFailed, DeviceLost
 
 TOY = speclib.load_pair("toy")
@@ -31,7 +30,7 @@ TOY = speclib.load_pair("toy")
 
 @pytest.fixture(scope="module")
 def world():
-    with Processes(TOY, timeout=5) as opened:
+    with Processes(TOY) as opened:
         yield opened
 
 
@@ -87,43 +86,55 @@ def test_c_is_measured_and_auto_gamma_is_its_rounding(world):
     assert result.trace.meta["gamma"] == max(1, round(world.ratio))
 
 
+def kill(world: Processes, device: str) -> None:
+    (pid,) = world.processes[device]
+    os.kill(pid, signal.SIGKILL)
+
+
 def test_a_killed_worker_is_named_and_the_next_request_has_a_new_one():
-    with Processes(TOY, timeout=5) as world:
-        os.kill(world._workers["draft"].process.pid, signal.SIGKILL)
-        begun = time.monotonic()
+    """It is missed when it ends: after a timeout it would be said to hang."""
+    with Processes(TOY) as world:
+        kill(world, "draft")
         with pytest.raises(DeviceLost, match="draft.*exit code -9"):
             speclib.decode("x", world=world, method="speculative", gamma=3)
-        assert time.monotonic() - begun < on_this_machine(2)
-        assert (
-            len(speclib.decode("x", world=world, method="speculative", gamma=3).tokens)
-            == 64
-        )
+        again = speclib.decode("x", world=world, method="speculative", gamma=3)
+        assert len(again.tokens) == 64
 
 
 GREEDY_ROWS = ["speculative", "pearl", "dsi", "tree", "lookahead", "ouroboros"]
 
 
-def has_rows(world: Processes) -> bool:
-    """Whether a worker has left rows in its shared memory."""
-    return any(any(bytes(shared)) for shared in world._shared.values())
+@pytest.fixture
+def rows_left(monkeypatch) -> list[Array]:
+    """The rows that workers leave in shared memory, as they are found there."""
+    found: list[Array] = []
+
+    read_truly = Array.read
+
+    def read(self: Array, shared) -> np.ndarray:
+        found.append(self)
+        return read_truly(self, shared)
+
+    monkeypatch.setattr(Array, "read", read)
+    return found
 
 
 @pytest.mark.parametrize("method", GREEDY_ROWS)
-def test_greedy_rows_are_sent_as_their_tokens_alone(method):
+def test_greedy_rows_are_sent_as_their_tokens_alone(method, world, rows_left):
     """Those of a tree, too. At temperature 1 the same operations send whole rows."""
     settings = {"gamma": 3} if takes_gamma(method) else {"lookahead": 2}
-    settings = settings if method != "lookahead" else {"window": 3}
-    with Processes(TOY, timeout=5) as world:
-        for temperature in (0.0, 1.0):
-            speclib.decode(
-                "x", world=world, method=method, temperature=temperature, **settings
-            )
-            assert has_rows(world) is (temperature > 0)
+    if method == "lookahead":
+        settings = {"window": 3}
+    for temperature in (0.0, 1.0):
+        speclib.decode(
+            "x", world=world, method=method, temperature=temperature, **settings
+        )
+        assert bool(rows_left) is (temperature > 0)
 
 
 def test_a_greedy_row_arrives_as_it_is_on_the_virtual_clock():
     rows = []
-    for world in (speclib.open_world("virtual", TOY), Processes(TOY, timeout=5)):
+    for world in (speclib.open_world("virtual", TOY), Processes(TOY)):
         with world:
             world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
             text = world.text + (3, 1, 4)
@@ -165,7 +176,13 @@ def overtaken(trace) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 @pytest.mark.parametrize(
-    "servers", [1, 2, pytest.param(3, marks=pytest.mark.thorough), 4]
+    "servers",
+    [
+        1,
+        pytest.param(2, marks=pytest.mark.thorough),
+        pytest.param(3, marks=pytest.mark.thorough),
+        4,
+    ],
 )
 def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel):
     late = caught_up = 0
@@ -198,15 +215,15 @@ def killed(*devices, servers: int = 3):
     ) as world:
         heard = []
 
-        def kill(tokens):
+        def strike(tokens):
             heard.extend(tokens)
             while len(heard) >= 10 and victims:
-                os.kill(world._workers[victims.pop()].process.pid, signal.SIGKILL)
+                kill(world, victims.pop())
 
         victims = list(devices)
         how = {"world": world, "method": "dsi", "lookahead": 1, "max_new_tokens": 40}
         try:
-            hurt = speclib.decode("x", on_commit=kill, **how)
+            hurt = speclib.decode("x", on_commit=strike, **how)
         except DeviceLost as error:
             hurt = error
         again = speclib.decode("x", **how)
@@ -277,8 +294,9 @@ def test_further_servers_take_the_cores_after_the_targets_and_gpus_must_be_named
 
 
 def test_a_hung_worker_is_stopped_within_the_timeout():
+    """The wall clock is the point: the worker lives, and says nothing so long."""
     with Processes(TOY, timeout=0.5) as world:
-        pid = world._workers["target"].process.pid
+        (pid,) = world.processes["target"]
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(DeviceLost, match="target.*0.5 s"):
             speclib.decode("x", world=world, method="autoregressive")
@@ -287,15 +305,15 @@ def test_a_hung_worker_is_stopped_within_the_timeout():
 
 def test_no_worker_outlives_an_exception():
     with pytest.raises(ZeroDivisionError), Processes(TOY) as world:
-        pids = [w.process.pid for w in world._workers.values()]
+        pids = list(chain(*world.processes.values()))
         _ = 1 / 0
     assert gone(pids)
 
 
 SCRIPT = """
-    import sys, time, speclib
+    import sys, speclib
     world = speclib.Processes(speclib.load_pair("toy"))
-    print(*[w.process.pid for w in world._workers.values()], flush=True)
+    print(*[pid for pid, in world.processes.values()], flush=True)
     result = speclib.decode("x", world=world, method="pearl", gamma=2)
     print(len(result.tokens), flush=True)
     {end}
@@ -325,7 +343,7 @@ def test_a_script_without_a_main_guard_works_and_leaves_nothing(tmp_path):
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_a_stopped_parent(tmp_path, sig):
-    process = script(tmp_path, "time.sleep(60)")
+    process = script(tmp_path, "import signal; signal.pause()")
     pids = [int(p) for p in process.stdout.readline().split()]
     assert process.stdout.readline().strip() == "64"
     if sig == signal.SIGINT:
@@ -342,9 +360,9 @@ def test_no_worker_outlives_a_stopped_parent(tmp_path, sig):
 def test_a_core_place_pins_its_worker():
     place = TOY.place.model_copy(update={"draft": ("core:0",), "target": ("core:1",)})
     with Processes(TOY.model_copy(update={"place": place})) as world:
-        cores = {
-            n: os.sched_getaffinity(w.process.pid) for n, w in world._workers.items()
-        }
+        cores = {}
+        for name, (pid,) in world.processes.items():
+            cores[name] = os.sched_getaffinity(pid)
     allowed = sorted(os.sched_getaffinity(0))
     assert cores == {"draft": {allowed[0]}, "target": {allowed[1 % len(allowed)]}}
 
@@ -384,6 +402,7 @@ def test_the_longest_temporary_folder_that_the_message_allows_works():
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.slow
 def test_the_fork_server_never_touches_cuda():
     """A process that is forked after CUDA was initialised cannot use it any more."""
     script = """
