@@ -85,6 +85,7 @@ def test_the_enumerator_agrees_with_sampling():
 
 
 # -- losslessness ----------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.thorough)], ids=str
 )
@@ -144,7 +145,7 @@ def test_the_first_of_two_end_tokens_cuts_as_it_does_in_plain_decoding(case):
         assert error(case.method, 3, 3, eos=(2, 0), **settings) < EXACT, settings
 
 
-@pytest.mark.parametrize("draft_rows", [2, 5])
+@pytest.mark.parametrize("draft_rows", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_draft_with_fewer_or_more_rows_than_its_target_loses_nothing(
     case, draft_rows
 ):
