@@ -85,7 +85,6 @@ def test_the_enumerator_agrees_with_sampling():
 
 
 # -- losslessness ----------------------------------------------------------------------
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "gammas", [(1, 2), pytest.param((3,), marks=pytest.mark.thorough)], ids=str
 )
