@@ -209,7 +209,7 @@ class Nodes:
             return Answer(node, None, str(answer), is_lost=True)
         if not isinstance(answer, Report):
             return Answer(node, None, answer.cause)
-        if not _is_of(answer, specs):
+        if not is_of(answer, specs):
             return Answer(
                 node,
                 None,
@@ -223,7 +223,7 @@ class Nodes:
         return Answer(node, answer)
 
 
-def _is_of(report: Report, specs: Iterable[Spec]) -> bool:
+def is_of(report: Report, specs: Iterable[Spec]) -> bool:
     """Whether the files of a report are those of these cells."""
     from .engines.measured_cell import key_of
 

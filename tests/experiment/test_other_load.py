@@ -14,7 +14,8 @@ from speclib.experiment import other_load
 from speclib.experiment.other_load import Reading, is_disturbed, others_between
 
 CORES = machine.cores()
-BURN_A_SECOND = "import time\nwhile time.process_time() < 1: pass"
+BURNT = 0.5  # seconds of a processor
+BURN = f"import time\nwhile time.process_time() < {BURNT}: pass"
 
 
 def reading(wall: float, everybody: float, own: float) -> Reading:
@@ -50,16 +51,16 @@ def test_a_busy_neighbour_disturbs_and_an_idle_desktop_does_not():
 
 def test_what_a_process_of_ours_computes_counts_as_ours():
     start = other_load.read_clocks()
-    subprocess.run([sys.executable, "-c", BURN_A_SECOND], check=True)
+    subprocess.run([sys.executable, "-c", BURN], check=True)
     end = other_load.read_clocks()
-    assert end.own - start.own >= 0.98
-    assert end.everybody - start.everybody >= 0.9
+    assert end.own - start.own >= BURNT - 0.02
+    assert end.everybody - start.everybody >= BURNT - 0.1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process without parents")
 def test_what_a_stranger_computes_counts_as_others(tmp_path):
     done = tmp_path / "done"
-    stranger = f"{BURN_A_SECOND}\nopen({str(done)!r}, 'w').close()"
+    stranger = f"{BURN}\nopen({str(done)!r}, 'w').close()"
     start = other_load.read_clocks()
     # The shell ends at once, so its child is nobody's here.
     subprocess.run(["sh", "-c", f'{sys.executable} -c "$0" &', stranger], check=True)
@@ -69,4 +70,4 @@ def test_what_a_stranger_computes_counts_as_others(tmp_path):
         time.sleep(0.05)
     end = other_load.read_clocks()
     work_of_others = (end.everybody - start.everybody) - (end.own - start.own)
-    assert work_of_others >= 0.9
+    assert work_of_others >= BURNT - 0.1

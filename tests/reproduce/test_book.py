@@ -23,7 +23,7 @@ def book(tmp_path_factory):
     paths.CACHE = tmp_path_factory.mktemp("cache")
     try:
         book = Book("pearl", quick=True, measured=False)
-        short = replace(book.profile, virtual_tokens=256)
+        short = replace(book.profile, virtual_tokens=64)
         book.filled = fill_all(book.paper, short, ITEMS, kinds=book.kinds)
         yield book
     finally:
@@ -96,7 +96,7 @@ def test_a_table_is_filled_alone_and_not_again_with_the_others(tmp_path, monkeyp
 
 def test_a_column_that_was_not_run_is_drawn_as_its_virtual_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "CACHE", tmp_path)
-    book = Book("pearl", run=False)
+    book = Book("pearl", quick=True, run=False)
     text = repr(book.timeline("table-1", "Llama2 7&70B"))
     assert "[virtual]" in text and "PEARL" in text
     assert "not run yet" in repr(book.timeline("table-16", "1024"))

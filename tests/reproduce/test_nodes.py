@@ -15,13 +15,22 @@ from speclib import machine, paths
 from speclib.errors import SpeclibError
 from speclib.experiment import cache, environments, other_load
 from speclib.experiment.engines.measured_cell import MeasuredCell, key_of
-from speclib.experiment.on_nodes import Nodes, Report, _is_of
+from speclib.experiment.on_nodes import (
+    Answer,
+    CellsOfNode,
+    Nodes,
+    Order,
+    Report,
+    is_of,
+)
 from speclib.experiment.run_cells import Runner, is_complete, run_all, stored
 from speclib.progress import Progress
+from speclib.reproduce import measuring_on_nodes
 from speclib.reproduce.costs import Costs
 from speclib.reproduce.schedule import PaperWork, Schedule
 from speclib.reproduce.work import Work
 
+HOUR = 3600.0  # seconds
 FASTER = (("cpu", "Another Processor 9000"), ("cores", "64"))  # another machine's
 
 
@@ -135,6 +144,21 @@ def schedule_of(measured: list[Work], runner: Runner, nodes: Nodes, deadline=Non
     return Schedule([paper], runner, costs, deadline, lambda _: None, nodes)
 
 
+class NodesThatTell(Nodes):
+    """Nodes that call ``after_a_step`` when the first report has been kept here."""
+
+    def __init__(self, after_a_step: Callable[[], object]):
+        super().__init__()
+        self._after_a_step: Callable[[], object] | None = after_a_step
+
+    def first(self) -> Answer:
+        answer = super().first()
+        if self._after_a_step is not None:
+            after_a_step, self._after_a_step = self._after_a_step, None
+            after_a_step()
+        return answer
+
+
 def do_on_nodes(
     measured: list[Work],
     seconds: float | None = None,
@@ -147,20 +171,10 @@ def do_on_nodes(
     with (
         Progress("cells", show=False) as bar,
         Runner(bar) as runner,
-        Nodes() as nodes,
+        NodesThatTell(after_a_step) as nodes,
     ):
         deadline = None if seconds is None else time.monotonic() + seconds
         schedule = schedule_of(measured, runner, nodes, deadline)
-        on_nodes = schedule._on_nodes
-        take, taken = on_nodes._take, []
-
-        def take_and_call(answer, work):
-            take(answer, work)
-            taken.append(work)
-            if len(taken) == 1:
-                after_a_step()
-
-        on_nodes._take = take_and_call
         schedule.do_all()
     return runner
 
@@ -251,21 +265,50 @@ def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(nodes):
 def test_cells_that_were_not_asked_for_are_noticed():
     spec, other = measured_spec(), measured_spec("speculative")
     report = Report({key_of(spec): "file"}, {}, 1, 1.0, None, machine.environment())
-    assert _is_of(report, [spec, other])
-    assert not _is_of(report, [other])
-    assert not _is_of(replace(report, environment=FASTER), [spec])
+    assert is_of(report, [spec, other])
+    assert not is_of(report, [other])
+    assert not is_of(replace(report, environment=FASTER), [spec])
+
+
+class ClockThatLeaps:
+    """The clock on the wall, until it leaps by a day."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._ahead
+
+    def leap(self) -> None:
+        self._ahead = 24 * HOUR
 
 
 @pytest.mark.slow
-def test_a_budget_ends_a_sweep(nodes):
+def test_a_budget_ends_a_sweep(nodes, monkeypatch):
+    """It is over when the first step has been taken; what is under way is finished."""
+    clock = ClockThatLeaps()
+    monkeypatch.setattr(measuring_on_nodes, "time", clock)
     measured = works()
     for work in measured:
         work.specs = [spec.but(requests=1000) for spec in work.specs]
         work.wanted = 1000
-    do_on_nodes(measured, seconds=10)
+
+    do_on_nodes(measured, seconds=HOUR, after_a_step=clock.leap)
+
     specs = [spec for work in measured for spec in work.specs]
     assert any(stored(spec) for spec in specs)
-    assert not any(is_complete(spec) for spec in specs)  # that takes minutes
+    assert not any(is_complete(spec) for spec in specs)
+
+
+def test_a_node_that_is_given_no_time_begins_nothing():
+    spec = measured_spec()
+    order = Order((spec,), requests=2, seconds=0.0, again=False, files={})
+
+    report = CellsOfNode("one")(order)
+
+    assert report.requests == 0
+    assert not report.errors
+    assert stored(spec) is None
 
 
 def test_without_a_cluster_it_says_how_to_start_one(monkeypatch):
