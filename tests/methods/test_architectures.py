@@ -41,8 +41,21 @@ from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
-PROMPTS = (46, 644)  # tokens
+SHORT, LONG = 46, 644  # tokens
+PROMPTS = (SHORT, LONG)
 ROLES = ("draft", "target")
+
+# One of each kind of window: in all layers, in half of them, and in turns.
+EACH_KIND_OF_WINDOW = ("MistralConfig", "Qwen3Config", "Gemma3TextConfig")
+
+
+def each_architecture_and_length() -> Iterator[Any]:
+    """All pairs of the two; long prompts of every change for each kind of window."""
+    for length in PROMPTS:
+        for name in ARCHITECTURES:
+            is_brief = length == SHORT or name in EACH_KIND_OF_WINDOW
+            marks = [] if is_brief else [pytest.mark.thorough]
+            yield pytest.param(name, length, marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +137,7 @@ def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
     assert written[-1] in factory.end_tokens(pair)
 
 
-@pytest.mark.parametrize("length", PROMPTS)
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name, length", each_architecture_and_length())
 def test_every_method_writes_what_transformers_generates(
     pair_of, expected, decode, name, length
 ):
@@ -157,6 +169,25 @@ FAMILIES = (
     "Phi3Config",
 )
 
+# The families for which every change tries both; it tries one of the other families'.
+BOTH_WAYS = ("LlamaConfig", "Gemma3TextConfig")
+WIDER_OF = {
+    "Qwen2Config": "target",
+    "Qwen3Config": "draft",
+    "MistralConfig": "target",
+    "GPT2Config": "draft",
+    "Phi3Config": "target",
+}
+
+
+def each_family_and_wider_model() -> Iterator[Any]:
+    """All pairs of the two, those marked that are left to the night."""
+    for wider in ROLES:
+        for name in FAMILIES:
+            is_brief = name in BOTH_WAYS or wider == WIDER_OF[name]
+            marks = [] if is_brief else [pytest.mark.thorough]
+            yield pytest.param(name, wider, marks=marks)
+
 
 @pytest.fixture(scope="module")
 def widths_of(tmp_path_factory):
@@ -169,8 +200,7 @@ def widths_of(tmp_path_factory):
     return widths_of
 
 
-@pytest.mark.parametrize("wider", ROLES)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name, wider", each_family_and_wider_model())
 def test_every_method_writes_it_whichever_of_the_two_models_has_added_tokens(
     widths_of, decode, name, wider
 ):

@@ -173,33 +173,12 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
 
 
 # -- the embedded pair -----------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
-    temperature,
+    assert_fewer_passes_write_plain_decodings_text, temperature
 ):
-    pytest.importorskip("torch")
-    import speclib
-    from speclib.data import prompts
-    from speclib.models import zoo
-
-    if not (zoo.ZOO / "target" / "model.safetensors").exists():
-        pytest.skip("the embedded models are not trained: make models")
-    with speclib.open_world(
-        "virtual", speclib.load_pair("embedded/llama-7b-70b")
-    ) as world:
-        how = {
-            "world": world,
-            "max_new_tokens": 96,
-            "temperature": temperature,
-            "seed": 3,
-        }
-        prompt = prompts.load("humaneval")[0].input
-        plain = speclib.decode(prompt, method="autoregressive", **how)
-        found = speclib.decode(prompt, method="lookahead", **how)
-    assert found.tokens == plain.tokens
-    assert (
-        found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
-    )
+    assert_fewer_passes_write_plain_decodings_text("lookahead", temperature)
 
 
 def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():

@@ -1,16 +1,15 @@
 """Greedy output is plain decoding's, token for token, on the embedded pair in float32.
 
-The fast part takes one prompt of three tasks, each at one gamma: every method decodes
-all three in its first variant, and one of them in each further variant. The slow part
-takes two prompts of every task x gamma x every variant on the virtual clock, and one
-of every task in real processes. A difference is shown with the gap between the target's
-two best logits where it begins.
+The fast part takes one prompt, for every method in its first variant. The slow part
+takes one prompt of three tasks, each at one gamma: every method decodes all three in
+its first variant, and one of them in each further variant. The thorough part takes
+two prompts of every task x gamma x every variant on the virtual clock, and one of every
+task in real processes. A difference is shown with the gap between the target's two best
+logits where it begins.
 """
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.slow
 
 pytest.importorskip("torch")
 
@@ -118,6 +117,22 @@ def test_every_variant_has_its_turn():
     assert all(case in decoded for case in CASES)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_every_registered_method_writes_plain_decodings_text(virtual, method):
+    first_variant = VARIANTS.get(method, [{}])[0]
+    differing = differences(
+        virtual,
+        virtual,
+        "humaneval",
+        1,
+        gammas=(5,),
+        tokens=16,
+        cases=[(method, first_variant)],
+    )
+    assert differing == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", range(len(FEW)), ids=[task for task, _ in FEW])
 def test_greedy_output_is_plain_decodings_own(virtual, turn):
     task, gamma = FEW[turn]
@@ -127,6 +142,7 @@ def test_greedy_output_is_plain_decodings_own(virtual, turn):
     assert found == []
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("task", TASKS)
 def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(
@@ -135,6 +151,7 @@ def test_greedy_output_is_plain_decodings_own_for_every_gamma_and_variant(
     assert differences(virtual, virtual, task, 2) == []
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_greedy_output_is_plain_decodings_own_in_real_processes(virtual):
     with speclib.Processes(undilated(PAIR)) as world:
@@ -142,6 +159,7 @@ def test_greedy_output_is_plain_decodings_own_in_real_processes(virtual):
     assert found == []
 
 
+@pytest.mark.slow
 def test_dilation_does_not_change_a_token(virtual):
     prompt = prompts.load("humaneval")[0].input
     wanted = speclib.decode(
@@ -154,6 +172,7 @@ def test_dilation_does_not_change_a_token(virtual):
     assert got.tokens == wanted.tokens
 
 
+@pytest.mark.slow
 def test_sampled_output_is_the_same_in_every_world_for_a_fixed_seed(virtual):
     prompt = prompts.load("gsm8k")[0].input
     settings = dict(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
-from speclib.data import prompts
 from speclib.data import retrieval as stores
 from speclib.data.latency import Latency
 from speclib.data.retrieval import Datastore
@@ -219,27 +218,19 @@ def test_a_setting_that_cannot_be_is_refused(name):
 
 
 # -- our training text -----------------------------------------------------------------
-def embedded():
-    pytest.importorskip("torch")
-    from speclib.models import zoo
-
-    if not (zoo.ZOO / "target" / "model.safetensors").exists():
-        pytest.skip("the embedded models are not trained: make models")
-    return speclib.load_pair("embedded/llama-7b-70b")
-
-
-def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on():
+def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on(
+    embedded_pair,
+):
     """As the trainer writes it; code there has an end token more."""
-    pair = embedded()
     from speclib.data.training_tasks import corpus
     from speclib.training.tokenizer import Writer
 
-    tokenizer = factory.tokenizer(pair)
+    tokenizer = factory.tokenizer(embedded_pair)
     writer = Writer(tokenizer)
     for task in islice(corpus.tasks(1), 200):
         ids = stores.document(tokenizer, task)
         assert ids + [writer.eos] * task.raw == writer.document(task)[0]
-    assert stores.training_text(tokenizer) is factory.datastore(pair)
+    assert stores.training_text(tokenizer) is factory.datastore(embedded_pair)
 
 
 def test_a_toy_has_no_datastore():
@@ -249,19 +240,6 @@ def test_a_toy_has_no_datastore():
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_on_the_embedded_pair_what_is_found_passes_and_the_output_is_plain_decodings(
-    temperature,
+    assert_fewer_passes_write_plain_decodings_text, temperature
 ):
-    with speclib.open_world("virtual", embedded()) as world:
-        how = {
-            "world": world,
-            "max_new_tokens": 96,
-            "temperature": temperature,
-            "seed": 3,
-        }
-        prompt = prompts.load("humaneval")[0].input
-        plain = speclib.decode(prompt, method="autoregressive", **how)
-        found = speclib.decode(prompt, method="rest", **how)
-    assert found.tokens == plain.tokens
-    assert (
-        found.stats.accepted > 0 and found.stats.target_runs < plain.stats.target_runs
-    )
+    assert_fewer_passes_write_plain_decodings_text("rest", temperature)

@@ -113,9 +113,9 @@ class Setup:
             runtime="llamacpp",
             quantization="Q5_K_M",
         )
-        place = self.place.model_copy(
-            update={"draft": ("cpu",), "threads": machine.cores()}
-        )
+        # Beside a target on a CPU more threads than one would wait for its core.
+        threads = machine.cores() if self.on_gpu else 1
+        place = self.place.model_copy(update={"draft": ("cpu",), "threads": threads})
         return pair.model_copy(update={"draft": draft, "place": place})
 
 
