@@ -385,9 +385,13 @@ def _resample_totals(
     counts = times @ np.array([astuple(request) for request in result.stats])
     plain = times @ np.array([astuple(request) for request in result.baseline])
 
+    # Few requests are often drawn as before: each different draw is computed once.
+    _, first, draws = np.unique(times, axis=0, return_index=True, return_inverse=True)
+    own_totals, plain_totals = counts[first].tolist(), plain[first].tolist()
+
     devices = reserved_devices(result)
     values = []
-    for own, baseline in zip(counts.tolist(), plain.tolist(), strict=True):
+    for own, baseline in zip(own_totals, plain_totals, strict=True):
         totals = Totals(
             Stats(*own),
             Stats(*baseline),
@@ -397,7 +401,7 @@ def _resample_totals(
             devices,
         )
         values.append(function(totals))
-    return np.array(values)
+    return np.array(values)[draws.ravel()]
 
 
 def _draftings_by_request(result: CellResult) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_judging import item_of_code
+from helpers.audit_files import COMMIT, PUBLICATION, item_of_code
 
 from speclib.audit.clones import check_readings, digest_of
 from speclib.audit.load import load_audit
@@ -48,27 +48,13 @@ def clone(tmp_path) -> Path:
     return folder
 
 
-PUBLICATION = """
-key = "pearl"
-name = "PEARL"
-about = "About."
-
-[documents.paper]
-title = "PEARL"
-version = "2025"
-link = "https://arxiv.org/abs/2408.11850"
-
-[code.theirs]
-repository = "github.com/a/b"
-"""
-
-
 def readings(tmp_path: Path, at: str, folder: Path, **piece: str):
     """What the clones say of an audit with one item, which read ``at`` a commit."""
     audit = tmp_path / "audit"
     audit.mkdir(exist_ok=True)
     item = item_of_code(**{"digest": DIGEST, **piece})
-    (audit / "pearl.toml").write_text(PUBLICATION + f'commit = "{at}"\n' + item)
+    publication = PUBLICATION.replace(COMMIT, at)
+    (audit / "pearl.toml").write_text(publication + item)
     load_audit.cache_clear()
     return check_readings(load_audit(audit), folder)
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from helpers.audit_items import values_of_run
 
 from speclib.audit.runs import run
 from speclib.errors import SpeclibError
-
-
-def numbers(**settings) -> dict[str, float]:
-    found = run("counted tokens", 1, settings)
-    return {name: quantity.value for name, quantity in found.items()}
 
 
 def count_one_text(agrees: tuple[bool, ...], limit: int, length: int):
@@ -48,7 +44,9 @@ def test_the_walk_is_the_mean_over_all_texts(alpha, limit, budget, sequences):
         tested += chance * of_text[1]
         passes += chance * of_text[2]
 
-    found = numbers(alpha=alpha, tokens=limit, budget=budget, sequences=sequences)
+    found = values_of_run(
+        "counted tokens", alpha=alpha, tokens=limit, budget=budget, sequences=sequences
+    )
     assert found["counted tokens"] == pytest.approx(counted)
     assert found["tested tokens"] == pytest.approx(tested)
     assert found["target passes"] == pytest.approx(passes)
@@ -60,7 +58,7 @@ def test_two_tokens_by_hand():
 
     That one is right every second time: then three tokens are counted and two tested.
     """
-    found = numbers(alpha=0.5, tokens=2, budget=2)
+    found = values_of_run("counted tokens", alpha=0.5, tokens=2, budget=2)
     assert found["counted tokens"] == pytest.approx(2.5)
     assert found["tested tokens"] == 2
     assert found["target passes"] == 2
@@ -68,20 +66,20 @@ def test_two_tokens_by_hand():
 
 def test_a_draft_that_is_always_right_ends_32_tokens_after_three_passes():
     """1, then 1 + 24, then 1 + 24 + 24 tokens, of which the last 23 are not tested."""
-    found = numbers(alpha=1.0, tokens=32, budget=24)
+    found = values_of_run("counted tokens", alpha=1.0, tokens=32, budget=24)
     assert found["counted tokens"] == 49
     assert found["tested tokens"] == 26
     assert found["target passes"] == 3
 
 
 def test_a_draft_that_is_never_right_is_plain_decoding():
-    found = numbers(alpha=0.0, tokens=32, budget=24)
+    found = values_of_run("counted tokens", alpha=0.0, tokens=32, budget=24)
     assert found["counted tokens a pass"] == found["counted over tested"] == 1
 
 
 def test_sequences_must_share_the_budget():
     with pytest.raises(SpeclibError, match="5 sequences do not share 24 tokens evenly"):
-        numbers(alpha=0.5, tokens=32, budget=24, sequences=5)
+        values_of_run("counted tokens", alpha=0.5, tokens=32, budget=24, sequences=5)
 
 
 # -- speculative decoding at its best --------------------------------------------------

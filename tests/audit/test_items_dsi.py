@@ -90,6 +90,7 @@ def test_the_grid_of_figure_1_has_settings_at_which_dsi_is_only_as_fast():
     assert found["SI over plain decoding, least"].value == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_two_rules_of_the_simulator_together_and_alone():
     """What is left without them is what is there with them, over their worth."""
     name = "worth of a rule"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from helpers.audit_items import (
+    assert_arithmetic_by_hand,
+    assert_each_arithmetic_is_by_hand,
+    pieces,
+)
 
 from speclib.audit.judge import judge_item, produce
 from speclib.audit.load import publication
-from speclib.audit.printed import work_out
-from speclib.audit.schema import Arithmetic, Run
+from speclib.audit.schema import Run
 
 AUDIT = publication("duodecoding")
 ITEMS = {item.id: item for item in AUDIT.items}
-
-
-def pieces(name: str, of: type) -> list:
-    return [piece for piece in ITEMS[name].evidence if isinstance(piece, of)]
 
 
 # Of each item the quantities that its arithmetic must give, worked out from the print.
@@ -55,14 +55,11 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_arithmetic_of_an_item_is_that_of_a_hand(name):
-    worked = [work_out(piece, "duodecoding") for piece in pieces(name, Arithmetic)]
-    for found, expected in zip(worked, BY_HAND[name], strict=True):
-        for quantity, value in expected.items():
-            assert found.quantities[quantity].value == pytest.approx(value), quantity
+    assert_arithmetic_by_hand(ITEMS[name], "duodecoding", BY_HAND)
 
 
 def test_every_arithmetic_has_numbers_by_hand():
-    assert {name for name in ITEMS if pieces(name, Arithmetic)} == set(BY_HAND)
+    assert_each_arithmetic_is_by_hand(ITEMS, BY_HAND)
 
 
 # Llama-2's and Vicuna's rows of Table 1: speculative decoding, and DuoDecoding.
@@ -86,7 +83,9 @@ def leads_of(target: str) -> list[float]:
 def test_the_two_largest_leads_are_those_of_the_short_texts():
     short = [leads_of("Llama")[QA], leads_of("Llama")[RAG]]
     others = leads_of("Vicuna")
-    others += [lead for at, lead in enumerate(leads_of("Llama")) if at not in (QA, RAG)]
+    for column, lead in enumerate(leads_of("Llama")):
+        if column not in (QA, RAG):
+            others.append(lead)
     assert [round(lead, 2) for lead in short] == [2.45, 1.87]
     assert (round(min(others), 2), round(max(others), 2)) == (1.07, 1.44)
     assert min(SPS["Llama"]) == SPS["Llama"][RAG]
@@ -156,7 +155,7 @@ def test_every_item_has_a_verdict_that_is_expected():
 @pytest.mark.slow
 def test_duodecoding_is_lossless_over_every_outcome():
     answers = []
-    for piece in pieces("duodecoding-lossless", Run):
+    for piece in pieces(ITEMS["duodecoding-lossless"], Run):
         answers.append(produce(piece, "duodecoding", requests=1).answer)
     assert answers == ["yes", "yes"]
 

@@ -6,14 +6,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers.audit_items import (
+    assert_arithmetic_by_hand,
+    assert_each_arithmetic_is_by_hand,
+)
+from helpers.two_models import MODELS, VOCAB, p, q
 
 from speclib.audit import planted
 from speclib.audit.judge import judge_item, produce
 from speclib.audit.load import publication
-from speclib.audit.printed import work_out
-from speclib.audit.schema import Arithmetic, Run
-from speclib.core.sampling import Sampler
-from speclib.models.toy import Random
+from speclib.audit.schema import Run
 from speclib.worlds.enumerator import outcomes
 
 ITEMS = {item.id: item for item in publication("easyspec").items}
@@ -46,37 +48,16 @@ BY_HAND = {
 }
 
 
-def arithmetic(name: str) -> list[Arithmetic]:
-    return [piece for piece in ITEMS[name].evidence if isinstance(piece, Arithmetic)]
-
-
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_arithmetic_of_an_item_is_that_of_a_hand(name):
-    worked = [work_out(piece, "easyspec") for piece in arithmetic(name)]
-    assert len(worked) == len(BY_HAND[name])
-    for found, expected in zip(worked, BY_HAND[name], strict=True):
-        for quantity, value in expected.items():
-            assert found.quantities[quantity].value == pytest.approx(value), quantity
+    assert_arithmetic_by_hand(ITEMS[name], "easyspec", BY_HAND)
 
 
 def test_every_arithmetic_has_numbers_by_hand():
-    with_arithmetic = {name for name in ITEMS if arithmetic(name)}
-    assert with_arithmetic == set(BY_HAND)
+    assert_each_arithmetic_is_by_hand(ITEMS, BY_HAND)
 
 
 # -- Algorithm 3 -----------------------------------------------------------------------
-VOCAB = 3
-MODELS = {"draft": Random(VOCAB, 10), "target": Random(VOCAB, 20)}
-
-
-def p(*text: int) -> np.ndarray:
-    return MODELS["target"].rows((0, *text), 0, Sampler(1.0))[0]
-
-
-def q(*text: int) -> np.ndarray:
-    return MODELS["draft"].rows((0, *text), 0, Sampler(1.0))[0]
-
-
 def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row():
     """Texts of two tokens by hand, drafts of two: an error can only be in the second.
 

@@ -6,10 +6,10 @@ likeliest token.
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
+from helpers.audit_items import values_of_run
+from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
 from speclib.audit.judge import judge_item
 from speclib.audit.load import publication
@@ -18,32 +18,13 @@ from speclib.audit.planted.engines import ENGINE_MISTAKES, chances_by_products
 from speclib.audit.printed import work_out
 from speclib.audit.runs import run
 from speclib.audit.schema import Arithmetic
-from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth
 
-EXACT = 1e-12
-VOCAB = 3
-MODELS = {"draft": Random(VOCAB, 10), "target": Random(VOCAB, 20)}
-
-
-def p(*text: int) -> np.ndarray:
-    return MODELS["target"].rows((0, *text), 0, Sampler(1.0))[0]
-
-
-def q(*text: int) -> np.ndarray:
-    return MODELS["draft"].rows((0, *text), 0, Sampler(1.0))[0]
-
 
 def best(*text: int) -> int:
     return int(np.argmax(q(*text)))
-
-
-def assert_distribution(method, tokens: int, expected, **settings) -> None:
-    found = outcomes(method, MODELS, tokens, **settings)
-    for text in product(range(VOCAB), repeat=tokens):
-        assert found.get(text, 0.0) == pytest.approx(expected(*text), abs=EXACT), text
 
 
 def shares_of_a_grid(bounds, points: int = 120) -> np.ndarray:
@@ -139,21 +120,16 @@ def test_products_of_coins_are_those_of_a_grid(bounds):
 
 
 # -- runs ------------------------------------------------------------------------------
-def quantities(name: str, **settings) -> dict[str, float]:
-    found = run(name, 1, settings)
-    return {quantity: number.value for quantity, number in found.items()}
-
-
 def test_a_block_of_sure_drafts_by_hand():
     """0.512 (1 + 0.66943 + 0.22407), with ln 0.512 = -0.66943."""
-    found = quantities("block of sure drafts", chance=0.8)
+    found = values_of_run("block of sure drafts", chance=0.8)
     assert found["chance by products"] == pytest.approx(0.96948, abs=2e-5)
     assert found["chance that it must have"] == pytest.approx(0.512)
 
 
 def test_a_random_draft_of_one_binary_digit_is_a_row_of_tossed_coins():
     """Token k is the first with the larger of two values: tails k times, then heads."""
-    found = quantities("random draft", vocab=100, digits=1, token=3)
+    found = values_of_run("random draft", vocab=100, digits=1, token=3)
     assert found["chance of this token"] == 1 / 16
     assert found["chance without ties"] == 1 / 100
 
@@ -182,10 +158,9 @@ def test_an_unknown_mistake_names_all_that_are_known():
 
 @pytest.mark.slow
 def test_an_untested_end_differs_in_greedy_text_and_branches_do_not():
-    assert quantities("mistake of an engine", mistake="untested end")[
-        "error when greedy"
-    ] == pytest.approx(1)
-    branches = quantities("mistake of an engine", mistake="branch by the target")
+    untested = values_of_run("mistake of an engine", mistake="untested end")
+    assert untested["error when greedy"] == pytest.approx(1)
+    branches = values_of_run("mistake of an engine", mistake="branch by the target")
     assert branches["error when greedy"] == pytest.approx(0, abs=EXACT)
 
 

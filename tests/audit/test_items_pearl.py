@@ -7,12 +7,17 @@ counts of lines, and from nothing that the audit computes.
 from __future__ import annotations
 
 import pytest
+from helpers.audit_items import (
+    assert_arithmetic_by_hand,
+    assert_each_arithmetic_is_by_hand,
+    pieces,
+)
 
 from speclib.audit.judge import judge_item
 from speclib.audit.load import publication
-from speclib.audit.printed import compare_words, work_out, work_out_conflict
+from speclib.audit.printed import compare_words, work_out_conflict
 from speclib.audit.runs import experiment, run
-from speclib.audit.schema import Arithmetic, CodeRead, PrintedTwice, Run, Words
+from speclib.audit.schema import CodeRead, PrintedTwice, Run, Words
 from speclib.papers.load import load_paper
 
 PEARL = publication("pearl")
@@ -123,28 +128,19 @@ VERDICTS = {
 }
 
 
-def pieces(name: str, of: type) -> list:
-    return [piece for piece in ITEMS[name].evidence if isinstance(piece, of)]
-
-
 # -- the print, by hand ----------------------------------------------------------------
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_arithmetic_of_an_item_is_that_of_a_hand(name):
-    worked = [work_out(piece, "pearl") for piece in pieces(name, Arithmetic)]
-    assert len(worked) == len(BY_HAND[name])
-    for found, expected in zip(worked, BY_HAND[name], strict=True):
-        for quantity, value in expected.items():
-            assert found.quantities[quantity].value == pytest.approx(value), quantity
+    assert_arithmetic_by_hand(ITEMS[name], "pearl", BY_HAND)
 
 
 def test_every_arithmetic_has_numbers_by_hand():
-    with_arithmetic = {name for name in ITEMS if pieces(name, Arithmetic)}
-    assert with_arithmetic == set(BY_HAND)
+    assert_each_arithmetic_is_by_hand(ITEMS, BY_HAND)
 
 
 @pytest.mark.parametrize("name", PRINTED_TWICE)
 def test_a_number_that_is_printed_twice_is_shown_beside_the_other(name):
-    found = pieces(name, PrintedTwice)
+    found = pieces(ITEMS[name], PrintedTwice)
     assert len(found) == len(PRINTED_TWICE[name])
     for piece, (printed, other) in zip(found, PRINTED_TWICE[name], strict=True):
         worked = work_out_conflict(piece, "pearl")
@@ -171,7 +167,7 @@ def test_with_table_4s_number_the_kept_share_of_a_block_falls_with_the_window():
 
 
 def test_the_gpu_of_the_paper_is_that_of_its_facts():
-    (words,) = pieces("pearl-blog-averages", Words)
+    (words,) = pieces(ITEMS["pearl-blog-averages"], Words)
     assert words.other[1] in load_paper("pearl").facts["hardware"]
     assert compare_words(words).answer == "no"
 
@@ -270,7 +266,7 @@ def test_every_outcome_of_the_coins_gives_this_verdict(name, verdict):
 def test_no_verdict_rests_on_the_simulated_clock():
     """Whatever the clock says here is shown beside other evidence."""
     for name in ITEMS:
-        for piece in pieces(name, Run):
+        for piece in pieces(ITEMS[name], Run):
             assert not (piece.decides and experiment(piece.run).basis == "clock"), name
 
 
@@ -286,6 +282,6 @@ def test_what_only_we_ask_is_no_statement_of_the_authors():
 def test_all_code_was_read_at_one_commit():
     assert PEARL.code["pearl"].commit.startswith("5a6f369")
     for name in ITEMS:
-        for piece in pieces(name, CodeRead):
+        for piece in pieces(ITEMS[name], CodeRead):
             assert piece.code == "pearl"
             assert piece.reads.endswith("."), name

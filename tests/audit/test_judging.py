@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from helpers.audit_files import (
+    EVIDENCE,
+    ITEM,
+    PUBLICATION,
+    code_read,
+    item_of_code,
+)
 
 from speclib.audit import judge
 from speclib.audit.judge import conclude, judge_item
@@ -212,56 +219,6 @@ def test_a_claim_on_the_print_names_its_cells():
 
 
 # -- files that are wrong --------------------------------------------------------------
-PUBLICATION = """
-key = "pearl"
-name = "PEARL"
-paper = "pearl"
-about = "About."
-
-[documents.paper]
-title = "PEARL"
-version = "2025"
-link = "https://arxiv.org/abs/2408.11850"
-
-[code.theirs]
-repository = "github.com/a/b"
-commit = "0123456789012345678901234567890123456789"
-"""
-ITEM = """
-[[items]]
-id = "one"
-title = "So"
-reach = "number"
-about = "theory"
-claimed = "C."
-where = [{at = "Section 1"}]
-found = "F."
-changes = "N."
-answer = "A."
-evidence = [{sort = "words", says = "it", one = ["a", "b"], other = ["c", "b"]}]
-"""
-EVIDENCE = ITEM.splitlines()[-1]
-
-
-def code_read(**fields: str) -> dict[str, str]:
-    return {
-        "sort": "code",
-        "says": "each draft is tested",
-        "code": "theirs",
-        "file": "engine.py",
-        "lines": "3-5",
-        "digest": "0123456789ab",
-        "reads": "The first is not.",
-        "bears_out": "no",
-        **fields,
-    }
-
-
-def item_of_code(**fields: str) -> str:
-    pairs = [f'{name} = "{value}"' for name, value in code_read(**fields).items()]
-    return ITEM.replace(EVIDENCE, f"evidence = [{{{', '.join(pairs)}}}]")
-
-
 @pytest.mark.parametrize(
     "text, message",
     [

@@ -6,28 +6,14 @@ conditional probability. ``p`` is the target's row after a text, ``q`` the draft
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
+from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
 from speclib.audit import planted
 from speclib.audit.planted import MISTAKES
-from speclib.core.sampling import Sampler
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth
-
-EXACT = 1e-12
-VOCAB = 3
-MODELS = {"draft": Random(VOCAB, 10), "target": Random(VOCAB, 20)}
-
-
-def p(*text: int) -> np.ndarray:
-    return MODELS["target"].rows((0, *text), 0, Sampler(1.0))[0]
-
-
-def q(*text: int) -> np.ndarray:
-    return MODELS["draft"].rows((0, *text), 0, Sampler(1.0))[0]
 
 
 def both_accept(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
@@ -38,12 +24,6 @@ def both_accept(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
 def replaced(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
     """The probability that a token replaces a rejected draft, by token."""
     return np.maximum(target - draft, 0)
-
-
-def assert_distribution(method, tokens: int, expected, **settings) -> None:
-    found = outcomes(method, MODELS, tokens, **settings)
-    for text in product(range(VOCAB), repeat=tokens):
-        assert found.get(text, 0.0) == pytest.approx(expected(*text), abs=EXACT), text
 
 
 # -- total variation -------------------------------------------------------------------

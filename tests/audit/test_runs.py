@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.audit_items import values_of_run
 from helpers.printed import load_folder
 
 from speclib.audit.runs import RUNS, run
@@ -15,18 +16,13 @@ from speclib.models.toy import Random
 DSI = load_folder("papers/dsi")
 
 
-def quantities(name: str, requests: int = 20, **settings) -> dict[str, float]:
-    found = run(name, requests, settings)
-    return {quantity: number.value for quantity, number in found.items()}
-
-
 def test_unverified_tokens_by_hand():
     """PEARL at gamma = c = 5, all drafts right, 10 tokens.
 
     After pass 1 there are 1 committed token and 4 drafts, after pass 2 there are 6 and
     4: ten, and the published loop ends. All ten are committed after pass 3.
     """
-    found = quantities(
+    found = values_of_run(
         "unverified tokens", 2, method="pearl", c=5.0, gamma=5, alpha=1.0, tokens=10
     )
     assert found["published over committed"] == pytest.approx((10 / 2) / (10 / 3))
@@ -43,7 +39,7 @@ def test_a_simulated_number_has_an_interval_that_narrows_with_requests():
 def test_two_counts_of_both_methods_are_those_of_their_formulas():
     """SD's count per pass is what it was calibrated with, Table 7's 5.27."""
     settings = {"latency": "pearl/codellama-7-34", "alpha": "codellama-7-34"}
-    found = run("two counts", 40, {**settings, "tokens": 1024})
+    found = run("two counts", 10, {**settings, "tokens": 1024})
     per_pass = found["speculative decoding, per target pass"]
     # The last round of a text is cut, which takes less than 2 % here.
     assert per_pass.value == pytest.approx(5.27, rel=0.02)
@@ -58,7 +54,7 @@ def test_two_counts_of_both_methods_are_those_of_their_formulas():
 
 def test_counts_of_passes_by_hand():
     """CodeLlama 7&34B: 44,018 passes for 164 texts of 1,024 tokens."""
-    found = quantities(
+    found = values_of_run(
         "tokens per pass", row="Codellama 7B&34B", alpha="codellama-7-34"
     )
     full = 164 * 1024 / 44018
@@ -79,7 +75,7 @@ def test_the_length_by_counts_gives_the_printed_ratio_of_passes(
     row, column, gamma, passes, ratio, printed
 ):
     """Tokens per pass: of SD 1 + a + ... + a^gamma, of PEARL by its chain of steps."""
-    found = quantities("length by counts", row=row, column=column)
+    found = values_of_run("length by counts", row=row, column=column)
     assert found["draft length"] == gamma
     assert found["length by Table 7"] == printed
 
@@ -119,7 +115,7 @@ def test_bfloat16_is_torchs():
 
 
 def test_dsi_over_si_by_rules_is_what_the_errata_of_table_1_say():
-    found = quantities("DSI over SI by rules")
+    found = values_of_run("DSI over SI by rules")
     printed = [
         value
         for _, column, value in DSI["table-1"]["cells"]
@@ -137,7 +133,7 @@ def test_dsi_over_si_by_rules_is_what_the_errata_of_table_1_say():
 
 def test_plain_decoding_on_all_devices_by_hand():
     """Reading is divided by the devices; 12 microseconds join each layer's parts."""
-    found = quantities(
+    found = values_of_run(
         "PEARL on its devices", latency="pearl/llama2-7-70", column="Llama2 7&70B"
     )
     alone, reading = 1 / 9.22, 68.98e9 * 2 / 1.7e12
@@ -147,7 +143,7 @@ def test_plain_decoding_on_all_devices_by_hand():
     assert found["plain decoding on all devices"] == pytest.approx(alone / on_four)
 
     row = "Starcoder-15B / Starcoder-168M / HumanEval"
-    found = quantities(
+    found = values_of_run(
         "DSI on its devices", latency="dsi/starcoder-15b-humaneval", row=row
     )
     reading = 15.52e9 * 2 / 1.7e12

@@ -16,9 +16,11 @@ import pytest
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
+Place = tuple[str, str]  # row and column
 Cell = tuple[str, str, str]  # item, row and column
 
 
+# -- files -----------------------------------------------------------------------------
 def load_folder(folder: str) -> dict[str, dict[str, Any]]:
     """The files of a folder under ``data``, by their names without ``.toml``."""
     files = {}
@@ -27,12 +29,27 @@ def load_folder(folder: str) -> dict[str, dict[str, Any]]:
     return files
 
 
+def load_item(paper: str, item: str) -> dict[str, Any]:
+    """The file of one table or figure of a paper."""
+    path = DATA / "papers" / paper / f"{item}.toml"
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+# -- printed numbers -------------------------------------------------------------------
+def numbers_of(table: dict[str, Any]) -> dict[Place, float]:
+    """The printed numbers of one table, by row and column."""
+    numbers = {}
+    for row, column, value in table.get("cells", []):
+        numbers[row, column] = value
+    return numbers
+
+
 def printed_cells(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
     """The printed number of every cell of these tables."""
     cells = {}
     for item, table in tables.items():
-        for row, column, value in table.get("cells", []):
-            cells[item, row, column] = value
+        for place, value in numbers_of(table).items():
+            cells[item, *place] = value
     return cells
 
 
@@ -40,9 +57,52 @@ def numbers_in_brackets(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
     """The second number of every cell that prints one."""
     cells = {}
     for item, table in tables.items():
-        for row, column, value in table.get("beside", {}).get("cells", []):
-            cells[item, row, column] = value
+        for place, value in numbers_of(table.get("beside", {})).items():
+            cells[item, *place] = value
     return cells
+
+
+def row_labels(table: dict[str, Any]) -> list[str]:
+    """The rows that have a printed number, as they follow in print."""
+    return list(dict.fromkeys(row for row, _ in numbers_of(table)))
+
+
+def column_labels(table: dict[str, Any]) -> list[str]:
+    """The columns that have a printed number, as they follow in print."""
+    return list(dict.fromkeys(column for _, column in numbers_of(table)))
+
+
+# -- what else a file says -------------------------------------------------------------
+def computed_in_errata(table: dict[str, Any], kind: str) -> dict[Place, float | None]:
+    """What the errata of one kind compute, by row and column."""
+    computed = {}
+    for entry in table.get("errata", []):
+        if entry["kind"] == kind:
+            for row, column in entry["cells"]:
+                computed[row, column] = entry.get("computed")
+    return computed
+
+
+def assert_ours_print_nothing(
+    tables: dict[str, dict[str, Any]], ours: set[str]
+) -> None:
+    """Of a paper's items exactly these must say that they are ours, and look it."""
+    say_so = set()
+    for item, table in tables.items():
+        if table.get("about", "").startswith("Ours, not the paper's"):
+            say_so.add(item)
+    named_as_ours = {item for item in tables if item.startswith("extra-")}
+    assert say_so == named_as_ours == ours
+
+    for item in ours:
+        assert tables[item]["cells"] == []
+        assert "errata" not in tables[item]
+        for claim in tables[item]["claims"]:
+            assert claim["source"].startswith("ours")
+            assert "paper" not in claim["kinds"]
+
+
+# -- the text --------------------------------------------------------------------------
 
 
 def text_of(paper: str) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from helpers.tables import SMALL
+from helpers.tables import fill_virtually
 
-from speclib import paths
-from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Paper
 from speclib.papers.table_result import TableResult
@@ -32,6 +30,5 @@ def pearl() -> Paper:
 @pytest.fixture(scope="package")
 def pearl_results(pearl, tmp_path_factory) -> dict[str, TableResult]:
     """Some tables filled virtually, with few tokens, in a cache of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "CACHE", tmp_path_factory.mktemp("cache"))
-        return fill_all(pearl, SMALL, FILLED_ITEMS, kinds=("virtual",))
+    cache = tmp_path_factory.mktemp("cache")
+    return fill_virtually(pearl, cache, items=FILLED_ITEMS)

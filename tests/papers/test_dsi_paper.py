@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import ceil
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.tables import verdicts_of_kind
+from helpers.printed import (
+    assert_ours_print_nothing,
+    computed_in_errata,
+    load_folder,
+)
+from helpers.tables import (
+    SMALL,
+    assert_filled_as_the_paper_says,
+    fill_virtually,
+    verdicts_of_kind,
+)
 from pydantic import ValidationError
 
 from speclib.data.latency import load_latency
@@ -16,8 +27,7 @@ from speclib.experiment import cache
 from speclib.experiment.cells.grid_row import GridRow
 from speclib.experiment.engines.latency_acceptance_grid import mean_times
 from speclib.experiment.run_cells import example_trace, run_all
-from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
-from speclib.papers.fill import fill_all
+from speclib.experiment.spec import QUICK, CellResult, Spec
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Paper
 from speclib.papers.table_cells import cells_to_run
@@ -26,7 +36,8 @@ from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)
+SMALLER = replace(SMALL, virtual_tokens=1_024)
+TABLES = load_folder("papers/dsi")
 GAIN = "Speedup DSI vs. SI"
 
 
@@ -68,13 +79,11 @@ def test_the_relative_latencies_fail_exactly_where_the_errata_say(paper):
         least = 100 * (draft - 5e-5) / (target + 5e-5)
         most = 100 * (draft + 5e-5) / (target - 5e-5)
         if not least - 0.05 <= share <= most + 0.05:
-            wrong[row] = round(100 * draft / target, 4)
+            wrong[row, "Drafter Latency (%)"] = round(100 * draft / target, 4)
 
-    in_errata = {}
-    for erratum in table.errata:
-        if erratum.kind == "arithmetic":
-            in_errata[erratum.cells[0][0]] = erratum.computed
-    assert wrong == in_errata and len(in_errata) == 2
+    in_errata = computed_in_errata(TABLES["table-1"], "arithmetic")
+    assert wrong == in_errata
+    assert len(in_errata) == 2
 
 
 def test_the_ceilings_are_the_listing_over_proposition_1(paper):
@@ -91,13 +100,9 @@ def test_the_ceilings_are_the_listing_over_proposition_1(paper):
             si_times.append(rounds * (lookahead * share + 1))
         limit = min(si_times) / (share * alpha * 49 + (1 - alpha) * 49 + 1)
         if table.printed(row, GAIN) > limit + 0.015:  # what rounding in print can move
-            above[row] = round(limit, 3)
+            above[row, GAIN] = round(limit, 3)
 
-    in_errata = {}
-    for erratum in table.errata:
-        if erratum.kind == "ceiling":
-            in_errata[erratum.cells[0][0]] = erratum.computed
-    assert above == in_errata
+    assert above == computed_in_errata(TABLES["table-1"], "ceiling")
 
 
 def mean_rounds(alpha: float, lookahead: int, tokens: int) -> float:
@@ -131,13 +136,8 @@ def test_latency_files_hold_the_printed_seconds_and_charge_every_pass(paper):
         assert settings["alpha"] == table.printed(row, "Acceptance Rate (%)") / 100
 
 
-def test_items_of_ours_print_nothing_and_say_so(paper):
-    for item in ("extra-1", "extra-2", "extra-3"):
-        table = paper.table(item)
-        assert not table.cells
-        assert table.about.strip().startswith("Ours, not the paper's")
-        for claim in table.claims:
-            assert claim.source.startswith("ours") and "paper" not in claim.kinds
+def test_items_of_ours_print_nothing_and_say_so():
+    assert_ours_print_nothing(TABLES, {"extra-1", "extra-2", "extra-3"})
 
 
 # -- cells -----------------------------------------------------------------------------
@@ -240,14 +240,9 @@ def test_the_code_takes_propositions_time_for_the_drafts_it_met():
 
 
 @pytest.mark.thorough
-def test_every_item_is_filled_judged_and_drawn(paper):
-    results = fill_all(paper, SMALL, kinds=("virtual",))
-    with_virtual = set()
-    for item, result in results.items():
-        assert not result.errors
-        if "virtual" in result.kinds:
-            with_virtual.add(item)
-    assert with_virtual == set(paper.facts["fill"]["virtual"])
+def test_every_item_is_filled_judged_and_drawn(paper, tmp_path):
+    results = fill_virtually(paper, tmp_path, SMALLER)
+    assert_filled_as_the_paper_says(paper, results)
     for item in ("figure-1", "figure-6", "extra-1", "proposition-1", "table-1"):
         assert chart(results[item]) is not None, item
 

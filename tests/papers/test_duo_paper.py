@@ -6,12 +6,19 @@ its items are filled and rendered.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.events import event_of
-from helpers.tables import verdicts_of_kind
+from helpers.printed import assert_ours_print_nothing, load_folder
+from helpers.tables import (
+    SMALL,
+    assert_filled_as_the_paper_says,
+    fill_virtually,
+    verdicts_of_kind,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -22,13 +29,12 @@ from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode as speclib_decode
 from speclib.experiment.run_cells import run_all
-from speclib.experiment.spec import FULL, QUICK, CellResult, Profile, Spec
+from speclib.experiment.spec import FULL, QUICK, CellResult, Spec
 from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.models.toy import Toy
 from speclib.papers.duodecoding_sequences import SHARES, count_draftings
 from speclib.papers.estimates import Estimate
-from speclib.papers.fill import fill_all
 from speclib.papers.ledger import ClaimRow
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Paper
@@ -42,7 +48,7 @@ from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-SMALL = Profile("small", 1_024, 1, 8, 1, 1, 8)
+SMALLER = replace(SMALL, virtual_tokens=1_024)
 LATENCY = "duodecoding/llama2-7b"
 
 
@@ -398,13 +404,9 @@ def test_every_item_asks_for_what_its_kind_can_say(paper):
     }
 
 
-def test_items_of_ours_print_nothing_and_say_so(paper):
-    for item in ("extra-1", "extra-2"):
-        table = paper.table(item)
-        assert not table.cells
-        assert table.about.strip().startswith("Ours, not the paper's")
-        for claim in table.claims:
-            assert claim.source.startswith("ours") and "paper" not in claim.kinds
+def test_items_of_ours_print_nothing_and_say_so():
+    tables = load_folder("papers/duodecoding")
+    assert_ours_print_nothing(tables, {"extra-1", "extra-2"})
 
 
 def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
@@ -433,14 +435,9 @@ def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
 
 
 @pytest.mark.thorough
-def test_every_item_is_filled_judged_and_drawn(paper):
-    results = fill_all(paper, SMALL, kinds=("virtual",))
-    with_virtual = set()
-    for item, result in results.items():
-        assert not result.errors
-        if "virtual" in result.kinds:
-            with_virtual.add(item)
-    assert with_virtual == set(paper.facts["fill"]["virtual"])
+def test_every_item_is_filled_judged_and_drawn(paper, tmp_path):
+    results = fill_virtually(paper, tmp_path, SMALLER)
+    assert_filled_as_the_paper_says(paper, results)
 
     for item, result in results.items():
         figure = chart(result)

@@ -10,7 +10,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from helpers.printed import load_folder, printed_cells, text_of
+from helpers.printed import (
+    computed_in_errata,
+    load_folder,
+    numbers_of,
+    printed_cells,
+    text_of,
+)
 
 TABLES = load_folder("papers/duodecoding")
 LATENCY = load_folder("latency/duodecoding")
@@ -41,10 +47,7 @@ def plain_speed(target: str, task: str) -> float:
 
 # -- Table 1 ---------------------------------------------------------------------------
 def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
-    printed = set()
-    for item, row, column in CELLS:
-        if item == "table-1":
-            printed.add((row, column))
+    printed = set(numbers_of(TABLES["table-1"]))
     lost = [tuple(place) for place in TABLES["table-1"]["lost"]]
 
     whole = set()
@@ -186,19 +189,12 @@ def test_duodecodings_ceilings_are_what_its_speculative_decoding_leaves_room_for
         if table_1("Llama / DuoDec", task, "speedup") > limit + 0.1:
             above["Llama / DuoDec", f"{task} / speedup"] = round(limit, 2)
 
-    in_errata = {}
-    for entry in TABLES["table-1"]["errata"]:
-        if entry["kind"] == "ceiling":
-            in_errata[tuple(entry["cells"][0])] = entry["computed"]
-    assert above == in_errata
+    assert above == computed_in_errata(TABLES["table-1"], "ceiling")
 
 
 # -- Table 4 ---------------------------------------------------------------------------
 def test_duodecodings_table_4_adds_up_and_reads_as_its_errata_say():
-    cells = {}
-    for (item, row, column), value in CELLS.items():
-        if item == "table-4":
-            cells[row, column] = value
+    cells = numbers_of(TABLES["table-4"])
     for label in ("=1", ">1", "Total"):
         row_sum = cells[label, "=1"] + cells[label, ">1"]
         assert row_sum == pytest.approx(cells[label, "Total"])

@@ -13,14 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.tables import rows_of_kind, verdicts_of_kind
+from helpers.tables import (
+    assert_filled_as_the_paper_says,
+    fill_virtually,
+    rows_of_kind,
+    verdicts_of_kind,
+)
 
 from speclib import SpeclibError, paths
 from speclib.data.pairs import Pair, load_pair
 from speclib.experiment.engines.similarity import compute_similarities
-from speclib.experiment.spec import QUICK, CellResult, Profile, Spec
+from speclib.experiment.spec import QUICK, CellResult, Spec
 from speclib.papers.estimates import Estimate
-from speclib.papers.fill import fill_all
 from speclib.papers.load import load_paper
 from speclib.papers.notes import describe_departures
 from speclib.papers.schema import Paper
@@ -31,8 +35,6 @@ from speclib.trace.metrics import Stats
 from speclib.views.charts.choose import chart
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
-
-SMALL = Profile("small", 2_048, 1, 8, 1, 1, 8)
 
 # Seconds of a pass, Llama-3 on eight GPUs, Table 1.
 DRAFT = 1 / 36.76
@@ -50,9 +52,7 @@ def paper() -> Paper:
 @pytest.fixture(scope="module")
 def results(paper, tmp_path_factory) -> dict[str, TableResult]:
     """Every item on the virtual clock, with few tokens."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "CACHE", tmp_path_factory.mktemp("cache"))
-        return fill_all(paper, SMALL, kinds=("virtual",))
+    return fill_virtually(paper, tmp_path_factory.mktemp("cache"))
 
 
 def cell_of(*requests: Stats, **changes: Any) -> CellResult:
@@ -348,12 +348,7 @@ def test_gpus_beyond_the_lp_size_are_no_busier_than_the_target(results):
 
 
 def test_every_item_is_filled_judged_and_drawn(paper, results):
-    with_virtual = set()
-    for item, result in results.items():
-        assert not result.errors
-        if "virtual" in result.kinds:
-            with_virtual.add(item)
-    assert with_virtual == set(paper.facts["fill"]["virtual"])
+    assert_filled_as_the_paper_says(paper, results)
 
     for item in ("table-1", "table-2", "table-3", "table-4", "figure-1"):
         figure = chart(results[item])

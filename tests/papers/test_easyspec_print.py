@@ -12,34 +12,26 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from helpers.printed import load_folder, numbers_in_brackets, printed_cells, text_of
+from helpers.printed import (
+    computed_in_errata,
+    load_folder,
+    numbers_in_brackets,
+    printed_cells,
+    row_labels,
+    text_of,
+)
 
 TABLES = load_folder("papers/easyspec")
 LATENCY = load_folder("latency/easyspec")
 CELLS = printed_cells(TABLES)
 IN_BRACKETS = numbers_in_brackets(TABLES)
 
-
-def row_labels(item: str) -> list[str]:
-    return list(dict.fromkeys(row for i, row, _ in CELLS if i == item))
-
-
-POINTS = row_labels("table-2")  # a family, a temperature and a data set each
+POINTS = row_labels(TABLES["table-2"])  # a family, a temperature and a data set each
 FAMILIES = {"Llama-3": ("L3-8B", "L3-70B"), "Qwen2": ("Q2-7B", "Q2-72B")}
 
 
 def printed(row: str, column: str, item: str = "table-2") -> float | None:
     return CELLS.get((item, row, column))
-
-
-def computed_in_errata(item: str, kind: str) -> dict[tuple[str, str], float | None]:
-    """What the errata of one kind compute, by cell."""
-    computed = {}
-    for entry in TABLES[item]["errata"]:
-        if entry["kind"] == kind:
-            for cell in entry["cells"]:
-                computed[tuple(cell)] = entry.get("computed")
-    return computed
 
 
 # -- Table 2 against itself ------------------------------------------------------------
@@ -49,14 +41,14 @@ def test_easyspecs_totals_are_drafting_and_verifying_but_for_the_errata():
         ("table-2", ("+sd", "+tree", "EasySpec")),
         ("table-3", ("+tree", "EasySpec", "difference")),
     ):
-        for row in row_labels(item):
+        for row in row_labels(TABLES[item]):
             for method in methods:
                 drafting = printed(row, f"{method} / d", item)
                 verifying = printed(row, f"{method} / v", item)
                 total = printed(row, f"{method} / total", item)
                 if abs(drafting + verifying - total) > 0.0151:  # three roundings
                     wrong[row, f"{method} / v"] = round(total - drafting, 2)
-    assert wrong == computed_in_errata("table-2", "arithmetic")
+    assert wrong == computed_in_errata(TABLES["table-2"], "arithmetic")
 
 
 def test_easyspecs_speed_ups_are_quotients_of_its_times():
@@ -199,7 +191,7 @@ def printed_sizes(row: str) -> list[float]:
 
 
 def test_one_rule_gives_every_strategy_of_easyspecs_table_6():
-    for row in row_labels("table-6"):
+    for row in row_labels(TABLES["table-6"]):
         model, n = row.split(" / ")
         layers = 32 if model == "Llama-3-8B" else 28
         assert printed_sizes(row) == group_sizes(layers, int(n))
@@ -215,12 +207,12 @@ def test_easyspecs_accuracy_falls_by_7_points_and_by_more_than_7_percent():
         drops_of_itself[row, "EasySpec / alpha"] = round(1 - easyspec / tree, 4)
     assert max(drops) == 0.07
     worst = max(drops_of_itself, key=drops_of_itself.get)
-    in_errata = computed_in_errata("table-2", "prose")
+    in_errata = computed_in_errata(TABLES["table-2"], "prose")
     assert {worst: drops_of_itself[worst]} == in_errata
 
 
 def test_easyspecs_plain_rows_contradict_its_table_1_where_the_errata_say():
-    conflicts = computed_in_errata("table-2", "conflict")
+    conflicts = computed_in_errata(TABLES["table-2"], "conflict")
     expected = {}
     for model, gpus, column, family in (
         ("L3-70B", "TP=1", "vanilla / total", "Llama-3"),
@@ -242,7 +234,7 @@ def test_easyspecs_accuracy_carries_over_but_where_the_errata_say():
         if after < 0.9 * before:
             lost[task, "Llama-3.3 / EasySpec / alpha"] = round(1 - after / before, 2)
     in_errata = {}
-    for cell, computed in computed_in_errata("table-4", "prose").items():
+    for cell, computed in computed_in_errata(TABLES["table-4"], "prose").items():
         if computed:
             in_errata[cell] = computed
     assert lost == in_errata
@@ -301,7 +293,7 @@ def test_easyspecs_table_2_equals_the_text():
         if method == "vanilla" and len(places) == 2 and places != [2, 6]:
             shifted.add((f"Qwen2 / {temperature} / {data}", "vanilla / total"))
     assert compared == 279 + 100
-    assert shifted == set(computed_in_errata("table-2", "text"))
+    assert shifted == set(computed_in_errata(TABLES["table-2"], "text"))
 
 
 @pytest.mark.parametrize("item", ["table-1", "table-3", "table-4", "table-5"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from helpers.printed import DATA, load_folder
+from helpers.printed import DATA, load_item, numbers_of
 
 from speclib.papers.load import load_paper
 from speclib.papers.schema import Table
@@ -67,18 +67,17 @@ Numbers = dict[tuple[str, str], float]
 
 def printed(paper: str, item: str) -> Numbers:
     """The printed numbers of a table, by row and column."""
-    cells = load_folder(f"papers/{paper}")[item]["cells"]
-    return {(row, column): value for row, column, value in cells}
+    return numbers_of(load_item(paper, item))
 
 
 def quotients(numbers: Numbers, row: str, by: str) -> list[float]:
     """One row over another, wherever both have a number."""
-    found = []
+    values = []
     for (row_of_number, column), value in numbers.items():
         if row_of_number == row and (by, column) in numbers:
-            found.append(value / numbers[by, column])
-    assert found
-    return found
+            values.append(value / numbers[by, column])
+    assert values
+    return values
 
 
 def spread(values: list[float]) -> float:
@@ -154,7 +153,7 @@ def test_pearl_tables_5_and_6_are_fastest_at_c_and_table_14_at_twice_c():
 
 
 def test_pearl_table_9_step_6_commits_five_tokens_and_rejects_none():
-    steps = load_folder("papers/pearl")["table-9"]["steps"]
+    steps = load_item("pearl", "table-9")["steps"]
     step_6 = steps[6]
     assert "rejected" not in step_6
     assert len(step_6["committed"]) == 5

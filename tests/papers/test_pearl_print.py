@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 from helpers.printed import (
     Cell,
+    assert_ours_print_nothing,
+    column_labels,
     load_folder,
     numbers_in_brackets,
     printed_cells,
+    row_labels,
     text_of,
 )
 
@@ -34,14 +37,6 @@ for (_, model, column), value in CELLS.items():
 
 
 # -- reading the tables ----------------------------------------------------------------
-def row_labels(item: str) -> list[str]:
-    return list(dict.fromkeys(row for i, row, _ in CELLS if i == item))
-
-
-def column_labels(item: str) -> list[str]:
-    return list(dict.fromkeys(column for i, _, column in CELLS if i == item))
-
-
 def setting(item: str, row: str | None, column: str | None, name: str) -> Any:
     """A setting of a cell: its row's, or else its column's, or else the table's."""
     table = TABLES[item]
@@ -111,8 +106,8 @@ class Recomputed(NamedTuple):
 def averages() -> Iterator[Recomputed]:
     """The last column of these tables is the mean of the others."""
     for item in ("table-2", "table-3", "table-8", "table-12", "table-13", "table-18"):
-        *others, average = column_labels(item)
-        for row in row_labels(item):
+        *others, average = column_labels(TABLES[item])
+        for row in row_labels(TABLES[item]):
             if "retain" in row:
                 continue
             cell = item, row, average
@@ -170,7 +165,7 @@ def at_column(reference: list[str], column: str) -> Cell:
 def test_tables_contradict_each_other_exactly_where_the_errata_say():
     wrong = {}
     for entry in AUDIT["same"]:
-        for column in column_labels(entry["cell"][0]):
+        for column in column_labels(TABLES[entry["cell"][0]]):
             cell = at_column(entry["cell"], column)
             of = at_column(entry["of"], column)
             by = at_column(entry.get("by", []), column)
@@ -192,14 +187,14 @@ def test_what_else_the_errata_say():
     # Table 12 repeats Table 2.
     for row in ("Speculative Decoding", "PEARL (ours)"):
         same_row = row.replace("PEARL (ours)", "Ours")
-        for column in column_labels("table-2"):
+        for column in column_labels(TABLES["table-2"]):
             repeated = CELLS["table-12", same_row, column]
             assert CELLS["table-2", row, column] == repeated
 
     # Speeds above what the printed times of a step allow.
     step_seconds = []
-    for pair in column_labels("table-15")[1:]:
-        parts = [part for part in row_labels("table-15") if part != "draft"]
+    for pair in column_labels(TABLES["table-15"])[1:]:
+        parts = [part for part in row_labels(TABLES["table-15"]) if part != "draft"]
         step_seconds.append(sum(CELLS["table-15", part, pair] for part in parts))
     codellama, deepseek = step_seconds
     limits = {
@@ -248,8 +243,8 @@ def alpha_of_accepted(accepted: float, gamma: int) -> float:
 )
 def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(name):
     table_7_columns, table_14_columns = (
-        column_labels("table-7"),
-        column_labels("table-14"),
+        column_labels(TABLES["table-7"]),
+        column_labels(TABLES["table-14"]),
     )
     gamma, times = CALIBRATION[name]["gamma"], LATENCY[name]
     cell = tuple(CALIBRATION[name]["cell"])
@@ -264,7 +259,7 @@ def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(na
     # Table 11's passes give the same acceptance rate, if all outputs were that long.
     table_11_row = next(
         row
-        for row in row_labels("table-11")
+        for row in row_labels(TABLES["table-11"])
         if setting("table-11", row, None, "alpha") == name
     )
     passes = CELLS["table-11", table_11_row, "Target Model (SD)"]
@@ -276,17 +271,7 @@ def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(na
 
 
 def test_an_item_of_ours_prints_nothing_and_says_that_it_is_ours():
-    named_as_ours = {item for item in TABLES if item.startswith("extra-")}
-    say_so = set()
-    for item, table in TABLES.items():
-        if table["about"].startswith("Ours, not the paper's"):
-            say_so.add(item)
-    assert named_as_ours == say_so
-
-    for item in named_as_ours:
-        assert TABLES[item]["cells"] == [] and "errata" not in TABLES[item]
-        for claim in TABLES[item]["claims"]:
-            assert claim["source"].startswith("ours") and "paper" not in claim["kinds"]
+    assert_ours_print_nothing(TABLES, {"extra-1", "extra-2", "extra-3"})
 
 
 # -- printed steps ---------------------------------------------------------------------
@@ -294,7 +279,7 @@ def test_an_item_of_ours_prints_nothing_and_says_that_it_is_ours():
 def test_steps_follow_the_rule_of_pearl(item):
     block: list[str] = []
     output: list[str] = []
-    for row, step in zip(row_labels(item), TABLES[item]["steps"], strict=True):
+    for row, step in zip(row_labels(TABLES[item]), TABLES[item]["steps"], strict=True):
         assert step["block"] == block
         assert step["mode"] == ("post-verify" if block else "pre-verify")
 
@@ -331,8 +316,8 @@ def test_names_refer_to_something_and_latencies_are_table_10():
         for entry in table.get("errata", []):
             for row, column in entry["cells"]:
                 assert (row, column) != ("*", "*")
-                assert row == "*" or row in row_labels(item)
-                assert column == "*" or column in column_labels(item)
+                assert row == "*" or row in row_labels(TABLES[item])
+                assert column == "*" or column in column_labels(TABLES[item])
                 if "*" not in (row, column):
                     assert (item, row, column) in CELLS
 
@@ -448,7 +433,7 @@ def test_the_steps_of_table_9_equal_the_text():
 
     output = ""
     for row, step in zip(
-        row_labels("table-9"), TABLES["table-9"]["steps"], strict=True
+        row_labels(TABLES["table-9"]), TABLES["table-9"]["steps"], strict=True
     ):
         if row != "0":
             prefix = output + "".join(step["block"][1:])

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers.tables import SMALL, instead_of_running, rows_of_kind
+from helpers.tables import (
+    SMALL,
+    fill_with,
+    rows_of_kind,
+    two_measured_requests,
+    verdicts_of_kind,
+)
 
-from speclib.experiment.run_cells import CellsFailed
 from speclib.experiment.spec import CellResult, Spec
 from speclib.papers.fill import fill
 from speclib.papers.ledger import KEY, LedgerRow
@@ -64,13 +69,12 @@ def test_the_frame_has_rows_as_printed_and_a_column_per_kind(pearl_results):
     assert cell["error"] == pytest.approx(cell["virtual"] / 2.35 - 1)
 
 
-def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(pearl, monkeypatch):
-    def fail(specs, progress=None):
-        errors = {spec: RuntimeError("out of memory") for spec in specs}
-        raise CellsFailed({}, errors)
+def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(pearl):
+    def fail(spec: Spec) -> CellResult:
+        raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("speclib.papers.fill.run_all", fail)
-    result = fill(pearl.table("table-5"), SMALL, kinds=("virtual",))
+    result = fill_with(fail, pearl.table("table-5"), "virtual")
+
     assert len(result.errors) == 15
     assert all(name.startswith("table-5, ") for name in result.errors)
     failed_rows = rows_of_kind(result, "virtual")
@@ -84,29 +88,13 @@ def measured_result(spec: Spec) -> CellResult:
     """Two requests: 8 tokens after the first commit in 1.5 s, plain decoding in 4."""
     counts = Stats(1, 9, 1, 2.0, 0.5, 4, 8, 6, 1, 8, 4, 1.0, 1.0)
     plain_counts = Stats(1, 9, 1, 4.5, 0.5, 9, 0, 0, 0, 0, 9, 0.0, 4.0)
-    facts = {
-        "differs": [None, 3],
-        "gap": [None, 0.0039],
-        "load": 0.5,
-        "contention": {"draft": 1.2, "target": 1.1},
-        "draft": "torch",
-    }
-    return CellResult(
-        spec,
-        [counts] * 2,
-        [plain_counts] * 2,
-        3,
-        2.9,
-        "xeon-2c-ab12cd",
-        facts=facts,
-        created="today",
+    return two_measured_requests(
+        spec, counts, plain_counts, differs=[None, 3], gap=[None, 0.0039]
     )
 
 
-def test_measured_rows_name_pair_machine_dtype_and_threads(pearl, monkeypatch):
-    run_all = instead_of_running(measured_result)
-    monkeypatch.setattr("speclib.papers.fill.run_all", run_all)
-    result = fill(pearl.table("table-1"), SMALL, kinds=("measured",))
+def test_measured_rows_name_pair_machine_dtype_and_threads(pearl):
+    result = fill_with(measured_result, pearl.table("table-1"), "measured")
 
     by_metric = {}
     for row in rows_of_kind(result, "measured"):
@@ -123,8 +111,7 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(pearl, monkeypatch):
     with_prefill = by_metric["speedup_e2e"]
     assert with_prefill.value == pytest.approx((9 / 2.0) / (9 / 4.5))
 
-    verdicts = {(row.claim, row.kind): row for row in result.claims}
-    below_c = verdicts["below-c", "measured"]
+    below_c = verdicts_of_kind(result, "measured")["below-c"]
     assert below_c.holds == "yes"  # against the c that was measured, 2.9
     assert "error measured" in result.frame()["CodeLlama 7&34B"]
 

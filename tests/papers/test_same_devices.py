@@ -6,18 +6,21 @@ from dataclasses import replace
 
 import pytest
 from helpers.specs import measured_spec, virtual_spec
-from helpers.tables import SMALL, instead_of_running, rows_of_kind
+from helpers.tables import (
+    SMALL,
+    fill_with,
+    rows_of_kind,
+    two_measured_requests,
+    verdicts_of_kind,
+)
 
 from speclib.data.hardware import load_hardware
 from speclib.data.latency import load_latency
-from speclib.experiment.run_cells import CellsFailed
 from speclib.experiment.spec import CellResult, Spec
 from speclib.papers import statistics
 from speclib.papers.devices import reserved_devices
-from speclib.papers.fill import fill
 from speclib.papers.ledger import DEVICE_SECONDS, KEY, OVER_SAME_DEVICES
 from speclib.papers.same_devices import plain_specs, second_number
-from speclib.papers.schema import Table
 from speclib.papers.table_cells import cells_to_run
 from speclib.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
@@ -49,16 +52,7 @@ def made_up(spec: Spec) -> CellResult:
     own = plain if spec.method == "autoregressive" else counts(2.1)
     if spec.method in ("lookahead", "prompt_lookup"):
         own = replace(own, draft_runs=0)
-    facts = {
-        "differs": [None, None],
-        "gap": [None, None],
-        "load": 0.5,
-        "contention": {"draft": 1.2, "target": 1.1},
-        "draft": "torch",
-    }
-    return CellResult(
-        spec, [own] * 2, [plain] * 2, 3, 2.9, "xeon-2c-ab12cd", facts=facts
-    )
+    return two_measured_requests(spec, own, plain)
 
 
 def measured(method: str, **changes: object) -> Spec:
@@ -166,35 +160,32 @@ def test_only_speed_ups_have_one():
 
 
 # -- rows and verdicts -----------------------------------------------------------------
-def filled(table: Table, monkeypatch: pytest.MonkeyPatch) -> TableResult:
-    run_all = instead_of_running(made_up)
-    monkeypatch.setattr("speclib.papers.fill.run_all", run_all)
-    return fill(table, SMALL, kinds=("measured",))
+PEARL_CELL = "PEARL (ours)", "CodeLlama 7&34B"
 
 
-def test_rows_of_a_speed_up_have_keys_of_their_own_and_change_no_shown_number(
-    pearl, monkeypatch
-):
-    result = filled(pearl.table("table-1"), monkeypatch)
-    rows = [
-        row
-        for row in rows_of_kind(result, "measured")
-        if (row.row, row.column) == ("PEARL (ours)", "CodeLlama 7&34B")
-    ]
-    values = {row.metric: row.value for row in rows}
+@pytest.fixture(scope="module")
+def table_1(pearl) -> TableResult:
+    """PEARL's Table 1 with the made-up results in all measured cells."""
+    return fill_with(made_up, pearl.table("table-1"), "measured")
+
+
+def test_rows_of_a_speed_up_have_keys_of_their_own_and_change_no_shown_number(table_1):
+    values = {}
+    for row in rows_of_kind(table_1, "measured"):
+        if (row.row, row.column) == PEARL_CELL:
+            values[row.metric] = row.value
+
     assert values["speedup"] == pytest.approx(2.5)
     assert values[OVER_SAME_DEVICES] == pytest.approx(2.0)
     assert values[DEVICE_SECONDS] == pytest.approx(0.4)
-    assert len({row[:KEY] for row in result.rows}) == len(result.rows)
-    assert result.values["measured"]["PEARL (ours)", "CodeLlama 7&34B"] == 2.5
+    assert len({row[:KEY] for row in table_1.rows}) == len(table_1.rows)
+    assert table_1.values["measured"][PEARL_CELL] == 2.5
 
 
-def test_claims_are_judged_again_over_the_same_devices_and_print_is_not(
-    pearl, monkeypatch
-):
-    result = filled(pearl.table("table-1"), monkeypatch)
-    first = {row.claim: row for row in result.claims if row.kind == "measured"}
-    second = {row.claim: row for row in result.claims_over_same_devices}
+def test_claims_are_judged_again_over_the_same_devices_and_print_is_not(table_1):
+    first = verdicts_of_kind(table_1, "measured")
+    second = {row.claim: row for row in table_1.claims_over_same_devices}
+
     assert {row.kind for row in second.values()} == {"measured"}
     assert first["below-c"].value.startswith("2.5")
     assert second["below-c"].value.startswith("2,")  # over plain decoding at its best
@@ -202,45 +193,39 @@ def test_claims_are_judged_again_over_the_same_devices_and_print_is_not(
     assert "is-table-6-llama2" not in second  # of the print alone
 
 
-def test_a_claim_is_open_while_plain_decoding_on_all_cores_was_not_run(
-    pearl, monkeypatch
-):
-    def fail_on_all_cores(specs, progress=None):
-        results = {s: made_up(s) for s in specs if "all-cores" not in s.pair}
-        errors = {s: RuntimeError("no") for s in specs if "all-cores" in s.pair}
-        raise CellsFailed(results, errors)
+def test_a_claim_is_open_while_plain_decoding_on_all_cores_was_not_run(pearl):
+    def fail_on_all_cores(spec: Spec) -> CellResult:
+        if "all-cores" in spec.pair:
+            raise RuntimeError("no")
+        return made_up(spec)
 
-    monkeypatch.setattr("speclib.papers.fill.run_all", fail_on_all_cores)
-    result = fill(pearl.table("table-1"), SMALL, kinds=("measured",))
+    result = fill_with(fail_on_all_cores, pearl.table("table-1"), "measured")
     second = {row.claim: row for row in result.claims_over_same_devices}
+
     assert second["below-c"].holds == "open"
     assert "not run yet: PEARL (ours) / CodeLlama 7&34B" in second["below-c"].note
-    assert result.values["measured"]["PEARL (ours)", "CodeLlama 7&34B"] == 2.5
+    assert result.values["measured"][PEARL_CELL] == 2.5
     assert len(result.errors) == 2  # each said once
 
 
-def test_plain_decoding_beside_which_others_were_busy_does_not_count(
-    pearl, monkeypatch
-):
+def test_plain_decoding_beside_which_others_were_busy_does_not_count(pearl):
     def disturbed_on_one(spec: Spec) -> CellResult:
         result = made_up(spec)
         if spec.pair == "all-cores/tensors":
             result.facts["others"] = [0.9, 0.9]
         return result
 
-    run_all = instead_of_running(disturbed_on_one)
-    monkeypatch.setattr("speclib.papers.fill.run_all", run_all)
-    result = fill(pearl.table("table-1"), SMALL, kinds=("measured",))
-    assert ("PEARL (ours)", "CodeLlama 7&34B", "measured") in result.lacks_plain
-    assert not [
-        row
-        for row in rows_of_kind(result, "measured")
-        if row.metric == OVER_SAME_DEVICES and row.row == "PEARL (ours)"
-    ]
+    result = fill_with(disturbed_on_one, pearl.table("table-1"), "measured")
+
+    assert (*PEARL_CELL, "measured") in result.lacks_plain
+    for row in rows_of_kind(result, "measured"):
+        assert (row.metric, row.row) != (OVER_SAME_DEVICES, "PEARL (ours)")
 
 
 def test_cells_ask_for_plain_decoding_once_per_conditions(pearl):
     cells = cells_to_run(pearl.table("table-1"), SMALL, ("measured",))
-    plain = {spec for cell in cells for spec in cell.plain_specs}
-    conditions = {(cell.spec.task, cell.spec.dtype) for cell in cells}
+    plain, conditions = set(), set()
+    for cell in cells:
+        plain.update(cell.plain_specs)
+        conditions.add((cell.spec.task, cell.spec.dtype))
     assert len(plain) == 2 * len(conditions)

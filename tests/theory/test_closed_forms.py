@@ -144,10 +144,17 @@ def test_dsi_by_hand():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "lookahead, servers, c", [(1, 5, 5.0), (1, 2, 5.0), (2, 3, 5.0)]
+    "alpha, lookahead, servers, c",
+    [
+        (0.5, 2, 3, 5.0),
+        (0.9, 1, 5, 5.0),
+        (0.9, 1, 2, 5.0),
+        pytest.param(0.5, 1, 5, 5.0, marks=pytest.mark.thorough),
+        pytest.param(0.5, 1, 2, 5.0, marks=pytest.mark.thorough),
+        pytest.param(0.9, 2, 3, 5.0, marks=pytest.mark.thorough),
+    ],
 )
-@pytest.mark.parametrize("alpha", [0.5, 0.9])
-def test_dsis_code_is_within_an_eighth_of_its_formula(lookahead, servers, c, alpha):
+def test_dsis_code_is_within_an_eighth_of_its_formula(alpha, lookahead, servers, c):
     result = simulate(
         "dsi",
         lookahead=lookahead,
@@ -294,10 +301,24 @@ def test_formulas_equal_counted_steps(alpha, gamma):
 # -- the methods' own code -------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "alpha, within", [(0.0, 1e-9), (0.5, 0.05), (0.9, 0.08), (1.0, 0.02)]
+    "gamma, alpha, within",
+    [
+        # Each window, each rate, and both ends of the rate.
+        (1, 0.0, 1e-9),
+        (1, 0.9, 0.08),
+        (2, 0.5, 0.05),
+        (5, 0.9, 0.08),
+        (5, 1.0, 0.02),
+        pytest.param(1, 0.5, 0.05, marks=pytest.mark.thorough),
+        pytest.param(1, 1.0, 0.02, marks=pytest.mark.thorough),
+        pytest.param(2, 0.0, 1e-9, marks=pytest.mark.thorough),
+        pytest.param(2, 0.9, 0.08, marks=pytest.mark.thorough),
+        pytest.param(2, 1.0, 0.02, marks=pytest.mark.thorough),
+        pytest.param(5, 0.0, 1e-9, marks=pytest.mark.thorough),
+        pytest.param(5, 0.5, 0.05, marks=pytest.mark.thorough),
+    ],
 )
-@pytest.mark.parametrize("gamma", [1, 2, 5])
-def test_the_methods_run_at_the_speed_of_the_formulas(alpha, gamma, within):
+def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
     """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are
     seeded."""
 
