@@ -14,6 +14,7 @@ import time
 from functools import partial
 
 import numpy as np
+import psutil
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -396,6 +397,12 @@ def test_ranks_draft_what_one_process_drafts(world, calibrate):
     assert counts[0] == counts[1]
 
 
+def seconds_computed(process) -> float:
+    """The processor's time that a process has taken so far."""
+    times = psutil.Process(process.pid).cpu_times()
+    return times.user + times.system
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("busy", [False, True])
@@ -405,8 +412,11 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     processes, began = worker_processes(world, "draft"), time.monotonic()
     future = None
     if busy:
-        future = world.draft.draft_tree(TEXT, 100, 3, lp=4)
-        time.sleep(0.3)
+        spent_before = seconds_computed(processes[number])
+        future = world.draft.draft_tree(TEXT, 1000, 3, lp=4)
+        while seconds_computed(processes[number]) < spent_before + 0.1:
+            assert processes[number].is_alive()
+            time.sleep(0.01)
         assert not future.done
 
     os.kill(processes[number].pid, signal.SIGKILL)
