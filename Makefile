@@ -49,7 +49,7 @@ test-notebooks: $(READY)  ## the learn notebooks: each cell gives what is stored
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
-	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
+	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
 
 test-all: $(READY)  ## every test, those of minutes too
 	$(PY) -m pytest -q -m "" -n auto --dist worksteal -p no:nbval

@@ -45,8 +45,13 @@ SHORT, LONG = 46, 644  # tokens
 PROMPTS = (SHORT, LONG)
 ROLES = ("draft", "target")
 
-# One of each kind of window: in all layers, in half of them, and in turns.
-EACH_KIND_OF_WINDOW = ("MistralConfig", "Qwen3Config", "Gemma3TextConfig")
+# One of each kind of window: none, in all layers, in half of them, and in turns.
+EACH_KIND_OF_WINDOW = (
+    "LlamaConfig",
+    "MistralConfig",
+    "Qwen3Config",
+    "Gemma3TextConfig",
+)
 
 
 def each_architecture_and_length() -> Iterator[Any]:

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -373,7 +373,7 @@ MISTAKES = {
 WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method"}
 
 
-@lectures(
+WITH_EXERCISES = lectures(
     "10_speculative_decoding",
     "12_why_nothing_is_lost",
     "20_pearl",
@@ -385,34 +385,68 @@ WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method"}
     "80_add_your_own",
     "90_several_machines",
 )
-def test_typed_answers_are_judged_and_every_named_mistake_is_called_by_its_question(
+
+
+@WITH_EXERCISES
+def test_typed_answers_are_judged_and_a_named_mistake_is_called_by_its_question(
     lecture,
 ):
-    solution = ROOT / "notebooks" / "solutions" / lecture.book.name
-    cells = code_cells(late.nbformat.read(solution, as_version=4))
-    answers = [c.source for c in cells if "exercise" in c.metadata.get("tags", [])]
-    assert answers
-    page = lecture.page
-    for answer in answers:
-        function = re.match(r"def (\w+)", answer)[1]
-        check = lecture.page.locator(
-            ".jp-CodeCell", has_text=re.compile(rf"teach\.check_\w+\({function}\)")
-        ).first
-        exercise = re.search(r"check_(\w+)\(", check.text_content())[1]
-        answer_and_judge(page, function, answer, check, "✓ Right.")
-        asked = ""
-        for number, mistake in enumerate(mistakes_of(exercise)):
-            if mistake.question in asked:  # the same words would not show a change
-                answer_and_judge(page, function, answer, check, "✓ Right.")
-            asked = mistake.question
-            typed = (
-                "from speclib.teach import formulas, tree_exercise, verify_exercise\n"
-                f"mistake = {MISTAKES[exercise]}[{number}].solution\n"
-                f"def {function}(*given): return mistake(*given)"
-            )
-            answer_and_judge(page, function, typed, check, asked)
-        if asked:
-            answer_and_judge(page, function, answer, check, "✓ Right.")
+    """tests/teach judges every mistake without a browser; this one asks for cards."""
+    for exercise in exercises_of(lecture):
+        type_answers(lecture, exercise, mistakes_of(exercise.name)[:1])
+
+
+@pytest.mark.thorough
+@WITH_EXERCISES
+def test_every_named_mistake_that_is_typed_is_called_by_its_question(lecture):
+    for exercise in exercises_of(lecture):
+        type_answers(lecture, exercise, mistakes_of(exercise.name))
+
+
+class Exercise(NamedTuple):
+    """An exercise of a lecture that is open, and an answer that is right."""
+
+    name: str
+    function: str  # what a student writes
+    answer: str
+    check: object  # the cell with its card
+
+
+def exercises_of(lecture) -> list[Exercise]:
+    """Those that the lecture's file with answers has."""
+    with_answers = ROOT / "notebooks" / "solutions" / lecture.book.name
+    exercises = []
+    for cell in code_cells(late.nbformat.read(with_answers, as_version=4)):
+        if "exercise" not in cell.metadata.get("tags", []):
+            continue
+        function = re.match(r"def (\w+)", cell.source)[1]
+        asks_for_it = re.compile(rf"teach\.check_\w+\({function}\)")
+        check = lecture.page.locator(".jp-CodeCell", has_text=asks_for_it).first
+        name = re.search(r"check_(\w+)\(", check.text_content())[1]
+        exercises.append(Exercise(name, function, cell.source, check))
+    assert exercises
+    return exercises
+
+
+def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
+    """Types the right answer, then each mistake, then the right one again."""
+    judge = partial(answer_and_judge, lecture.page, exercise.function)
+    judge(exercise.answer, exercise.check, "✓ Right.")
+
+    asked = ""
+    for number, mistake in enumerate(mistakes):
+        if mistake.question in asked:  # the same words would not show a change
+            judge(exercise.answer, exercise.check, "✓ Right.")
+        asked = mistake.question
+        typed = (
+            "from speclib.teach import formulas, tree_exercise, verify_exercise\n"
+            f"mistake = {MISTAKES[exercise.name]}[{number}].solution\n"
+            f"def {exercise.function}(*given): return mistake(*given)"
+        )
+        judge(typed, exercise.check, asked)
+
+    if asked:
+        judge(exercise.answer, exercise.check, "✓ Right.")
 
 
 def mistakes_of(exercise: str) -> tuple:
@@ -420,11 +454,11 @@ def mistakes_of(exercise: str) -> tuple:
     if exercise in WITHOUT_MISTAKES:
         return ()
     module, *names = MISTAKES[exercise].split(".")
-    found = import_module(f"speclib.teach.{module}")
+    mistakes = import_module(f"speclib.teach.{module}")
     for name in names:
-        found = getattr(found, name)
-    assert found
-    return found
+        mistakes = getattr(mistakes, name)
+    assert mistakes
+    return mistakes
 
 
 def answer_and_judge(page, function: str, answer: str, check, expected: str) -> None:
