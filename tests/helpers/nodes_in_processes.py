@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ class HelpersInProcesses:
     def ask(self, node: str, *question: Any) -> None:
         pipe = self._node_of_name[node].pipe
         self._asked[pipe] = node
-        pipe.send(("question", question))
+        with suppress(BrokenPipeError):  # a lost node is told by what comes back
+            pipe.send(("question", question))
 
     def first(self) -> tuple[str, Any]:
         """The name of the first node that answers, and its answer."""

@@ -142,7 +142,7 @@ def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
     assert written[-1] in factory.end_tokens(pair)
 
 
-@pytest.mark.parametrize("name, length", each_architecture_and_length())
+@pytest.mark.parametrize("name, length", list(each_architecture_and_length()))
 def test_every_method_writes_what_transformers_generates(
     pair_of, expected, decode, name, length
 ):
@@ -205,7 +205,7 @@ def widths_of(tmp_path_factory):
     return widths_of
 
 
-@pytest.mark.parametrize("name, wider", each_family_and_wider_model())
+@pytest.mark.parametrize("name, wider", list(each_family_and_wider_model()))
 def test_every_method_writes_it_whichever_of_the_two_models_has_added_tokens(
     widths_of, decode, name, wider
 ):

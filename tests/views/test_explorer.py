@@ -6,6 +6,7 @@ import asyncio
 import base64
 
 import pytest
+from helpers.patience import HANG
 from helpers.toy_runs import toy_run, toy_runs
 
 from speclib import SpeclibError, compare, explorer, simulate
@@ -159,11 +160,10 @@ def test_in_a_notebook_many_draws_follow_by_themselves():
     async def open_notebook():
         shown = explorer(compare, SLIDERS)
         assert shown.rows()[2].draws == "–"
-        for _ in range(200):
-            await asyncio.sleep(0.05)
-            if "mean" in shown.figures.value:
-                return shown
-        raise AssertionError("the draws did not come")
+        async with asyncio.timeout(HANG):
+            while "mean" not in shown.figures.value:
+                await asyncio.sleep(0)  # lets the draws go on
+        return shown
 
     shown = asyncio.run(open_notebook())
     shown.controls["gamma"].value = 2
