@@ -230,21 +230,56 @@ def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
     assert len(logits_of) == len(text) - 1
 
 
+TEXTS = ["def fibonacci(n):", "Ann has 3 apples and buys 4 more. How many"]
+IN_BFLOAT16 = {"dtype": "bfloat16", "servers": 2}
+
+
+@pytest.fixture(scope="module")
+def world_in_bfloat16():
+    """The embedded pair, whose target has fixed rows, with two targets."""
+    pair = speclib.load_pair(PAIR).with_fixed_rows(16)
+    with speclib.open_world("virtual", pair, **IN_BFLOAT16) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def plain_tokens(world_in_bfloat16):
+    """What plain decoding of the pair writes after each text, in bfloat16."""
+    return tokens_written(world_in_bfloat16, "autoregressive")
+
+
+@pytest.fixture(scope="module")
+def world_of_eagle():
+    """The target with a head of its own as the draft."""
+    pair = speclib.load_pair(PAIR)
+    target = {"model": pair.target.model}
+    head = {"model": pair.target.model, "head": True}
+    own_pair = speclib.pair(target, head, latency=pair.latency).with_fixed_rows(16)
+    with speclib.open_world("virtual", own_pair, **IN_BFLOAT16) as world:
+        yield world
+
+
+def tokens_written(world, method):
+    """What a method writes after each of the texts."""
+    written = []
+    for text in TEXTS:
+        result = speclib.decode(text, world=world, method=method, max_new_tokens=48)
+        written.append(result.tokens)
+    return written
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", speclib.METHODS)
-def test_in_bfloat16_a_method_writes_what_plain_decoding_writes(method):
-    pair = speclib.load_pair(PAIR)
+def test_in_bfloat16_a_method_writes_what_plain_decoding_writes(
+    method, world_in_bfloat16, plain_tokens, request
+):
+    world = world_in_bfloat16
+    expected = plain_tokens
     if method == "eagle":
-        head = {"model": pair.target.model, "head": True}
-        own = {"model": pair.target.model}
-        pair = speclib.pair(own, head, latency=pair.latency)
-    pair = pair.with_fixed_rows(16)
-    texts = ["def fibonacci(n):", "Ann has 3 apples and buys 4 more. How many"]
-    options = {"world": "virtual", "dtype": "bfloat16", "max_new_tokens": 48}
-    for text in texts:
-        found = speclib.decode(text, pair=pair, method=method, **options)
-        plain = speclib.decode(text, pair=pair, method="autoregressive", **options)
-        assert found.tokens == plain.tokens
+        world = request.getfixturevalue("world_of_eagle")
+        expected = tokens_written(world, "autoregressive")
+
+    assert tokens_written(world, method) == expected
 
 
 # -- bad input -------------------------------------------------------------------------

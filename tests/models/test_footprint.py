@@ -61,12 +61,24 @@ ROUNDED = {
 }
 
 
-def parameters(name: str) -> int:
+# How many parameters a configuration has, by its text: many tests ask for the same.
+COUNTED: dict[str, int] = {}
+
+
+def parameters_with(config) -> int:
     """Counted by transformers, in a network without weights."""
+    text = config.to_json_string(use_diff=False)
+    if text not in COUNTED:
+        built = empty_network(config, torch.bfloat16)
+        assert all(weight.is_meta for weight in built.parameters())
+        COUNTED[text] = built.num_parameters()
+    return COUNTED[text]
+
+
+def parameters(name: str) -> int:
+    """Those of a published shape."""
     model = next(iter(load_shape(name).models))
-    built = empty_network(config_of(ModelSpec(model=model)), torch.bfloat16)
-    assert all(weight.is_meta for weight in built.parameters())
-    return built.num_parameters()
+    return parameters_with(config_of(ModelSpec(model=model)))
 
 
 def test_every_shape_has_a_published_count():
@@ -89,11 +101,10 @@ def test_a_dilated_model_has_the_published_models_parameters(name):
     """Nothing is dilated: its configuration alone decides."""
     pair = speclib.load_pair(f"shape/{name}")
     for spec in (pair.target, pair.draft):
-        built = empty_network(config_of(spec), torch.bfloat16)
         expected = PUBLISHED.get(spec.like)
         if expected is None:
             expected = parameters(spec.like)
-        assert built.num_parameters() == expected
+        assert parameters_with(config_of(spec)) == expected
 
 
 # -- whole pairs -----------------------------------------------------------------------
@@ -110,7 +121,20 @@ def test_the_cache_is_as_large_as_pearl_prints():
     assert draft.cache == 2 * 2 * 32 * 1 * 8 * 1024 * 128
 
 
-@pytest.mark.parametrize("name", names_under(DATA / "pairs" / "hub"))
+# Their targets are in stages, for each of which a network is built.
+TAKE_SECONDS = {"llama-7b-70b-shared", "llama3.1-8b-70b-shared"}
+
+
+def pairs_of_the_hub():
+    """All their names, those marked that take seconds."""
+    names = []
+    for name in names_under(DATA / "pairs" / "hub"):
+        marks = [pytest.mark.slow] if name in TAKE_SECONDS else []
+        names.append(pytest.param(name, marks=marks))
+    return names
+
+
+@pytest.mark.parametrize("name", pairs_of_the_hub())
 def test_the_parts_of_a_model_are_all_of_it_and_each_fits_a_gpu_of_the_papers(name):
     pair = speclib.load_pair(f"hub/{name}")
     held = held_by(f"hub/{name}")

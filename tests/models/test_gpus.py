@@ -6,6 +6,7 @@ That it helps on a GPU, no test here says.
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
@@ -97,8 +98,10 @@ def test_a_dilated_models_memory_is_counted_where_it_is_large():
     assert not preflight._may_be_large(stand_in)
 
 
-def test_without_psutil_the_kernel_says_how_much_memory_there_is():
-    by_psutil, by_kernel = machine.memory(), machine._memory_in_words()
+def test_without_psutil_the_kernel_says_how_much_memory_there_is(monkeypatch):
+    by_psutil = machine.memory()
+    monkeypatch.setitem(sys.modules, "psutil", None)  # so that it cannot be imported
+    by_kernel = machine.memory()
     assert by_kernel.total == by_psutil.total
     assert by_kernel.available == pytest.approx(by_psutil.available, rel=0.5)
 
@@ -163,7 +166,8 @@ class RecorderThatFailsLater(TapeRecorder):
 def test_where_a_later_pass_cannot_be_recorded_no_earlier_recording_is_used():
     """On a CPU; what a GPU keeps of a recording is not seen here."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
-    recorded = FixedRows(networks[0], snapshots.VOCAB, 8, RecorderThatFailsLater())
+    recorder = RecorderThatFailsLater()
+    recorded = FixedRows(networks[0], snapshots.VOCAB, 8, recorder)
     plain = FixedRows(networks[1], snapshots.VOCAB, 8)
     sampler = Sampler(temperature=1.0)
     text = snapshots.prompt(FIRST_ROOM + 20)
@@ -172,9 +176,12 @@ def test_where_a_later_pass_cannot_be_recorded_no_earlier_recording_is_used():
     with pytest.warns(UserWarning, match="cannot be recorded"):
         rows = recorded.rows(text, 0, sampler)
     assert (rows == plain.rows(text, 0, sampler)).all()
-    assert not recorded.is_recorded and not recorded._recordings
+    assert not recorded.is_recorded
+
+    log_before = list(recorder.log)
     rows = recorded.rows(text[:90], 0, sampler)
     assert (rows == plain.rows(text[:90], 0, sampler)).all()
+    assert recorder.log == log_before  # nothing was replayed
 
 
 # -- the first request -----------------------------------------------------------------
@@ -240,23 +247,34 @@ def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeyp
 
 
 # -- greedy rows -----------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def world_of_rows():
+    """A world whose models give whole rows."""
+    with speclib.open_world("virtual", speclib.load_pair(PAIR), servers=2) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def world_of_tokens_alone():
+    """A world whose models give tokens alone where rows are greedy, as on a GPU."""
+    with speclib.open_world("virtual", speclib.load_pair(PAIR), servers=2) as world:
+        for model in world.models.values():
+            assert not model.brings_tokens_alone
+            model.brings_tokens_alone = True
+        yield world
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [name for name in speclib.METHODS if name != "eagle"]
 )
-def test_with_tokens_alone_of_greedy_rows_a_method_writes_the_same(method, monkeypatch):
+def test_with_tokens_alone_of_greedy_rows_a_method_writes_the_same(
+    method, world_of_rows, world_of_tokens_alone
+):
     """As models on GPUs give them, here from a CPU."""
-    options = {"method": method, "world": "virtual", "max_new_tokens": 16}
-    plain = speclib.decode("def add(a, b):", pair=PAIR, **options)
-    monkeypatch.setattr(HFModel, "__init__", _as_on_a_gpu(HFModel.__init__))
-    alone = speclib.decode("def add(a, b):", pair=PAIR, **options)
+    options = {"method": method, "max_new_tokens": 16}
+    plain = speclib.decode("def add(a, b):", world=world_of_rows, **options)
+    alone = speclib.decode("def add(a, b):", world=world_of_tokens_alone, **options)
+
     assert alone.tokens == plain.tokens
     assert alone.stats.accepted == plain.stats.accepted
-
-
-def _as_on_a_gpu(build):
-    def build_so(self, *args, **kwargs):
-        build(self, *args, **kwargs)
-        self.brings_tokens_alone = True
-
-    return build_so

@@ -29,7 +29,7 @@ from helpers.checkpoints import (  # noqa: E402
     pair_over_ranks,
 )
 from helpers.layers_by_hand import APART, GROUPS, ByHand  # noqa: E402
-from helpers.patience import on_this_machine  # noqa: E402
+from helpers.patience import HANG, wait_until  # noqa: E402
 from helpers.processes import all_ended, worker_processes  # noqa: E402
 
 import speclib  # noqa: E402
@@ -409,20 +409,20 @@ def seconds_computed(process) -> float:
 def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
     begin(world)
     draft_tree(world, TEXT)
-    processes, began = worker_processes(world, "draft"), time.monotonic()
+    processes = worker_processes(world, "draft")
     future = None
     if busy:
         spent_before = seconds_computed(processes[number])
         future = world.draft.draft_tree(TEXT, 1000, 3, lp=4)
-        while seconds_computed(processes[number]) < spent_before + 0.1:
-            assert processes[number].is_alive()
-            time.sleep(0.01)
+        enough = spent_before + 0.1
+        assert wait_until(lambda: seconds_computed(processes[number]) >= enough)
         assert not future.done
 
     os.kill(processes[number].pid, signal.SIGKILL)
-    with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}"):
+    # It ended, says the message: that is seen at once, and nobody waits out a limit.
+    with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}.* ended") as raised:
         world.wait(future or world.draft.draft_tree(TEXT, 100, 3, lp=4))
-    assert time.monotonic() - began < on_this_machine(20)
+    assert "hung" not in str(raised.value) and "no answer" not in str(raised.value)
     assert all_ended(processes)
 
     begin(world)  # others took their place
@@ -441,11 +441,12 @@ def test_a_rank_that_hangs_is_named_in_time(tmp_path, number, message):
     with Processes(pair_over_ranks(tmp_path, 2), timeout=6) as world:
         begin(world)
         draft_tree(world, TEXT)
-        processes, began = worker_processes(world, "draft"), time.monotonic()
+        processes = worker_processes(world, "draft")
+        began = time.monotonic()
         os.kill(processes[number].pid, signal.SIGSTOP)
         with pytest.raises(DeviceLost, match=f"'draft'.*{message}"):
             draft_tree(world, TEXT)
-        assert time.monotonic() - began < on_this_machine(20)
+        assert time.monotonic() - began < HANG
         assert all_ended(processes)
 
         begin(world)

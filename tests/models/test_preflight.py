@@ -161,13 +161,13 @@ def test_a_pair_is_refused_where_there_is_room_for_its_weights_alone(
 
 # -- the hub ---------------------------------------------------------------------------
 class Hub(BaseHTTPRequestHandler):
-    """A hub that refuses every model, as its server has been told."""
-
-    status, code = 404, "RepoNotFound"
+    """A hub that refuses every model, with the status and code after its name."""
 
     def refuse(self) -> None:
-        self.send_response(self.status)
-        self.send_header("X-Error-Code", self.code)
+        refusal = re.search(r"someone/large-(\d+)-(\w+)", self.path)
+        status, code = refusal.groups() if refusal else ("404", "RepoNotFound")
+        self.send_response(int(status))
+        self.send_header("X-Error-Code", code)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -178,10 +178,9 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def hub(status: int, code: str) -> Iterator[str]:
+def hub() -> Iterator[str]:
     """The address of such a hub."""
-    handler = type("Refusing", (Hub,), {"status": status, "code": code})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -191,17 +190,21 @@ def hub(status: int, code: str) -> Iterator[str]:
         server.server_close()
 
 
-def error_of_decoding(folder, address: str, **environment: str) -> str:
-    """What a process says of a model that the hub at ``address`` should have."""
+def errors_of_loading(models, folder, address: str, **environment: str) -> list[str]:
+    """What a process says of each of the models that a hub at ``address`` should have.
+
+    It says it in one line.
+    """
     code = """
-        import time
+        import sys, time
         time.sleep = lambda seconds: None  # between attempts to reach the hub
         import speclib
-        pair = speclib.pair("someone/large", "someone/small")
-        try:
-            speclib.Processes(pair)
-        except speclib.SpeclibError as error:
-            print(error)
+        for model in sys.argv[1:]:
+            pair = speclib.pair(model, "someone/small")
+            try:
+                speclib.Processes(pair)
+            except speclib.SpeclibError as error:
+                print(error)
     """
     own = {
         "HF_ENDPOINT": address,
@@ -212,51 +215,67 @@ def error_of_decoding(folder, address: str, **environment: str) -> str:
     proxies = {name for name in os.environ if name.lower().endswith("_proxy")}
     inherited = {k: v for k, v in os.environ.items() if k not in proxies}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", textwrap.dedent(code), *models],
         capture_output=True,
         text=True,
         env=inherited | own | environment,
         timeout=120,
     )
-    return done.stdout.strip()
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(models), done.stdout + done.stderr
+    return lines
+
+
+REFUSALS = [
+    (
+        403,
+        "GatedRepo",
+        "it is gated. Accept its licence at .*someone/large.*log in",
+    ),
+    (
+        401,
+        "GatedRepo",
+        "it is gated. Accept its licence at .*someone/large.*log in",
+    ),
+    (404, "RepoNotFound", "has no such model, or it is private"),
+]
+
+
+@pytest.fixture(scope="module")
+def said_of_refusals(tmp_path_factory) -> dict[str, str]:
+    """What one process says of a model for each of ``REFUSALS``."""
+    models = [f"someone/large-{status}-{code}" for status, code, _ in REFUSALS]
+    folder = tmp_path_factory.mktemp("hub")
+    with hub() as address:
+        messages = errors_of_loading(models, folder, address)
+    return dict(zip(models, messages, strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("status", "code", "says"),
-    [
-        (
-            403,
-            "GatedRepo",
-            "it is gated. Accept its licence at .*someone/large.*log in",
-        ),
-        (
-            401,
-            "GatedRepo",
-            "it is gated. Accept its licence at .*someone/large.*log in",
-        ),
-        (404, "RepoNotFound", "has no such model, or it is private"),
-    ],
-)
-def test_what_the_hub_refuses_is_said_in_a_sentence(tmp_path, status, code, says):
-    with hub(status, code) as address:
-        message = error_of_decoding(tmp_path, address)
-    assert "model 'someone/large'" in message
-    assert len(message.splitlines()) == 1
+@pytest.mark.parametrize(("status", "code", "says"), REFUSALS)
+def test_what_the_hub_refuses_is_said_in_a_sentence(
+    said_of_refusals, status, code, says
+):
+    model = f"someone/large-{status}-{code}"
+    message = said_of_refusals[model]
+    assert f"model '{model}'" in message
     assert re.search(says, message), message
 
 
 @pytest.mark.slow
 def test_without_a_network_the_message_says_where_it_looked(tmp_path):
-    with hub(404, "") as address:
+    with hub() as address:
         pass  # nobody listens there any more
-    message = error_of_decoding(tmp_path, address)
+    [message] = errors_of_loading(["someone/large"], tmp_path, address)
     assert f"not in the cache, {tmp_path}" in message
     assert f"{address} cannot be reached" in message
 
 
 @pytest.mark.slow
 def test_offline_the_message_says_so(tmp_path):
-    message = error_of_decoding(tmp_path, "http://127.0.0.1:9", HF_HUB_OFFLINE="1")
+    address = "http://127.0.0.1:9"
+    [message] = errors_of_loading(
+        ["someone/large"], tmp_path, address, HF_HUB_OFFLINE="1"
+    )
     assert f"not in the cache, {tmp_path}" in message
     assert "unset HF_HUB_OFFLINE" in message

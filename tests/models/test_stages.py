@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -17,7 +20,7 @@ from helpers.checkpoints import (  # noqa: E402
 )
 
 import speclib  # noqa: E402
-from speclib.core.sampling import Coins  # noqa: E402
+from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
@@ -86,30 +89,49 @@ def test_more_stages_than_layers_are_refused():
         Pipeline(network(), VOCAB, 0, layers + 1)
 
 
+@pytest.fixture(scope="module")
+def replicas(tmp_path_factory):
+    """Worlds whose draft is one process, two replicas or three, by their number."""
+    with ExitStack() as stack:
+        worlds = {}
+        for size in (1, 2, 3):
+            folder = tmp_path_factory.mktemp("model")
+            pair = pair_over_ranks(folder, size, "replicas")
+            worlds[size] = stack.enter_context(Processes(pair, timeout=60))
+        yield worlds
+
+
+class Drafted(NamedTuple):
+    """What a draft proposed: the tokens and last row of each block, and its counts."""
+
+    tokens: list[list[int]]
+    rows: np.ndarray
+    counts: list[tuple[int, int]]
+
+
+def draft_blocks(world, temperature) -> Drafted:
+    """Blocks of every length, after rejections at every place of the last one."""
+    texts = [TEXT, (*TEXT, 3), (*TEXT, 3, 5, 2, 2), TEXT[:4], (*TEXT[:4], 9)]
+    world.begin(TEXT, sampler=Sampler(temperature), coins=Coins(5), limit=9)
+    tokens, rows = [], []
+    for text in texts:
+        for length in (5, 1, 2, 4):
+            block = world.wait(world.draft.propose(text, length))
+            tokens.append([each.token for each in block])
+            rows.append(block[-1].q)
+    counts = [(event.kept, event.fed) for event in world.end().operations]
+    return Drafted(tokens, np.concatenate(rows), counts)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_replicas_draft_what_one_draft_drafts(tmp_path, temperature):
-    """Blocks of every length, after rejections at every place of the last one."""
-    sampler = speclib.core.sampling.Sampler(temperature)
-    texts = [TEXT, (*TEXT, 3), (*TEXT, 3, 5, 2, 2), TEXT[:4], (*TEXT[:4], 9)]
-    drafted = {}
-    for size in (1, 2, 3):
-        pair = pair_over_ranks(tmp_path, size, "replicas")
-        with Processes(pair, timeout=60) as world:
-            world.begin(TEXT, sampler=sampler, coins=Coins(5), limit=9)
-            blocks = []
-            for text in texts:
-                for n in (5, 1, 2, 4):
-                    block = world.wait(world.draft.propose(text, n))
-                    blocks.append(block)
-            counts = [(event.kept, event.fed) for event in world.end().operations]
-        tokens = [[each.token for each in block] for block in blocks]
-        drafted[size] = tokens, counts, np.concatenate([b[-1].q for b in blocks])
-
+def test_replicas_draft_what_one_draft_drafts(replicas, temperature):
+    expected = draft_blocks(replicas[1], temperature)
     for size in (2, 3):
-        assert drafted[size][0] == drafted[1][0]
-        assert drafted[size][1] == drafted[1][1]
-        np.testing.assert_allclose(drafted[size][2], drafted[1][2], atol=1e-5)
+        drafted = draft_blocks(replicas[size], temperature)
+        assert drafted.tokens == expected.tokens
+        assert drafted.counts == expected.counts
+        np.testing.assert_allclose(drafted.rows, expected.rows, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -72,12 +72,18 @@ def test_what_ranks_say_comes_back_to_where_it_was(lonely_rank, dtype):
 
 
 # -- while the leader's GPU computes ---------------------------------------------------
+class NoModel:
+    """Stands where a leader has its model; it can be emptied."""
+
+    def reset(self):
+        pass
+
+
 def leader_of(ranks, patience=10.0):
     """A leader of so many ranks without a model, and the others' ends of its pipes."""
     links = [Pipe() for _ in range(1, ranks)]
-    leader = Leading.__new__(Leading)
-    leader.rank = Rank(0, ranks, patience, tuple(own for own, _ in links))
-    leader._have_answered = set()
+    own_ends = tuple(own for own, _ in links)
+    leader = Leading(NoModel(), Rank(0, ranks, patience, own_ends))
     return leader, [other for _, other in links]
 
 
@@ -113,9 +119,11 @@ def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
     early.send(None)
     leader.wait_beside_ranks(done_after(3))
     late.send(None)
-    assert leader._trouble_of(1, 0.0) is None
-    assert leader._trouble_of(2, 0.0) is None
-    assert "hung" in leader._trouble_of(1, 0.0).message  # each has one answer
+    leader.reset()
+
+    leader.rank = leader.rank._replace(patience=0.0)
+    with pytest.raises(RankLost, match="rank 1 of 3 hung"):  # each had one answer
+        leader.reset()
 
 
 def test_a_pass_that_never_ends_is_given_up_without_a_gpu():
@@ -128,17 +136,17 @@ def test_a_pass_that_never_ends_is_given_up_without_a_gpu():
 def test_a_rank_that_is_late_or_gone_when_an_order_is_due_is_lost():
     leader, (only,) = leader_of(2, patience=0.01)
     with pytest.raises(RankLost, match="rank 1 of 2 hung"):
-        leader._send("reset", patience=0.01)
+        leader.reset()
     only.close()
     with pytest.raises(RankLost, match="rank 1 of 2 ended"):
-        leader._send("reset", patience=0.01)
+        leader.reset()
 
 
 def test_a_rank_that_raised_when_an_order_is_due_is_not_lost():
     leader, (only,) = leader_of(2)
     only.send(Failure("IndexError: index out of range in self"))
     with pytest.raises(SpeclibError, match="rank 1 of 2 failed: Index") as raised:
-        leader._send("reset", patience=10.0)
+        leader.reset()
     assert not isinstance(raised.value, RankLost)
 
 

@@ -251,7 +251,9 @@ def joined(
     if rank is None:
         return model
     if rank.number == 0:
-        return (leading or Leading)(model, rank)
+        leader = (leading or Leading)(model, rank)
+        leader.meet()
+        return leader
     return Following(model, rank)
 
 
@@ -331,6 +333,13 @@ class Leading:
         self.stopped: Callable[[], bool] = bool  # bool() is False: never
         self._senders = [TextSender() for _ in rank.pipes]
         self._have_answered: set[int] = set()  # ranks whose last answer was read early
+
+    def meet(self) -> None:
+        """Opens the store where the ranks find each other, and waits for them there.
+
+        It must be done before the first pass.
+        """
+        model, rank = self.model, self.rank
         store = distributed.TCPStore(
             rank.host, 0, is_master=True, wait_for_workers=False
         )
