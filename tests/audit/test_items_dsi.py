@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from helpers.audit_items import pieces
+from helpers.audit_items import pieces, values_of_run
 
 from speclib.audit.judge import judge_item, produce
 from speclib.audit.load import publication
@@ -67,32 +67,30 @@ def ratios(row: tuple[float, float, float]) -> Sequence[float]:
 
 
 def test_dsi_over_si_at_each_lookahead_is_that_of_the_listing_and_proposition_1():
-    quantities = run("DSI over SI by lookahead", 2, {})
+    values = values_of_run("DSI over SI by lookahead", 2)
     worst = max(ratios(PHI_3_ALPACA))  # a slow drafter at lookahead 10
-    assert quantities["SI at its worst lookahead, highest"].value == pytest.approx(
-        worst
-    )
+    assert values["SI at its worst lookahead, highest"] == pytest.approx(worst)
     assert worst == pytest.approx(1.908, abs=5e-4)
     assert min(ratios(VICUNA_7B_CNN_DM)) > 1.29 + 0.005  # printed: 1.29, below all
-    assert quantities["rows printed between both"].value == 8
-    assert quantities["SI tuned, lowest"].value == pytest.approx(1.248, abs=5e-4)
-    assert quantities["SI tuned, highest"].value == pytest.approx(1.446, abs=5e-4)
+    assert values["rows printed between both"] == 8
+    assert values["SI tuned, lowest"] == pytest.approx(1.248, abs=5e-4)
+    assert values["SI tuned, highest"] == pytest.approx(1.446, abs=5e-4)
 
 
 def test_fewer_servers_lower_what_dsi_gains():
-    quantities = run("DSI over SI by lookahead", 2, {"most_servers": 7})
+    values = values_of_run("DSI over SI by lookahead", 2, most_servers=7)
     # Vicuna-13B on CNN-DM: 37.7 / 2.5 / 1 needs 16 servers, so lookahead 5 is the best.
-    assert quantities["SI tuned, lowest"].value == pytest.approx(1.159, abs=5e-4)
-    assert quantities["rows printed between both"].value == 7
+    assert values["SI tuned, lowest"] == pytest.approx(1.159, abs=5e-4)
+    assert values["rows printed between both"] == 7
 
 
 def test_the_grid_of_figure_1_has_settings_at_which_dsi_is_only_as_fast():
-    quantities = run("DSI over the grid of Figure 1", 2, {"tokens": TOKENS})
+    values = values_of_run("DSI over the grid of Figure 1", 2, tokens=TOKENS)
     # At acceptance 0 Proposition 1 is N target passes, as plain decoding.
-    assert quantities["DSI over plain decoding, least"].value == 1
-    assert quantities["DSI over SI, least"].value >= 1
+    assert values["DSI over plain decoding, least"] == 1
+    assert values["DSI over SI, least"] >= 1
     # There SI pays a draft pass for nothing; as slow as the target, that is a half.
-    assert quantities["SI over plain decoding, least"].value == pytest.approx(0.5)
+    assert values["SI over plain decoding, least"] == pytest.approx(0.5)
 
 
 @pytest.mark.slow
@@ -121,11 +119,11 @@ def test_algorithm_1_returns_a_text_before_its_first_token_is_verified():
     With two words a drafter's first token is wrong in half of all pairs of models.
     """
     settings = {"tokens": 2, "first_pass": 1.2, "drafter": 0.1}
-    quantities = run("Algorithm 1 of DSI", 2, settings)
-    assert quantities["wrong texts, a longer first pass"].value == 0.5
-    assert quantities["wrong texts, passes of one length"].value == 0
-    assert quantities["time over Proposition 1's, most"].value == 1
-    assert quantities["time over plain decoding's, most"].value == 1
+    values = values_of_run("Algorithm 1 of DSI", 2, **settings)
+    assert values["wrong texts, a longer first pass"] == 0.5
+    assert values["wrong texts, passes of one length"] == 0
+    assert values["time over Proposition 1's, most"] == 1
+    assert values["time over plain decoding's, most"] == 1
 
 
 def test_algorithm_1_waits_where_the_first_pass_ends_in_time():
@@ -179,9 +177,9 @@ def test_what_exact_runs_answer(name):
 
 @pytest.mark.slow
 def test_our_code_takes_the_time_of_proposition_1_draft_by_draft():
-    quantities = run("DSI beside Proposition 1", 2, {"tokens": 20})
-    assert quantities["code over formula, least"].value == 1
-    assert quantities["code over formula, most"].value == 1
+    values = values_of_run("DSI beside Proposition 1", 2, tokens=20)
+    assert values["code over formula, least"] == 1
+    assert values["code over formula, most"] == 1
 
 
 @pytest.mark.parametrize("name", ["dsi-same-devices", "dsi-table-1-size"])
