@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import NamedTuple
 
 import pytest
 from helpers.audit_items import values_of_run
@@ -11,23 +12,33 @@ from speclib.audit.runs import run
 from speclib.errors import SpeclibError
 
 
-def count_one_text(agrees: tuple[bool, ...], limit: int, length: int):
-    """Counted and tested tokens and passes, where the draft is right at these places.
+class Counts(NamedTuple):
+    """What the published loop counts in one text."""
+
+    counted: int
+    tested: int
+    passes: int
+
+
+def count_one_text(agrees: tuple[bool, ...], limit: int, length: int) -> Counts:
+    """The published loop on a text where the draft is right at these places.
 
     A place is a place of the text: what is drafted there is right or wrong, whenever it
     is drafted.
     """
-    tested, untested, passes = 0, 0, 0
+    tested = untested = passes = 0
     drafted = 1  # in the first round
     while tested + untested < limit:
         passes += 1
         places = agrees[tested : tested + untested + 1]
         if all(places):
-            tested, untested = tested + untested + 1, drafted - 1
+            tested += len(places)
+            untested = drafted - 1
         else:
-            tested, untested = tested + places.index(False) + 1, 0
+            tested += places.index(False) + 1
+            untested = 0
         drafted = length
-    return tested + untested, tested, passes
+    return Counts(tested + untested, tested, passes)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.9])
@@ -39,18 +50,19 @@ def test_the_walk_is_the_mean_over_all_texts(alpha, limit, budget, sequences):
         chance = 1.0
         for is_right in agrees:
             chance *= alpha if is_right else 1 - alpha
-        of_text = count_one_text(agrees, limit, length)
-        counted += chance * of_text[0]
-        tested += chance * of_text[1]
-        passes += chance * of_text[2]
+        counts = count_one_text(agrees, limit, length)
+        counted += chance * counts.counted
+        tested += chance * counts.tested
+        passes += chance * counts.passes
 
-    found = values_of_run(
+    values = values_of_run(
         "counted tokens", alpha=alpha, tokens=limit, budget=budget, sequences=sequences
     )
-    assert found["counted tokens"] == pytest.approx(counted)
-    assert found["tested tokens"] == pytest.approx(tested)
-    assert found["target passes"] == pytest.approx(passes)
-    assert found["counted over tested"] == pytest.approx(counted / tested)
+
+    assert values["counted tokens"] == pytest.approx(counted)
+    assert values["tested tokens"] == pytest.approx(tested)
+    assert values["target passes"] == pytest.approx(passes)
+    assert values["counted over tested"] == pytest.approx(counted / tested)
 
 
 def test_two_tokens_by_hand():
@@ -58,23 +70,23 @@ def test_two_tokens_by_hand():
 
     That one is right every second time: then three tokens are counted and two tested.
     """
-    found = values_of_run("counted tokens", alpha=0.5, tokens=2, budget=2)
-    assert found["counted tokens"] == pytest.approx(2.5)
-    assert found["tested tokens"] == 2
-    assert found["target passes"] == 2
+    values = values_of_run("counted tokens", alpha=0.5, tokens=2, budget=2)
+    assert values["counted tokens"] == pytest.approx(2.5)
+    assert values["tested tokens"] == 2
+    assert values["target passes"] == 2
 
 
 def test_a_draft_that_is_always_right_ends_32_tokens_after_three_passes():
     """1, then 1 + 24, then 1 + 24 + 24 tokens, of which the last 23 are not tested."""
-    found = values_of_run("counted tokens", alpha=1.0, tokens=32, budget=24)
-    assert found["counted tokens"] == 49
-    assert found["tested tokens"] == 26
-    assert found["target passes"] == 3
+    values = values_of_run("counted tokens", alpha=1.0, tokens=32, budget=24)
+    assert values["counted tokens"] == 49
+    assert values["tested tokens"] == 26
+    assert values["target passes"] == 3
 
 
 def test_a_draft_that_is_never_right_is_plain_decoding():
-    found = values_of_run("counted tokens", alpha=0.0, tokens=32, budget=24)
-    assert found["counted tokens a pass"] == found["counted over tested"] == 1
+    values = values_of_run("counted tokens", alpha=0.0, tokens=32, budget=24)
+    assert values["counted tokens a pass"] == values["counted over tested"] == 1
 
 
 def test_sequences_must_share_the_budget():
@@ -86,20 +98,21 @@ def test_sequences_must_share_the_budget():
 def test_the_best_window_is_that_of_the_formula():
     """At 0.637: 1 + a + ... + a^5 over 1 + 5 * 0.143 is Table 1's 1.50 on code."""
     settings = {"target": "Vicuna", "task": "Code"}
-    found = run("speculative decoding at its best", 1, settings)
-    alpha = found["acceptance rate"].value
+    quantities = run("speculative decoding at its best", 1, settings)
+    alpha = quantities["acceptance rate"].value
 
     def speed(drafts: int) -> float:
         tokens = sum(alpha**drafted for drafted in range(drafts + 1))
         return tokens / (1 + 0.143 * drafts)
 
-    assert speed(5) == pytest.approx(found["printed"].value) == pytest.approx(1.50)
-    assert found["best window"].value == 3
-    assert found["at its best window"].value == pytest.approx(speed(3))
+    assert quantities["printed"].value == pytest.approx(1.50)
+    assert speed(5) == pytest.approx(1.50)
+    assert quantities["best window"].value == 3
+    assert quantities["at its best window"].value == pytest.approx(speed(3))
     assert speed(3) > max(speed(2), speed(4))
 
 
 def test_a_task_that_is_not_printed_is_refused():
+    settings = {"target": "Vicuna", "task": "Poems"}
     with pytest.raises(SpeclibError, match="no speed-up"):
-        settings = {"target": "Vicuna", "task": "Poems"}
         run("speculative decoding at its best", 1, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from helpers.audit_items import pieces, values_of_run
 
 from speclib.audit.judge import judge_item, produce
 from speclib.audit.load import publication
@@ -25,12 +26,10 @@ def value(quantity: str, name: str, **settings) -> float:
 
 # -- the print -------------------------------------------------------------------------
 def test_relative_latencies_by_hand():
-    pieces = [
-        piece
-        for piece in ITEMS["dsi-relative-latencies"].evidence
-        if isinstance(piece, Arithmetic)
-    ]
-    humaneval, mbpp = (work_out(piece, "dsi").quantities for piece in pieces)
+    on_humaneval, on_mbpp = pieces(ITEMS["dsi-relative-latencies"], Arithmetic)
+    humaneval = work_out(on_humaneval, "dsi").quantities
+    mbpp = work_out(on_mbpp, "dsi").quantities
+
     assert humaneval["percent"].value == pytest.approx(100 * 6.8 / 20.6)
     assert humaneval["printed"].value == 32.3
     assert mbpp["percent"].value == pytest.approx(100 * 6.8 / 21.0)
@@ -56,38 +55,42 @@ def seconds_of_si(row: tuple[float, float, float], lookahead: int) -> float:
 def seconds_of_dsi(row: tuple[float, float, float]) -> float:
     """Proposition 1, as printed."""
     t2, t1, p = row
-    return t1 * p * (TOKENS - 1) + t2 * ((1 - p) * (TOKENS - 1) + 1)
+    drafts = p * (TOKENS - 1)
+    target_passes = (1 - p) * (TOKENS - 1) + 1
+    return t1 * drafts + t2 * target_passes
 
 
 def ratios(row: tuple[float, float, float]) -> Sequence[float]:
-    return [seconds_of_si(row, k) / seconds_of_dsi(row) for k in (1, 5, 10)]
+    """DSI over speculative inference at each lookahead of Table 1."""
+    dsi = seconds_of_dsi(row)
+    return [seconds_of_si(row, lookahead) / dsi for lookahead in (1, 5, 10)]
 
 
 def test_dsi_over_si_at_each_lookahead_is_that_of_the_listing_and_proposition_1():
-    found = run("DSI over SI by lookahead", 2, {})
+    values = values_of_run("DSI over SI by lookahead", 2)
     worst = max(ratios(PHI_3_ALPACA))  # a slow drafter at lookahead 10
-    assert found["SI at its worst lookahead, highest"].value == pytest.approx(worst)
+    assert values["SI at its worst lookahead, highest"] == pytest.approx(worst)
     assert worst == pytest.approx(1.908, abs=5e-4)
     assert min(ratios(VICUNA_7B_CNN_DM)) > 1.29 + 0.005  # printed: 1.29, below all
-    assert found["rows printed between both"].value == 8
-    assert found["SI tuned, lowest"].value == pytest.approx(1.248, abs=5e-4)
-    assert found["SI tuned, highest"].value == pytest.approx(1.446, abs=5e-4)
+    assert values["rows printed between both"] == 8
+    assert values["SI tuned, lowest"] == pytest.approx(1.248, abs=5e-4)
+    assert values["SI tuned, highest"] == pytest.approx(1.446, abs=5e-4)
 
 
 def test_fewer_servers_lower_what_dsi_gains():
-    found = run("DSI over SI by lookahead", 2, {"most_servers": 7})
+    values = values_of_run("DSI over SI by lookahead", 2, most_servers=7)
     # Vicuna-13B on CNN-DM: 37.7 / 2.5 / 1 needs 16 servers, so lookahead 5 is the best.
-    assert found["SI tuned, lowest"].value == pytest.approx(1.159, abs=5e-4)
-    assert found["rows printed between both"].value == 7
+    assert values["SI tuned, lowest"] == pytest.approx(1.159, abs=5e-4)
+    assert values["rows printed between both"] == 7
 
 
 def test_the_grid_of_figure_1_has_settings_at_which_dsi_is_only_as_fast():
-    found = run("DSI over the grid of Figure 1", 2, {"tokens": TOKENS})
+    values = values_of_run("DSI over the grid of Figure 1", 2, tokens=TOKENS)
     # At acceptance 0 Proposition 1 is N target passes, as plain decoding.
-    assert found["DSI over plain decoding, least"].value == 1
-    assert found["DSI over SI, least"].value >= 1
+    assert values["DSI over plain decoding, least"] == 1
+    assert values["DSI over SI, least"] >= 1
     # There SI pays a draft pass for nothing; as slow as the target, that is a half.
-    assert found["SI over plain decoding, least"].value == pytest.approx(0.5)
+    assert values["SI over plain decoding, least"] == pytest.approx(0.5)
 
 
 @pytest.mark.slow
@@ -101,6 +104,7 @@ def test_two_rules_of_the_simulator_together_and_alone():
         assert alone["least gain"].value < both["least gain"].value
         assert alone["most gain"].value < both["most gain"].value
         assert both["most without"].value < alone["most without"].value
+
     assert both["least gain"].value == pytest.approx(1.28, abs=0.005)
     assert both["most gain"].value == pytest.approx(1.98, abs=0.005)
     assert both["least without"].value == pytest.approx(0.855, abs=0.001)
@@ -115,11 +119,11 @@ def test_algorithm_1_returns_a_text_before_its_first_token_is_verified():
     With two words a drafter's first token is wrong in half of all pairs of models.
     """
     settings = {"tokens": 2, "first_pass": 1.2, "drafter": 0.1}
-    found = run("Algorithm 1 of DSI", 2, settings)
-    assert found["wrong texts, a longer first pass"].value == 0.5
-    assert found["wrong texts, passes of one length"].value == 0
-    assert found["time over Proposition 1's, most"].value == 1
-    assert found["time over plain decoding's, most"].value == 1
+    values = values_of_run("Algorithm 1 of DSI", 2, **settings)
+    assert values["wrong texts, a longer first pass"] == 0.5
+    assert values["wrong texts, passes of one length"] == 0
+    assert values["time over Proposition 1's, most"] == 1
+    assert values["time over plain decoding's, most"] == 1
 
 
 def test_algorithm_1_waits_where_the_first_pass_ends_in_time():
@@ -166,16 +170,16 @@ BY_RUNS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BY_RUNS)
 def test_what_exact_runs_answer(name):
-    for piece in ITEMS[name].evidence:
-        if isinstance(piece, Run) and piece.decides:
+    for piece in pieces(ITEMS[name], Run):
+        if piece.decides:
             assert produce(piece, "dsi", requests=2).answer == BY_RUNS[name], piece
 
 
 @pytest.mark.slow
 def test_our_code_takes_the_time_of_proposition_1_draft_by_draft():
-    found = run("DSI beside Proposition 1", 2, {"tokens": 20})
-    assert found["code over formula, least"].value == 1
-    assert found["code over formula, most"].value == 1
+    values = values_of_run("DSI beside Proposition 1", 2, tokens=20)
+    assert values["code over formula, least"] == 1
+    assert values["code over formula, most"] == 1
 
 
 @pytest.mark.parametrize("name", ["dsi-same-devices", "dsi-table-1-size"])

@@ -65,13 +65,17 @@ def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row(
     replacement; one that is a replacement itself begins a block of its own.
     """
     left = np.maximum(p() - q(), 0)
-    found = outcomes(planted.easyspec_algorithm_3_as_printed, MODELS, 2, gamma=2)
+    probabilities = outcomes(
+        planted.easyspec_algorithm_3_as_printed, MODELS, 2, gamma=2
+    )
+
     for x, y in product(range(VOCAB), repeat=2):
         accepted = min(p()[x], q()[x])
         second = np.minimum(p(x), q(x))
-        after_accepted = second[y] + (1 - second.sum()) * left[y] / left.sum()
+        rejected = 1 - second.sum()
+        after_accepted = second[y] + rejected * left[y] / left.sum()
         expected = accepted * after_accepted + left[x] * p(x)[y]
-        assert found.get((x, y), 0.0) == pytest.approx(expected, abs=1e-12)
+        assert probabilities.get((x, y), 0.0) == pytest.approx(expected, abs=1e-12)
 
 
 # -- verdicts --------------------------------------------------------------------------

@@ -46,9 +46,11 @@ def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
         "draft": Random(VOCAB, 10, 1 + mistake.tokens),
         "target": Random(VOCAB, 20, 1 + mistake.tokens),
     }
+
     own = truth(models["target"], mistake.tokens)
     right = outcomes(mistake.right, models, mistake.tokens, **mistake.settings)
     mistaken = outcomes(mistake.mistaken, models, mistake.tokens, **mistake.settings)
+
     assert total_variation(right, own) < EXACT
     assert total_variation(mistaken, own) > 0.001
     assert sum(mistaken.values()) == pytest.approx(1, abs=EXACT)
@@ -71,8 +73,12 @@ def test_an_untested_end_is_what_the_draft_would_write():
 def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
     """It is that token once in three times; else the token is drawn."""
 
+    drafts_the_likeliest = 1 / VOCAB
+
     def one(x: int) -> float:
-        return (x == np.argmax(p())) / VOCAB + (1 - 1 / VOCAB) * p()[x]
+        is_likeliest = x == np.argmax(p())
+        drawn = (1 - drafts_the_likeliest) * p()[x]
+        return drafts_the_likeliest * is_likeliest + drawn
 
     assert_distribution(engines.random_drafts_kept_by_argmax, 1, one, gamma=1)
 
@@ -86,25 +92,28 @@ def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
     def one(x: int) -> float:
         return chance * (x == favourite) + (1 - chance) * (x == otherwise)
 
-    found = outcomes(engines.branch_chosen_by_the_target, MODELS, 1)
+    probabilities = outcomes(engines.branch_chosen_by_the_target, MODELS, 1)
     for token in range(VOCAB):
         # The program adds 1e-8 to the probability that it divides by.
-        assert found.get((token,), 0.0) == pytest.approx(one(token), abs=1e-6)
+        assert probabilities.get((token,), 0.0) == pytest.approx(one(token), abs=1e-6)
 
 
 def test_the_first_token_of_a_block_tested_by_products():
     """The draft's likeliest tokens; where none passes it is drawn from the others."""
-    drafts = (best(), best(best()), best(best(), best(best())))
-    first = p()[drafts[0]]
-    second = first * p(drafts[0])[drafts[1]]
-    third = second * p(*drafts[:2])[drafts[2]]
-    none_passes = shares_of_a_grid((first, second, third))[0]
+    first = best()
+    second = best(first)
+    third = best(first, second)
+    bound_1 = p()[first]
+    bound_2 = bound_1 * p(first)[second]
+    bound_3 = bound_2 * p(first, second)[third]
+    none_passes = shares_of_a_grid((bound_1, bound_2, bound_3))[0]
 
-    found = outcomes(engines.block_tested_by_products, MODELS, 1, certain=True)
-    assert found[(drafts[0],)] == pytest.approx(1 - none_passes, abs=0.01)
-    for token in set(range(VOCAB)) - {drafts[0]}:
-        expected = none_passes * p()[token] / (1 - first)
-        assert found[(token,)] == pytest.approx(expected, abs=0.01)
+    probabilities = outcomes(engines.block_tested_by_products, MODELS, 1, certain=True)
+
+    assert probabilities[(first,)] == pytest.approx(1 - none_passes, abs=0.01)
+    for token in set(range(VOCAB)) - {first}:
+        expected = none_passes * p()[token] / (1 - bound_1)
+        assert probabilities[(token,)] == pytest.approx(expected, abs=0.01)
 
 
 # The second bound may lie above the first, and the third above both: ratios above 1.
@@ -113,25 +122,25 @@ BOUNDS = [(1, 1, 1), (0.5, 0, 0), (0.8, 0.64, 0.512), (0.6, 0.2, 0.9), (0.3, 0.7
 
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_products_of_coins_are_those_of_a_grid(bounds):
-    found = chances_by_products(bounds)
-    assert found == pytest.approx(shares_of_a_grid(bounds), abs=0.01)
-    assert found.sum() == pytest.approx(1, abs=EXACT)
-    assert min(found) >= 0
+    chances = chances_by_products(bounds)
+    assert chances == pytest.approx(shares_of_a_grid(bounds), abs=0.01)
+    assert chances.sum() == pytest.approx(1, abs=EXACT)
+    assert min(chances) >= 0
 
 
 # -- runs ------------------------------------------------------------------------------
 def test_a_block_of_sure_drafts_by_hand():
     """0.512 (1 + 0.66943 + 0.22407), with ln 0.512 = -0.66943."""
-    found = values_of_run("block of sure drafts", chance=0.8)
-    assert found["chance by products"] == pytest.approx(0.96948, abs=2e-5)
-    assert found["chance that it must have"] == pytest.approx(0.512)
+    values = values_of_run("block of sure drafts", chance=0.8)
+    assert values["chance by products"] == pytest.approx(0.96948, abs=2e-5)
+    assert values["chance that it must have"] == pytest.approx(0.512)
 
 
 def test_a_random_draft_of_one_binary_digit_is_a_row_of_tossed_coins():
     """Token k is the first with the larger of two values: tails k times, then heads."""
-    found = values_of_run("random draft", vocab=100, digits=1, token=3)
-    assert found["chance of this token"] == 1 / 16
-    assert found["chance without ties"] == 1 / 100
+    values = values_of_run("random draft", vocab=100, digits=1, token=3)
+    assert values["chance of this token"] == 1 / 16
+    assert values["chance without ties"] == 1 / 100
 
 
 @pytest.mark.slow
@@ -177,13 +186,12 @@ BY_HAND = [
 ]
 
 
-def item_of(name: str):
-    return next(item for item in publication("engines").items if item.id == name)
+ITEMS = {item.id: item for item in publication("engines").items}
 
 
 @pytest.mark.parametrize(("name", "number", "step", "expected"), BY_HAND)
 def test_arithmetic_is_that_of_a_hand(name, number, step, expected):
-    piece = item_of(name).evidence[number]
+    piece = ITEMS[name].evidence[number]
     assert isinstance(piece, Arithmetic)
     worked = work_out(piece, "")
     assert worked.quantities[step].value == pytest.approx(expected, rel=1e-5)
@@ -212,10 +220,10 @@ VERDICTS = {
 
 
 def test_every_item_has_a_verdict_that_was_read():
-    assert [item.id for item in publication("engines").items] == list(VERDICTS)
+    assert list(ITEMS) == list(VERDICTS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_verdict_is_the_one_that_was_read(name):
-    assert judge_item(item_of(name), "").verdict == VERDICTS[name]
+    assert judge_item(ITEMS[name], "").verdict == VERDICTS[name]

@@ -34,6 +34,16 @@ def item_with(*evidence: dict, **fields) -> AuditItem:
     )
 
 
+# The same words at two places of the print, and different words.
+SAME = {
+    "sort": "words",
+    "says": "same",
+    "one": ["at one place", "a"],
+    "other": ["at another", "a"],
+}
+DIFFERENT = {**SAME, "other": ["at another", "b"]}
+
+
 # -- comparisons -----------------------------------------------------------------------
 @pytest.mark.parametrize(
     "left, relation, right, answer",
@@ -118,16 +128,11 @@ def test_what_rounding_can_explain_is_no_contradiction():
 
 
 def test_evidence_beside_the_verdict_has_no_weight():
-    holds = {
-        "sort": "words",
-        "says": "the same",
-        "one": ["here", "a"],
-        "other": ["there", "a"],
-    }
-    fails = {**holds, "other": ["there", "b"]}
-    assert judge_item(item_with(holds, fails), "pearl").verdict == "not supported"
-    beside = {**fails, "decides": False}
-    judged = judge_item(item_with(holds, beside), "pearl")
+    both_decide = judge_item(item_with(SAME, DIFFERENT), "pearl")
+    assert both_decide.verdict == "not supported"
+
+    beside = {**DIFFERENT, "decides": False}
+    judged = judge_item(item_with(SAME, beside), "pearl")
     assert judged.verdict == "supported"
     assert [finding.answer for finding in judged.findings] == ["yes", "no"]
 
@@ -142,8 +147,6 @@ def test_evidence_of_code_says_where_it_was_read():
 
 
 # -- in favour of who is judged --------------------------------------------------------
-SAME = {"sort": "words", "says": "same", "one": ["here", "a"], "other": ["there", "a"]}
-DIFFERENT = {**SAME, "other": ["there", "b"]}
 ON_THE_CLOCK = {
     "sort": "run",
     "says": "all drafts right, two passes: ten tokens in three",

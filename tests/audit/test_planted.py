@@ -1,6 +1,6 @@
 """Planted mistakes: the enumerator finds the probabilities that a page of paper gives.
 
-Every expected value is worked out here from the models' rows alone, by the rules of
+Every expected value is worked out from the models' rows alone, by the rules of
 conditional probability. ``p`` is the target's row after a text, ``q`` the draft's.
 """
 
@@ -50,8 +50,10 @@ def test_an_untested_first_draft_is_written_as_the_draft_would():
 
 
 def test_the_error_of_an_untested_first_draft_is_how_far_the_models_are_apart():
-    found = outcomes(planted.pearl_with_an_untested_first_draft, MODELS, 1, gamma=2)
-    error = total_variation(found, truth(MODELS["target"], 1))
+    probabilities = outcomes(
+        planted.pearl_with_an_untested_first_draft, MODELS, 1, gamma=2
+    )
+    error = total_variation(probabilities, truth(MODELS["target"], 1))
     assert error == pytest.approx(np.abs(p() - q()).sum() / 2, abs=EXACT)
     assert error > 0.1
 
@@ -64,7 +66,8 @@ def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
         second_chances = np.minimum(1.0, p(x) / q(x))
         both_pass = np.minimum(first_chance, second_chances)
         second_fails = (q(x) * (first_chance - both_pass)).sum()
-        replacement = replaced(p(x), q(x)) / replaced(p(x), q(x)).sum()
+        left = replaced(p(x), q(x))
+        replacement = left / left.sum()
 
         first_passes = q()[x] * (q(x)[y] * both_pass[y] + second_fails * replacement[y])
         first_fails = replaced(p(), q())[x] * p(x)[y]
@@ -81,9 +84,10 @@ def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
         for draft in range(VOCAB):
             passed_once = both_accept(p(), q())[draft]
             chance = min(1.0, p(draft)[draft] / q()[draft])
-            left = replaced(p(draft), q()) / replaced(p(draft), q()).sum()
-            again = chance * (y == draft) + (1 - chance) * left[y]
-            probability += passed_once * again
+            left = replaced(p(draft), q())
+            replacement = left / left.sum()
+            tested_again = chance * (y == draft) + (1 - chance) * replacement[y]
+            probability += passed_once * tested_again
         return probability
 
     assert_distribution(planted.algorithm_2_as_printed, 1, one, gamma=2)
@@ -106,9 +110,11 @@ def test_a_draw_per_branch_gives_more_to_what_branches_carry():
 def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
     mistake = MISTAKES[name]
     models = {"draft": Random(VOCAB, 10, 4), "target": Random(VOCAB, 20, 4)}
+
     own = truth(models["target"], 3)
     right = outcomes(mistake.right, models, 3, **mistake.settings)
     mistaken = outcomes(mistake.mistaken, models, 3, **mistake.settings)
+
     assert total_variation(right, own) < EXACT
     assert total_variation(mistaken, own) > 0.01
     assert sum(mistaken.values()) == pytest.approx(1, abs=EXACT)

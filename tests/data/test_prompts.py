@@ -25,28 +25,32 @@ HUMANEVAL = {
 
 @pytest.mark.parametrize("task", prompts.tasks())
 def test_every_task_has_at_least_twelve_prompts_of_ours(task):
-    found = prompts.load(task)
-    assert len(found) >= 12
-    assert len({prompt.id for prompt in found}) == len(found)
-    assert len({prompt.text or prompt.turns for prompt in found}) == len(found)
+    ours = prompts.load(task)
+    ids = {prompt.id for prompt in ours}
+    texts = {prompt.text or prompt.turns for prompt in ours}
+
+    assert len(ours) >= 12
+    assert len(ids) == len(ours)
+    assert len(texts) == len(ours)
 
 
 def test_all_contracted_categories_are_there():
-    names = prompts.tasks()
-    assert {"humaneval", "gsm8k", "translation", "summarization", "qa", "rag"} <= set(
-        names
-    )
-    assert sum(name.startswith("mgsm_") for name in names) == 11
-    assert {p.task for p in prompts.load("mt_bench")} == set(prompts.MT_BENCH)
+    names = set(prompts.tasks())
+    assert {"humaneval", "gsm8k", "translation", "summarization", "qa", "rag"} <= names
+
+    languages = [name for name in names if name.startswith("mgsm_")]
+    assert len(languages) == 11
+
+    tasks_of_mt_bench = {prompt.task for prompt in prompts.load("mt_bench")}
+    assert tasks_of_mt_bench == set(prompts.MT_BENCH)
 
 
 def test_code_is_raw_text_and_all_else_is_a_chat():
     for task in prompts.tasks():
         prompt = prompts.load(task, n=1)[0]
         if task == "humaneval":
-            assert isinstance(prompt.input, str) and prompt.input.startswith(
-                "from typing"
-            )
+            assert isinstance(prompt.input, str)
+            assert prompt.input.startswith("from typing")
             assert prompt.messages == []
         else:
             assert prompt.input == [{"role": "user", "content": prompt.turns[0]}]
@@ -55,18 +59,24 @@ def test_code_is_raw_text_and_all_else_is_a_chat():
 def test_mt_bench_has_two_turns_and_the_second_follows_the_reply():
     prompt = prompts.load("writing", n=1)[0]
     assert len(prompt.turns) == 2
+
     chat = prompt.after("my reply")
-    assert [m["role"] for m in chat] == ["user", "assistant", "user"]
-    assert chat[1]["content"] == "my reply" and chat[2]["content"] == prompt.turns[1]
+
+    assert [message["role"] for message in chat] == ["user", "assistant", "user"]
+    assert chat[1]["content"] == "my reply"
+    assert chat[2]["content"] == prompt.turns[1]
     with pytest.raises(SpeclibError, match=r"2 turn\(s\)"):
         prompt.after("one", "two")
 
 
 def test_humaneval_solutions_of_ours_pass_their_own_tests():
     for prompt in prompts.load("humaneval"):
-        space = {}
-        exec(prompt.text + prompt.reference + prompt.facts["test"], space)
-        space["check"](space[prompt.facts["entry_point"]])
+        program = prompt.text + prompt.reference + prompt.facts["test"]
+        names = {}
+        exec(program, names)
+
+        function = names[prompt.facts["entry_point"]]
+        names["check"](function)
 
 
 def test_n_takes_the_first_prompts_and_refuses_more_than_there_are():
@@ -119,23 +129,33 @@ def test_a_malformed_line_names_its_file_its_number_and_what_was_expected(
     case, tmp_path
 ):
     name, line, expected = BAD[case]
-    good = "Is it?\t2" if name.endswith("tsv") else json.dumps(HUMANEVAL)
-    (tmp_path / name).write_text(f"{good}\n\n{line}\n", encoding="utf-8")
-    with pytest.raises(SpeclibError, match=expected) as caught:
-        prompts.load(tmp_path / name)
-    assert str(tmp_path / name) in str(caught.value) and "line 3" in str(caught.value)
+    path = tmp_path / name
+    good = "Is it?\t2" if path.suffix == ".tsv" else json.dumps(HUMANEVAL)
+    path.write_text(f"{good}\n\n{line}\n", encoding="utf-8")
+
+    with pytest.raises(SpeclibError, match=expected) as error:
+        prompts.load(path)
+
+    message = str(error.value)
+    assert str(path) in message
+    assert "line 3" in message
 
 
 def test_files_that_are_no_text_or_empty_are_refused(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(b'{"question": "\xff"}\n')
+    not_utf_8 = tmp_path / "a.jsonl"
+    not_utf_8.write_bytes(b'{"question": "\xff"}\n')
     with pytest.raises(SpeclibError, match="UTF-8"):
-        prompts.load(tmp_path / "a.jsonl")
-    (tmp_path / "b.jsonl.gz").write_text("plain")
+        prompts.load(not_utf_8)
+
+    not_gzipped = tmp_path / "b.jsonl.gz"
+    not_gzipped.write_text("plain")
     with pytest.raises(SpeclibError, match="gzipped"):
-        prompts.load(tmp_path / "b.jsonl.gz")
-    (tmp_path / "c.jsonl").write_text("\n")
+        prompts.load(not_gzipped)
+
+    empty = tmp_path / "c.jsonl"
+    empty.write_text("\n")
     with pytest.raises(SpeclibError, match="no prompts"):
-        prompts.load(tmp_path / "c.jsonl")
+        prompts.load(empty)
 
 
 def test_reading_prompts_needs_no_torch():
@@ -163,13 +183,18 @@ def test_reading_prompts_needs_no_torch():
     ],
 )
 def test_official_files_are_read_whole(task, count):
-    found = prompts.load(task, folder=OFFICIAL)
-    assert len(found) == count
-    assert all(prompt.input for prompt in found)
+    theirs = prompts.load(task, folder=OFFICIAL)
+    assert len(theirs) == count
+    for prompt in theirs:
+        assert prompt.input, prompt.id
 
 
 @official
 def test_no_prompt_of_ours_is_an_official_one():
+    def first_texts(prompts_of_task):
+        return {prompt.text or prompt.turns[0] for prompt in prompts_of_task}
+
     for task in prompts.tasks():
-        theirs = {p.text or p.turns[0] for p in prompts.load(task, folder=OFFICIAL)}
-        assert not theirs & {p.text or p.turns[0] for p in prompts.load(task)}
+        theirs = first_texts(prompts.load(task, folder=OFFICIAL))
+        ours = first_texts(prompts.load(task))
+        assert not theirs & ours, task

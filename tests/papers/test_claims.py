@@ -98,6 +98,16 @@ def verdict(samples: Samples | None = None, **fields: Any) -> ClaimRow:
     return judge(claim, TABLE, MadeUpNumbers(samples or {}))
 
 
+def order_in(column: str, *labels: str) -> dict[str, Any]:
+    """That the rows ``labels`` of a column fall in this order."""
+    return {"kind": "order", "over": "row", "column": column, "order": list(labels)}
+
+
+def best_in(column: str, label: str) -> dict[str, Any]:
+    """That the row ``label`` of a column is the highest."""
+    return {"kind": "argmax", "over": "row", "column": column, "expected": label}
+
+
 # -- what holds ------------------------------------------------------------------------
 def over_rows(**fields: Any) -> dict[str, Any]:
     return {"over": "row", **fields}
@@ -230,7 +240,8 @@ def test_an_equality_is_judged(holds, fields):
 def test_an_order_of_equal_numbers_does_not_hold(monkeypatch, order):
     monkeypatch.setattr(MadeUpNumbers, "estimate", lambda self, cell: Estimate(2.0))
     row = verdict(kind="order", over="column", row="3", order=order)
-    assert row.holds == "no" and f"{order[0]} 2, {order[1]} 2" in row.note
+    assert row.holds == "no"
+    assert f"{order[0]} 2, {order[1]} 2" in row.note
 
 
 def test_a_claim_without_numbers_is_neither_held_nor_broken():
@@ -258,16 +269,20 @@ def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(key, fewes
 
 # -- what a verdict says ---------------------------------------------------------------
 def test_a_broken_claim_says_where_and_how_close_it_was():
-    order = verdict(kind="order", over="row", column="*", order=["3", "4", "2"])
-    assert order.value == "1 of 2" and order.note.startswith("B: 3 5, 4 6")
+    order = verdict(**order_in("*", "3", "4", "2"))
+    assert order.value == "1 of 2"
+    assert order.note.startswith("B: 3 5, 4 6")
 
-    samples = {("3", "A"): np.linspace(2.8, 3.3, 101)}
-    outside = verdict(samples, kind="equal", of=["3", "A"], expected=3.6)
-    assert outside.holds == "no"
-    low, high = interval_of_8(3, np.log(samples["3", "A"]))
-    assert outside.note == f"3 (95 %: {low:.4g} .. {high:.4g}), expected 3.6"
-    outside = verdict(samples, kind="range", of=["3", "A"], low=0, high=2.4)
+    threes = np.linspace(2.8, 3.3, 101)
+    samples = {("3", "A"): threes}
+    low, high = interval_of_8(3, np.log(threes))
     interval = f"(95 %: {low:.4g} .. {high:.4g})"
+
+    unequal = verdict(samples, kind="equal", of=["3", "A"], expected=3.6)
+    assert unequal.holds == "no"
+    assert unequal.note == f"3 {interval}, expected 3.6"
+
+    outside = verdict(samples, kind="range", of=["3", "A"], low=0, high=2.4)
     assert outside.note == f"3 / A: 3 {interval} not in 0 .. 2.4"
 
 
@@ -285,7 +300,7 @@ DOWN = UP[::-1]
 
 def test_an_order_is_settled_by_joint_resamples_not_by_overlap():
     """Cells that swing together may overlap, and be in order in every resample."""
-    order = {"kind": "order", "over": "row", "column": "A", "order": ["3", "4", "2"]}
+    order = order_in("A", "3", "4", "2")
     together = {("3", "A"): 3 * UP, ("4", "A"): 2 * UP, ("2", "A"): UP}
     settled = verdict(together, **order)
     assert (settled.holds, settled.note) == ("yes", "")
@@ -298,27 +313,29 @@ def test_an_order_is_settled_by_joint_resamples_not_by_overlap():
     assert "; A: 4 over 2 2 (95 %: " in unsettled.note
     assert unsettled.note.endswith(" requests would settle it")
 
-    best = verdict(apart, kind="argmax", over="row", column="A", expected="3")
+    best = verdict(apart, **best_in("A", "3"))
     assert best.holds == "open"
     assert best.note.startswith("not settled: A: 3 over 4 1.5 (95 %: ")
     assert "3 over 2" not in best.note
 
 
 def test_an_order_against_the_numbers_is_settled_or_open_as_one_with_them():
-    order = {"kind": "order", "over": "row", "column": "A", "order": ["4", "3"]}
+    order = order_in("A", "4", "3")
     together = {("3", "A"): 3 * UP, ("4", "A"): 2 * UP}
+    apart = {("3", "A"): 3 * UP, ("4", "A"): 2 * DOWN}
+
     settled = verdict(together, **order)
     assert (settled.holds, settled.note) == ("no", "A: 4 2, 3 3")
-    unsettled = verdict(together | {("4", "A"): 2 * DOWN}, **order)
+    unsettled = verdict(apart, **order)
     assert (unsettled.holds, unsettled.value) == ("open", "0 of 1")
 
-    best = {"kind": "argmax", "over": "row", "column": "A", "expected": "4"}
+    best = best_in("A", "4")
     assert verdict(together, **best).holds == "no"
-    assert verdict(together | {("4", "A"): 2 * DOWN}, **best).holds == "open"
+    assert verdict(apart, **best).holds == "open"
 
 
 def test_one_settled_pair_breaks_an_order_whatever_else_is_open():
-    order = {"kind": "order", "over": "row", "column": "A", "order": ["3", "2", "4"]}
+    order = order_in("A", "3", "2", "4")
     samples = {("3", "A"): 3 * UP, ("2", "A"): DOWN, ("4", "A"): 2 * DOWN}
     row = verdict(samples, **order)
     assert (row.holds, row.note) == ("no", "A: 2 1, 4 2")
@@ -326,14 +343,14 @@ def test_one_settled_pair_breaks_an_order_whatever_else_is_open():
 
 def test_an_order_of_quotients_is_settled_by_quotients_of_joint_resamples():
     """3 over 2 is the same in every resample of a column, however much cells swing."""
-    order = {"kind": "order", "over": "column", "row": "3", "by": "2"}
-    order["order"] = ["A", "B"]
+    order = {"kind": "order", **over_columns(row="3", by="2", order=["A", "B"])}
     together = {
         ("3", "A"): 3 * UP,
         ("2", "A"): UP,
         ("3", "B"): 5 * DOWN,
         ("2", "B"): 4 * DOWN,
     }
+
     settled = verdict(together, **order)
     assert (settled.holds, settled.note) == ("yes", "")
     unsettled = verdict(together | {("2", "A"): DOWN}, **order)
@@ -360,11 +377,14 @@ def test_a_difference_has_the_interval_of_the_joint_resamples():
 def test_a_difference_that_is_positive_in_every_resample_may_be_open():
     """Its interval is linear, so it is wider than the resamples, which end at 0.1."""
     difference = np.linspace(0.1, 1.9, 201)
+    half_width = T_OF_8 * np.sqrt(8 / 7) * difference.std()
+    low = 1 - half_width
+    assert low < 0
+
     samples = {("3", "A"): 2 + difference, ("4", "A"): np.full(201, 2.0)}
     by = ["minus", "4", "A"]
     row = verdict(samples, kind="range", of=["3", "A"], by=by, low=0, high=9)
-    low = 1 - T_OF_8 * np.sqrt(8 / 7) * difference.std()
-    assert low < 0
+
     assert row.holds == "open"
     assert f"(95 %: {low:.4g} .. " in row.note
 
@@ -407,15 +427,17 @@ def test_numbers_within_a_tolerance_are_settled_as_a_range():
 
 
 def test_equal_cells_are_judged_by_their_joint_difference():
+    equality = {"kind": "equal", "of": ["3", "A"], "by": ["4", "A"]}
+
     apart = {("3", "A"): 3 * UP, ("4", "A"): 2 * DOWN}
-    of, by = ["3", "A"], ["4", "A"]
-    unlike = verdict(apart, kind="equal", of=of, by=by, within=0.01)
-    assert unlike.holds == "open"
-    assert unlike.note.startswith("not settled: difference 1 (95 %: ")
-    assert ") against -0.02 .. 0.02; about " in unlike.note
-    alike = {("3", "A"): 3 + UP, ("4", "A"): 2 + UP}
-    assert verdict(alike, kind="equal", of=of, by=by, within=0.49).holds == "no"
-    assert verdict(alike, kind="equal", of=of, by=by, within=0.51).holds == "yes"
+    unsettled = verdict(apart, **equality, within=0.01)
+    assert unsettled.holds == "open"
+    assert unsettled.note.startswith("not settled: difference 1 (95 %: ")
+    assert ") against -0.02 .. 0.02; about " in unsettled.note
+
+    together = {("3", "A"): 3 + UP, ("4", "A"): 2 + UP}
+    assert verdict(together, **equality, within=0.49).holds == "no"
+    assert verdict(together, **equality, within=0.51).holds == "yes"
 
 
 def test_what_was_measured_once_settles_nothing():
@@ -430,9 +452,9 @@ def test_what_was_measured_once_settles_nothing():
             return None if number is None else Estimate(number.value, once)
 
     questions = [
-        {"kind": "order", "over": "row", "column": "A", "order": ["3", "2"]},
-        {"kind": "order", "over": "row", "column": "A", "order": ["2", "3"]},
-        {"kind": "argmax", "over": "row", "column": "A", "expected": "3"},
+        order_in("A", "3", "2"),
+        order_in("A", "2", "3"),
+        best_in("A", "3"),
         {"kind": "ratio", "of": ["3", "A"], "expected": 3.0, "within": 1.0},
         {"kind": "range", "of": ["3", "A"], "low": 100, "high": 200},
         {"kind": "equal", "of": ["3", "A"], "by": ["2", "A"], "within": 0.1},
@@ -454,17 +476,16 @@ def test_a_line_without_a_number_of_the_expected_label_is_not_judged(monkeypatch
         return None if is_missing else of_all(self, cell)
 
     monkeypatch.setattr(MadeUpNumbers, "estimate", without_one)
-    best = {"kind": "argmax", "over": "row", "expected": "4"}
-    in_both = verdict(**best, column="*")
+    in_both = verdict(**best_in("*", "4"))
     assert (in_both.holds, in_both.note) == ("yes", "A has no number of 4")
-    in_one = verdict(**best, column="A")
+    in_one = verdict(**best_in("A", "4"))
     assert (in_one.holds, in_one.note) == ("n/a", "A has no number of 4")
 
 
 def test_equal_numbers_are_both_highest(monkeypatch):
     monkeypatch.setattr(MadeUpNumbers, "estimate", lambda self, cell: Estimate(2.0))
     for label in ("2", "3", "4"):
-        row = verdict(kind="argmax", over="row", column="A", expected=label)
+        row = verdict(**best_in("A", label))
         assert (row.holds, row.value) == ("yes", label)
 
 
@@ -479,28 +500,35 @@ def fewest_by_trying(deviation: float, distance: float) -> int:
 
 def deviation_of_one(values: np.ndarray) -> float:
     """How much single requests differ, from resamples of eight."""
-    return values.std() * (8 / 7) ** 0.5 * 8**0.5
+    error_of_the_mean = values.std() * (8 / 7) ** 0.5
+    return error_of_the_mean * 8**0.5
 
 
 def test_an_open_claim_needs_what_its_least_settled_question_needs():
     """All numbers are as claimed: 3 over 2, and 2 over 1."""
-    order = {"kind": "order", "over": "row", "column": "A", "order": ["3", "4", "2"]}
+    order = order_in("A", "3", "4", "2")
     samples = {("3", "A"): 3 * UP, ("4", "A"): 2 * DOWN, ("2", "A"): UP}
     deviation = deviation_of_one(np.log(UP / DOWN))
     first = fewest_by_trying(deviation, np.log(3 / 2))
     second = fewest_by_trying(deviation, np.log(2 / 1))
     assert first > second > 8
-    assert f"about {first} requests would settle it" in verdict(samples, **order).note
+
+    row = verdict(samples, **order)
+    assert f"about {first} requests would settle it" in row.note
 
 
 def test_an_open_claim_that_seems_broken_needs_one_settled_no():
     """4 is above 3 in A by the claim: 2 over 3, which seems broken; then 3 over 1."""
-    order = {"kind": "order", "over": "row", "column": "A", "order": ["4", "3", "2"]}
+    order = order_in("A", "4", "3", "2")
     samples = {("4", "A"): 2 * DOWN, ("3", "A"): 3 * UP, ("2", "A"): DOWN**2}
-    needed = fewest_by_trying(deviation_of_one(np.log(UP / DOWN)), np.log(3 / 2))
-    other = fewest_by_trying(deviation_of_one(np.log(UP / DOWN**2)), np.log(3 / 1))
+    deviation = deviation_of_one(np.log(UP / DOWN))
+    needed = fewest_by_trying(deviation, np.log(3 / 2))
+    other_deviation = deviation_of_one(np.log(UP / DOWN**2))
+    other = fewest_by_trying(other_deviation, np.log(3 / 1))
     assert needed != other > 8
-    assert f"about {needed} requests would settle it" in verdict(samples, **order).note
+
+    row = verdict(samples, **order)
+    assert f"about {needed} requests would settle it" in row.note
 
 
 def test_a_number_on_its_limit_is_settled_by_no_number_of_requests():
@@ -523,38 +551,34 @@ def exact_result() -> TableResult:
     return TableResult(TABLE, SMALL, values={"virtual": values})
 
 
-IN_A = {"kind": "order", "over": "row", "column": "A", "order": ["3", "2"]}
-IN_B = {"kind": "order", "over": "row", "column": "B", "order": ["3", "2"]}
-
-
 def test_a_claim_that_asks_for_a_left_out_cell_is_open_and_names_it(exact_result):
     exact_result.left_out = {("2", "A", "virtual"), ("2", "B", "measured")}
-    row = judged_of(exact_result, **IN_A)
+    row = judged_of(exact_result, **order_in("A", "3", "2"))
     assert (row.holds, row.note) == ("open", "not run yet: 2 / A")
-    assert judged_of(exact_result, **IN_B).holds == "yes"
+    assert judged_of(exact_result, **order_in("B", "3", "2")).holds == "yes"
 
 
 def test_a_claim_that_asks_for_a_disturbed_cell_is_not_judged_and_names_it(
     exact_result,
 ):
     exact_result.disturbed = {("3", "A", "virtual")}
-    row = judged_of(exact_result, **IN_A)
+    row = judged_of(exact_result, **order_in("A", "3", "2"))
     assert row.holds == "n/a"
     assert row.note == ("not judged: other programs kept the machine busy during 3 / A")
-    assert judged_of(exact_result, **IN_B).holds == "yes"
+    assert judged_of(exact_result, **order_in("B", "3", "2")).holds == "yes"
 
     exact_result.left_out = {("2", "A", "virtual")}
-    both = judged_of(exact_result, **IN_A)
-    assert both.holds == "n/a" and both.note.endswith("; not run yet: 2 / A")
+    both = judged_of(exact_result, **order_in("A", "3", "2"))
+    assert both.holds == "n/a"
+    assert both.note.endswith("; not run yet: 2 / A")
 
 
 def test_a_cell_that_a_claim_does_not_ask_for_leaves_it_alone(exact_result):
     """Row 4 stands in the same column and not in the order."""
     exact_result.disturbed = {("4", "A", "virtual")}
     exact_result.left_out = {("4", "A", "virtual")}
-    assert judged_of(exact_result, **IN_A).holds == "yes"
-    best = {"kind": "argmax", "over": "row", "column": "A", "expected": "3"}
-    assert judged_of(exact_result, **best).holds == "n/a"
+    assert judged_of(exact_result, **order_in("A", "3", "2")).holds == "yes"
+    assert judged_of(exact_result, **best_in("A", "3")).holds == "n/a"
 
 
 # -- claims whose fields do not fit ----------------------------------------------------

@@ -146,9 +146,9 @@ def test_a_label_with_a_dot_ends_no_sentence(folder):
 def write_look(path: Path, line: str) -> None:
     """Puts ``line`` in place of what a file says of what to look at."""
     text = path.read_text()
-    found = re.search(r'(?ms)^look = """.*?"""\n', text)
-    assert found
-    path.write_text(text.replace(found[0], line))
+    old_look = re.search(r'(?ms)^look = """.*?"""\n', text)
+    assert old_look
+    path.write_text(text.replace(old_look[0], line))
 
 
 def test_a_file_in_another_encoding_is_named(folder):

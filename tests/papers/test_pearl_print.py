@@ -355,23 +355,26 @@ def read_table(item: str) -> dict[tuple[str, str], str]:
     """(row, column) -> raw text, from the lines with tabs under a table's caption."""
     text = text_of("pearl").replace("GSMBK", "GSM8K")
     number = item.removeprefix("table-")
-    found = re.search(rf"^Table {number}:.*\n\n((?:.*\t.*(?:\n|$))+)", text, re.M)
-    head, *body = [line.split("\t") for line in found[1].splitlines()]
+    caption = rf"^Table {number}:.*\n\n((?:.*\t.*(?:\n|$))+)"
+    table = re.search(caption, text, re.M)[1]
+    head, *body = [line.split("\t") for line in table.splitlines()]
     if item == "table-14":
         return read_table_14(head, body)
     if item == "table-4":
         head, *body = body  # two lines of column labels
     if item == "table-13":
-        head, body = head[1:], join_row_labels(body)
+        head = head[1:]
+        body = join_row_labels(body)
     if item == "table-8":  # two rows of one name
         body[2][0] = f"{body[2][0]} ({body[0][0]})"
         body[5][0] = f"{body[5][0]} ({body[3][0]})"
 
     cells = {}
-    for line in body:
-        row = re.sub(r" \([^()]*, \d{4}\)", "", line[0])  # without a citation
-        for column, raw in zip(head[1:], line[1:], strict=True):
-            cells[row, column.split(" ($c")[0]] = raw.strip()
+    for label, *raws in body:
+        row = re.sub(r" \([^()]*, \d{4}\)", "", label)  # without a citation
+        for column, raw in zip(head[1:], raws, strict=True):
+            column_label = column.split(" ($c")[0]
+            cells[row, column_label] = raw.strip()
     return cells
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from functools import cache
@@ -92,11 +93,13 @@ def test_duodecoding_by_hand():
 )
 def test_duodecoding_with_one_sequence_is_pearl_commit_for_commit(alpha, gamma, c):
     common = {"gamma": gamma, "c": c, "alpha": alpha, "tokens": 60}
+
     pearl = simulate("pearl", **common)
     duo = simulate("duodecoding", k=1, first=gamma, **common)
-    of_pearl = [(commit.end, commit.tokens) for commit in pearl.trace.commits]
-    of_duo = [(commit.end, commit.tokens) for commit in duo.trace.commits]
-    assert of_duo == of_pearl
+
+    pearl_commits = [(commit.end, commit.tokens) for commit in pearl.trace.commits]
+    duo_commits = [(commit.end, commit.tokens) for commit in duo.trace.commits]
+    assert duo_commits == pearl_commits
 
 
 @pytest.mark.slow
@@ -120,6 +123,7 @@ def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, dou
             target=1.0,
         )
         requests.append(result.stats)
+
     speed = theory.duodecoding_speed(alpha, gamma, 1 / 6, 1.0, k, doubt)
     assert total(requests).decode_speed == pytest.approx(speed, rel=0.06)
 
@@ -164,6 +168,7 @@ def test_dsis_code_is_within_an_eighth_of_its_formula(alpha, lookahead, servers,
         tokens=1000,
         target=1.0,
     )
+
     speed = theory.dsi_speed(alpha, lookahead, 1 / c, 1.0, servers)
     assert result.stats.decode_speed == pytest.approx(speed, rel=0.125)
 
@@ -197,6 +202,11 @@ class Counts(NamedTuple):
     accepted: int
     passes: int
 
+    @property
+    def speed(self) -> float:
+        """Tokens per second."""
+        return self.tokens / self.seconds
+
 
 @cache
 def agreements(alpha: float, count: int) -> list[bool]:
@@ -210,7 +220,8 @@ def count_steps(
 ) -> Counts:
     """Steps on independent coins, until ``limit`` tokens are there."""
     agrees = agreements(alpha, limit + 100)
-    tokens, seconds, accepted, passes = 0, 0.0, 0, 0
+    tokens = accepted = passes = 0
+    seconds = 0.0
     waiting = False
     while tokens < limit:
         step = take_step(agrees, tokens, waiting, gamma)
@@ -283,22 +294,32 @@ def test_formulas_equal_counted_steps(alpha, gamma):
     """50,000 positions leave about 1 %; the coins are seeded, so it passes or it never
     does."""
     sd = count_steps(sd_step, alpha, gamma)
-    accepted_per_pass = pytest.approx(sd.accepted / sd.passes, rel=0.03)
-    assert theory.sd_accepted(alpha, gamma) == accepted_per_pass
-    speed = pytest.approx(sd.tokens / sd.seconds, rel=0.03)
-    assert theory.sd_speed(alpha, gamma, DRAFT, TARGET) == speed
+    accepted_per_pass = sd.accepted / sd.passes
+    formula = theory.sd_accepted(alpha, gamma)
+    assert formula == pytest.approx(accepted_per_pass, rel=0.03)
+    formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
+    assert formula == pytest.approx(sd.speed, rel=0.03)
+
+    pearl = count_steps(pearl_step, alpha, gamma)
+    tokens_per_pass = pearl.tokens / pearl.passes
+    formula = theory.pearl_tokens(alpha, gamma)
+    assert formula == pytest.approx(tokens_per_pass, rel=0.03)
 
     for without, take_step in PEARL_STEPS.items():
         counts = count_steps(take_step, alpha, gamma)
-        speed = pytest.approx(counts.tokens / counts.seconds, rel=0.03)
         formula = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
-        assert formula == speed, without
-        if without is None:
-            tokens_per_pass = pytest.approx(counts.tokens / counts.passes, rel=0.03)
-            assert theory.pearl_tokens(alpha, gamma) == tokens_per_pass
+        assert formula == pytest.approx(counts.speed, rel=0.03), without
 
 
 # -- the methods' own code -------------------------------------------------------------
+def speed_of(method: str, alpha: float, **settings: object) -> float:
+    """The speed of a method's own code: four texts of 400 tokens by toy models."""
+    latency = Latency.ratio(4.0, 4.0)
+    cell = ToyCell(METHODS[method], latency, alpha, tokens=400, settings=settings)
+    outcomes = run_requests(cell, requests=4)
+    return total(outcome.stats for outcome in outcomes).decode_speed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "gamma, alpha, within",
@@ -322,42 +343,37 @@ def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
     """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are
     seeded."""
 
-    def speed_of(method: str, **settings: object) -> float:
-        cell = ToyCell(
-            METHODS[method],
-            Latency.ratio(4.0, 4.0),
-            alpha,
-            tokens=400,
-            settings={"gamma": gamma, **settings},
-        )
-        outcomes = run_requests(cell, requests=4)
-        return total(outcome.stats for outcome in outcomes).decode_speed
+    speed = speed_of("speculative", alpha, gamma=gamma)
+    formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
+    assert speed == pytest.approx(formula, rel=within)
 
-    speed = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
-    assert speed_of("speculative") == pytest.approx(speed, rel=within)
     for without in PEARL_STEPS:
-        speed = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
-        assert speed_of("pearl", without=without) == pytest.approx(speed, rel=within)
+        speed = speed_of("pearl", alpha, gamma=gamma, without=without)
+        formula = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
+        assert speed == pytest.approx(formula, rel=within), without
 
 
 # -- inverses --------------------------------------------------------------------------
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.8, 0.95, 0.99])
 def test_inverses_find_the_alpha_back(alpha):
     accepted = theory.sd_accepted(alpha, 6)
-    found = theory.alpha_from_accepted(accepted, 6)
-    assert found == pytest.approx(alpha, abs=1e-5)
+    of_accepted = theory.alpha_from_accepted(accepted, 6)
+    assert of_accepted == pytest.approx(alpha, abs=1e-5)
 
-    for gamma in (6, "best"):
-        window = theory.sd_best(alpha, 1, 5) if gamma == "best" else gamma
-        speedup = 5 * theory.sd_speed(alpha, window, 1, 5)
-        slowest = 5 * theory.sd_speed(0, window, 1, 5)
-        if gamma == "best" or speedup > slowest:
-            found = theory.alpha_from_speedup(speedup, gamma, 1, 5)
-            assert found == pytest.approx(alpha, abs=1e-4)
+    speedup = 5 * theory.sd_speed(alpha, 6, 1, 5)
+    assert speedup > 5 * theory.sd_speed(0, 6, 1, 5)
+    of_window_6 = theory.alpha_from_speedup(speedup, 6, 1, 5)
+    assert of_window_6 == pytest.approx(alpha, abs=1e-4)
+
+    best_window = theory.sd_best(alpha, 1, 5)
+    speedup = 5 * theory.sd_speed(alpha, best_window, 1, 5)
+    of_best_window = theory.alpha_from_speedup(speedup, "best", 1, 5)
+    assert of_best_window == pytest.approx(alpha, abs=1e-4)
 
     if alpha > 0.75:  # below its maximum the run ratio's other branch is meant
-        found = theory.alpha_from_run_ratio(theory.run_ratio(alpha, 5), 5)
-        assert found == pytest.approx(alpha, abs=1e-4)
+        run_ratio = theory.run_ratio(alpha, 5)
+        of_run_ratio = theory.alpha_from_run_ratio(run_ratio, 5)
+        assert of_run_ratio == pytest.approx(alpha, abs=1e-4)
 
 
 def test_the_run_ratio_has_two_solutions_and_the_higher_is_taken():
@@ -379,8 +395,9 @@ def test_an_impossible_quantity_says_what_the_formula_can_give():
 # -- Theorem 1 -------------------------------------------------------------------------
 def test_the_best_window_is_a_neighbour_of_c_but_not_always_the_nearest():
     for c in (2.66, 2.88, 3.5, 4.93, 5.36):
+        neighbours = (math.floor(c), math.ceil(c))
         for alpha in (0.3, 0.8, 0.97, 0.99):
-            best = theory.pearl_best(alpha, 1, c)
-            assert best in (int(c), int(c) + 1), (c, alpha)
+            assert theory.pearl_best(alpha, 1, c) in neighbours, (c, alpha)
+
     assert theory.pearl_best(0.97, 1, 5.36) == 6 != round(5.36)
     assert theory.pearl_best(0.80, 1, 5.36) == 5

@@ -42,7 +42,8 @@ CountAccepted = Callable[[int], int]  # of at most so many drafts
 def listing(
     share: float, lookahead: int, tokens: int, get_num_accepted: CountAccepted
 ) -> float:
-    cost, total = 0.0, 0
+    cost = 0.0
+    total = 0
     while total < tokens:
         total += get_num_accepted(lookahead) + 1
         cost += lookahead * share + 1
@@ -65,7 +66,16 @@ def counting_on(coins: Coins) -> CountAccepted:
 def every_row_of_coins(alpha: float, n: int) -> Iterator[tuple[Coins, float]]:
     """Every row of n coins, with its probability."""
     for coins in itertools.product((True, False), repeat=n):
-        yield coins, math.prod(alpha if coin else 1 - alpha for coin in coins)
+        right = sum(coins)
+        yield coins, alpha**right * (1 - alpha) ** (n - right)
+
+
+def drafts_right(alpha: float, most: int, rng: random.Random) -> int:
+    """How many of ``most`` random drafts are right, up to the first wrong one."""
+    for right in range(most):
+        if rng.random() >= alpha:
+            return right
+    return most
 
 
 def is_mean_of(values: Sequence[float], expected: float) -> bool:
@@ -80,6 +90,7 @@ def test_the_expectation_of_si_is_the_listing_over_every_row_of_coins(alpha, loo
     mean = 0.0
     for coins, chance in every_row_of_coins(alpha, 4 + lookahead):
         mean += chance * listing(0.2, lookahead, 4, counting_on(coins))
+
     rounds = si_rounds(alpha, lookahead, 4)
     assert rounds * (0.2 * lookahead + 1) == pytest.approx(mean)
     assert si_time(0.2, alpha, lookahead, 4) == pytest.approx(mean)
@@ -103,8 +114,9 @@ def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
     assert is_mean_of(sampled_rounds.tolist(), rounds)
 
     wrong_drafts = np.rint(sampled_rounds).astype(int) - 1
-    counts = np.bincount(wrong_drafts, minlength=50)[8:23]
-    chances = stats.binom.pmf(np.arange(8, 23), 49, 0.3)
+    frequent = np.arange(8, 23)
+    counts = np.bincount(wrong_drafts, minlength=50)[frequent]
+    chances = stats.binom.pmf(frequent, 49, 0.3)
     expected_counts = counts.sum() * chances / chances.sum()
     assert stats.chisquare(counts, expected_counts).pvalue > 1e-4
 
@@ -114,32 +126,29 @@ def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
 )
 def test_sampled_runs_are_those_of_the_listing(alpha, lookahead):
     rng = random.Random(7)
-
-    def accepted(most: int) -> int:
-        for right in range(most):
-            if rng.random() >= alpha:
-                return right
-        return most
-
     one_round = 0.1 * lookahead + 1
-    literal = []
-    for _ in range(3000):
-        literal.append(listing(0.1, lookahead, 50, accepted) / one_round)
-    ours = si_sampled(np.full(3000, 0.1), alpha, lookahead, 50, repeats=1, seed=1)
-    ours = ours / one_round
-    expected = float(si_rounds(alpha, lookahead, 50))
-    assert is_mean_of(literal, expected)
-    assert is_mean_of(ours.tolist(), expected)
 
-    counts_of_literal = np.bincount(np.rint(literal).astype(int), minlength=51)
-    counts_of_ours = np.bincount(np.rint(ours).astype(int), minlength=51)
-    counts = np.array([counts_of_literal, counts_of_ours])
-    often = counts[:, np.min(counts, 0) >= 10]
-    assert stats.chi2_contingency(often).pvalue > 1e-4
+    literal_rounds = []
+    for _ in range(3000):
+        time = listing(0.1, lookahead, 50, lambda most: drafts_right(alpha, most, rng))
+        literal_rounds.append(time / one_round)
+    times = si_sampled(np.full(3000, 0.1), alpha, lookahead, 50, repeats=1, seed=1)
+    our_rounds = times / one_round
+
+    expected = float(si_rounds(alpha, lookahead, 50))
+    assert is_mean_of(literal_rounds, expected)
+    assert is_mean_of(our_rounds.tolist(), expected)
+
+    literal_counts = np.bincount(np.rint(literal_rounds).astype(int), minlength=51)
+    our_counts = np.bincount(np.rint(our_rounds).astype(int), minlength=51)
+    counts = np.array([literal_counts, our_counts])
+    are_frequent = counts.min(axis=0) >= 10
+    assert stats.chi2_contingency(counts[:, are_frequent]).pvalue > 1e-4
 
 
 def test_sampling_repeats_by_seed_averages_and_has_the_shape_of_the_grid():
-    share, alpha = SHARES[:4, None, None], ALPHAS[None, ::25, None]
+    share = SHARES[:4, None, None]
+    alpha = ALPHAS[None, ::25, None]
     lookahead = np.array([1, 5, 10])
 
     def sample(repeats: int, seed: int) -> np.ndarray:
@@ -168,15 +177,14 @@ def timeline(
     alone. A pass gives the target's own token beyond its drafts, a ``late`` one on
     blocks does not.
     """
-    start, done = 0.0, 0
-    tokens = len(coins) + 1
-    while done < tokens:
-        seconds, verified = until_rejection(
-            coins[done:], share, lookahead, beside, late
-        )
-        start += seconds
+    now = 0.0
+    done = 0
+    while done < len(coins) + 1:
+        remaining = coins[done:]
+        seconds, verified = until_rejection(remaining, share, lookahead, beside, late)
+        now += seconds
         done += verified
-    return start
+    return now
 
 
 def until_rejection(
@@ -194,7 +202,8 @@ def until_rejection(
         passes.append((1.0, 0, True))
     heapq.heapify(passes)
 
-    now, verified = 0.0, 0
+    now = 0.0
+    verified = 0
     while verified <= right:
         now, drafts, gives_token = heapq.heappop(passes)
         tokens = min(drafts, right) + (gives_token or right < drafts)
@@ -217,6 +226,7 @@ def test_the_expectation_of_dsi_is_its_timeline_over_every_text(
         mean = 0.0
         for coins, chance in every_row_of_coins(alpha, 7):
             mean += chance * timeline(coins, share, lookahead, beside, late)
+
         time = dsi_time(share, alpha, lookahead, 8, rules)
         assert time == pytest.approx(mean), alpha
 
@@ -257,7 +267,8 @@ def published_run(
     longest: int = 20,
 ) -> float:
     """One run of the published simulator: its control flow, on a clock of numbers."""
-    clock, total = 0.0, 0
+    clock = 0.0
+    total = 0
     while True:
         correct = 0
         while rng.random() < alpha:
@@ -291,6 +302,7 @@ def test_the_simulators_books_are_its_control_flow(
     runs = []
     for _ in range(2000):
         runs.append(published_run(share, alpha, lookahead, method, rng))
+
     expected = float(formula(share, alpha, lookahead, 50, SIMULATOR))
     assert is_mean_of(runs, expected)
 
@@ -344,16 +356,17 @@ def test_servers_needed_are_the_texts():
 
 
 def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():
-    share, alpha = np.array([2.5 / 37.7, 6.8 / 20.6]), np.array([0.63, 0.93])
-    by_lookahead = [si_time(share, alpha, lookahead, 50) for lookahead in (1, 5, 10)]
-    si = np.minimum.reduce(by_lookahead)
+    share = np.array([2.5 / 37.7, 6.8 / 20.6])
+    alpha = np.array([0.63, 0.93])
+    si = np.min([si_time(share, alpha, k, 50) for k in (1, 5, 10)], axis=0)
+
     any_servers = speedup(share, alpha)
     assert any_servers == pytest.approx(si / dsi_bound(share, alpha, 50))
 
     seven_servers = speedup(share, alpha, rules=replace(LISTING, most_servers=7))
+    dsi = np.min([dsi_time(share, alpha, k, 50) for k in (5, 10)], axis=0)
+    assert seven_servers[0] == pytest.approx(si[0] / dsi[0])
     assert seven_servers[1] == any_servers[1]  # 4 servers are enough for it
-    dsi = min(dsi_time(share, alpha, lookahead, 50)[0] for lookahead in (5, 10))
-    assert seven_servers[0] == pytest.approx(si[0] / dsi)
 
 
 def test_what_has_no_answer_says_so():
