@@ -18,7 +18,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.models.toy import Random, Toy
+from speclib.models.toy import BOS, Random, Toy
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import Stats, stats
@@ -257,16 +257,23 @@ def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
     """20,000 positions: each of the first three ranks within 4 standard errors of its
     chances (a fresh seed would fail about 1 in 5,000).
     """
-    draft, target = (Toy(a, 16, 5, context=20000, doubt=0.4) for a in (0.7, None))
-    hits, said, n = np.zeros(3), np.zeros(3), 19000
-    for at in range(n):
-        draft.prefix.fed = range(at + 1)
+    positions = 19_000
+    draft = Toy(0.7, 16, 5, context=20_000, doubt=0.4)
+    target = Toy(None, 16, 5, context=20_000, doubt=0.4)
+    target_rows = target.rows((BOS,) * positions, positions - 1, Sampler())
+    target_tokens = target_rows.argmax(axis=-1)
+
+    hits = np.zeros(3)
+    expected_hits = np.zeros(3)
+    for position, target_token in enumerate(target_tokens):
+        draft.prefix.fed = range(position + 1)
         row = draft.chances()
         ranked = np.argsort(-row, kind="stable")[:3]
-        hits += ranked == target._choice[at]
-        said += row[ranked]
-    assert np.abs(hits - said).max() < 4 * np.sqrt(n * 0.25)
-    assert said[0] / n == pytest.approx(0.7, abs=0.02)
+        hits += ranked == target_token
+        expected_hits += row[ranked]
+
+    assert np.abs(hits - expected_hits).max() < 4 * np.sqrt(positions * 0.25)
+    assert expected_hits[0] / positions == pytest.approx(0.7, abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -222,8 +222,8 @@ def test_a_lost_device_costs_the_request_and_its_replacement_gets_every_feature(
     with Processes(pair) as world:
 
         def kill(tokens) -> None:
-            if device in world._workers:
-                os.kill(world._workers[device].process.pid, signal.SIGKILL)
+            for process in world.processes.get(device, ()):
+                os.kill(process, signal.SIGKILL)
 
         with pytest.raises(DeviceLost, match=device):
             speclib.decode("x", world=world, on_commit=kill, **how)
