@@ -127,6 +127,11 @@ class External:
         self._worker: Worker | None = None
         self._running_worker()
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The number of the peer's process; none while it is closed or lost."""
+        return () if self._worker is None else self._worker.pids
+
     @checked
     def decode(self, prompt: Any, *, max_new_tokens: Count = 64) -> Answer:
         """Decodes ``prompt`` (a str, or chat messages) greedily.

@@ -171,10 +171,19 @@ def test_busy_means_that_the_other_device_works_too():
 
         def seconds(self, device, op, kept, fed):
             other = {"draft": "target", "target": "draft"}[device]
-            alone = {"draft": 1.0, "target": 2.0}[device]
-            return 2 * alone if world._running[other] else alone
+            seconds_alone = {"draft": 1.0, "target": 2.0}[device]
+            other_is_busy = other in latest and not latest[other].done
+            return seconds_alone * (2 if other_is_busy else 1)
 
     world = open_toy_world(0.9, Shared())
+    latest = {}  # of each device, the future of what it was asked last
+    submit = world.submit
+
+    def submit_and_note(device, operation):
+        latest[device] = submit(device, operation)
+        return latest[device]
+
+    world.submit = submit_and_note
     alone, busy = contention.measure_latencies(world, TINY)
     assert (alone.draft(4), alone.target(4)) == (1, 2)
     assert (busy.draft(4), busy.target(4)) == (2, 4)

@@ -307,11 +307,11 @@ def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
     is_recorded, monkeypatch
 ):
     model = SimpleNamespace(is_recorded=is_recorded, network=None)
-    monkeypatch.setattr(speed, "_seconds_of_passes", lambda *_: [0.01])
+    monkeypatch.setattr(speed, "seconds_of_passes", lambda *_: [0.01])
     monkeypatch.setattr(device_speed, "bytes_read_per_pass", lambda _: 1 << 30)
     monkeypatch.setattr(device_speed, "share_outside_kernels", lambda _: 0.5)
     fake = setup.Setup(draft="cuda:0", target="cuda:0")
-    rows = list(speed._plain_decoding(fake, model, 150 * 2.0**30, "some kind"))
+    rows = list(speed.plain_decoding(fake, model, 150 * 2.0**30, "some kind"))
     assert rows[1].value == pytest.approx(100 / 150)
     assert rows[1].aim == (0.6 if is_recorded else None)
 
@@ -378,7 +378,7 @@ def test_a_single_bit_that_differs_is_found():
     some = np.ones((4, 3), np.float32)
     others = some.copy()
     others[2, 1] = np.nextafter(np.float32(1), np.float32(2))
-    row = bits._same_bits("so", some, others)
+    row = bits.same_bits("so", some, others)
     assert row.value == 0.75 and row.holds == "no"
 
 

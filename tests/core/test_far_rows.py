@@ -42,9 +42,8 @@ class Store:
 
 def far_row(row, store=None, tokens=(), position=None, target_token=None):
     tokens = np.array(tokens, int)
-    facts = RowFacts(
-        len(row), int(row.argmax()), tokens, row[tokens], position, target_token
-    )
+    likeliest = int(row.argmax())
+    facts = RowFacts(len(row), likeliest, tokens, row[tokens], position, target_token)
     return FarRow(facts, COINS, store or Store(), (row, "target"))
 
 
@@ -76,7 +75,8 @@ def far_row(row, store=None, tokens=(), position=None, target_token=None):
     ],
 )
 def test_a_far_row_reads_as_the_array_it_stands_for(read):
-    result, expected = read(far_row(ROW, tokens=[2])), read(ROW)
+    result = read(far_row(ROW, tokens=[2]))
+    expected = read(ROW)
     np.testing.assert_array_equal(result, expected)
     assert type(result) is type(expected) or isinstance(expected, np.intp)
 
@@ -99,7 +99,8 @@ def test_a_far_row_reads_as_the_array_it_stands_for(read):
 def test_far_rows_read_as_the_array_they_stand_for(read):
     store = Store()
     far = FarRows([far_row(ROW, store), far_row(OTHER, store)], 4)
-    np.testing.assert_array_equal(read(far), read(np.stack([ROW, OTHER])))
+    near = np.stack([ROW, OTHER])
+    np.testing.assert_array_equal(read(far), read(near))
 
 
 @pytest.mark.parametrize(
@@ -113,11 +114,14 @@ def test_far_rows_read_as_the_array_they_stand_for(read):
     ],
 )
 def test_what_is_written_to_a_far_row_is_read_from_it(write):
-    near, far = ROW.copy(), far_row(ROW, tokens=[2], position=7, target_token=0)
+    near = ROW.copy()
+    far = far_row(ROW, tokens=[2], position=7, target_token=0)
     write(near)
     write(far)
+
     np.testing.assert_array_equal(far, near)
-    assert far[2] == near[2] and far.argmax() == near.argmax()
+    assert far[2] == near[2]
+    assert far.argmax() == near.argmax()
     drawn = COINS.choose(far, 7, "target")
     assert drawn == COINS.choose(near, 7, "target")
 
@@ -127,13 +131,22 @@ def test_what_is_known_of_a_row_does_not_fetch_it():
     store = Store()
     far = far_row(ROW, store, [1], position=7, target_token=2)
     assert far[1] == far[np.int64(1)] == 0.25
-    assert len(far) == 4 and far.shape == (4,) and far.argmax() == 0
+    assert len(far) == 4
+    assert far.shape == (4,)
+    assert far.argmax() == 0
     assert COINS.choose(far, 7, "target") == 2
     assert repr(far) == "FarRow(shape=(4,), not fetched)"
+
     rows = FarRows([far, far], 4)
-    assert rows.shape == (2, 4) and rows[1, 1] == 0.25 and rows[1:][0][1] == 0.25
+    later_rows = rows[1:]
+    assert rows.shape == (2, 4)
+    assert rows[1, 1] == 0.25
+    assert later_rows[0][1] == 0.25
     assert store.count == 0
-    assert far[0] == 0.5 and far[3] == 0.125
+
+    # What is not known of it has the row fetched, once.
+    assert far[0] == 0.5
+    assert far[3] == 0.125
     assert store.fetched == [1]
 
 
@@ -208,7 +221,8 @@ def test_every_method_writes_with_far_rows_what_it_writes_with_rows(
         near.pair = TOY
         expected = speclib.decode("x", world=near, **asked)
     result = speclib.decode("x", world=far, **asked)
-    assert result.tokens == expected.tokens and len(result.tokens) == 64
+    assert result.tokens == expected.tokens
+    assert len(result.tokens) == 64
     assert result.trace.events == expected.trace.events
 
 
@@ -219,27 +233,20 @@ def test_exact_match_needs_no_row(method, far):
 
 
 def test_speculative_decoding_needs_two_rows_for_a_rejection(far):
-    trace = speclib.decode(
-        "x",
-        world=far,
-        method="speculative",
-        gamma=4,
-        temperature=1.0,
-        max_new_tokens=300,
-    ).trace
-    rejected = sum(event.outcome.count("rejected") for event in trace.events)
+    how = {"gamma": 4, "temperature": 1.0, "max_new_tokens": 300}
+    result = speclib.decode("x", world=far, method="speculative", **how)
+    rejected = result.stats.rejected
     assert rejected > 3
     assert far.store.fetched == [2] * rejected
 
 
 def test_pearl_needs_rows_for_rejections_only(far):
     """Its target is not told of a block's first token, which is a likely one."""
-    trace = speclib.decode(
-        "x", world=far, method="pearl", gamma=4, temperature=1.0, max_new_tokens=300
-    ).trace
-    rejected = sum(event.outcome.count("rejected") for event in trace.events)
-    accepted = sum(event.outcome.count("accepted") for event in trace.events)
-    assert rejected > 3 and accepted > 100
+    how = {"gamma": 4, "temperature": 1.0, "max_new_tokens": 300}
+    result = speclib.decode("x", world=far, method="pearl", **how)
+    rejected = result.stats.rejected
+    assert rejected > 3
+    assert result.stats.accepted > 100
     assert len(far.store.fetched) <= 2 * rejected
 
 
@@ -264,9 +271,12 @@ RATIO = {"method": "dsi", "lookahead": 2, "servers": 2, "test": "ratio"}
 def test_dsi_goes_on_where_the_rows_of_one_target_are_lost(two_targets):
     two_targets.store.lost = {"target-2"}
     result = speclib.decode("x", world=two_targets, temperature=1.0, **RATIO)
-    assert len(result.tokens) == 64 and two_targets.store.count > 64
-    asked = [e for e in result.trace.operations if e.device == "target-2"]
-    assert [event.lost for event in asked] == [True]  # it is not asked again
+    assert len(result.tokens) == 64
+    assert two_targets.store.count > 64
+
+    # It is not asked again.
+    (asked,) = [e for e in result.trace.operations if e.device == "target-2"]
+    assert asked.lost
 
 
 @pytest.mark.parametrize("device", ["target-2", "draft"])
@@ -276,7 +286,9 @@ def test_a_replay_loses_the_device_whose_rows_were_lost(two_targets, device):
     again = speclib.replay(result.trace)
     assert again.events == result.trace.events
     (lost,) = [event for event in again.operations if event.lost]
-    assert lost.device == device and not lost.tokens and not lost.outcome
+    assert lost.device == device
+    assert not lost.tokens
+    assert not lost.outcome
 
 
 def test_dsi_ends_where_the_rows_of_all_targets_are_lost(two_targets):

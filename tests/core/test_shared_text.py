@@ -40,26 +40,38 @@ class CountedLog(list):
     read = 0
 
     def __getitem__(self, place):
-        found = super().__getitem__(place)
-        self.read += len(found) if isinstance(place, slice) else 1
-        return found
+        value = super().__getitem__(place)
+        self.read += len(value) if isinstance(place, slice) else 1
+        return value
 
 
 # -- a text is the tuple of its tokens -------------------------------------------------
 @given(texts(), st.integers(-15, 15), st.integers(-15, 15), st.sampled_from([1, 2, -1]))
 def test_a_text_does_what_the_tuple_of_its_tokens_does(text, start, stop, step):
     whole = (*text.log[: text.shared], *text.tail)
-    assert tuple(text) == whole and len(text) == len(whole)
-    assert text == whole and whole == text and not text != whole
-    assert text != (*whole, 0) and text != list(whole)
-    assert hash(text) == hash(whole) and repr(text) == repr(whole)
-    assert text[start:stop:step] == whole[start:stop:step]
-    assert text[start:] == whole[start:] and text[:stop] == whole[:stop]
-    assert type(text[start:stop]) is tuple
-    assert text + (1, 2) == whole + (1, 2) and (1, 2) + text == (1, 2) + whole
+    assert tuple(text) == whole
+    assert len(text) == len(whole)
+    assert hash(text) == hash(whole)
+    assert repr(text) == repr(whole)
+
+    # It is equal to its tuple, from either side, and to nothing else.
+    assert text == whole
+    assert whole == text
+    assert not text != whole
+    assert text != (*whole, 0)
+    assert text != list(whole)
+
+    assert text + (1, 2) == whole + (1, 2)
+    assert (1, 2) + text == (1, 2) + whole
     assert np.array(text, int).tolist() == list(whole)
     assert pickle.loads(pickle.dumps(text)) == whole
-    assert (1 in text) == (1 in whole) and text.count(2) == whole.count(2)
+    assert (1 in text) == (1 in whole)
+    assert text.count(2) == whole.count(2)
+
+    assert text[start:stop:step] == whole[start:stop:step]
+    assert text[start:] == whole[start:]
+    assert text[:stop] == whole[:stop]
+    assert type(text[start:stop]) is tuple
     if -len(whole) <= start < len(whole):
         assert text[start] == whole[start]
     else:
@@ -69,7 +81,8 @@ def test_a_text_does_what_the_tuple_of_its_tokens_does(text, start, stop, step):
 
 @given(texts(), SOME_TOKENS, st.data())
 def test_one_text_begins_with_another_as_their_tuples_do(text, tail, data):
-    same_log = Text(text.log, data.draw(st.integers(0, len(text.log))), tuple(tail))
+    shared = data.draw(st.integers(0, len(text.log)))
+    same_log = Text(text.log, shared, tuple(tail))
     for start in (same_log, tuple(same_log), Text(list(text.log), same_log.shared)):
         expected = tuple(text)[: len(start)] == tuple(start)
         assert begins_with(text, start) is expected
@@ -80,7 +93,8 @@ def test_one_text_begins_with_another_as_their_tuples_do(text, tail, data):
 def test_the_first_tokens_of_a_text_share_its_log(text, data):
     length = data.draw(st.integers(0, len(text)))
     beginning = first_tokens(text, length)
-    assert beginning == tuple(text)[:length] and beginning.log is text.log
+    assert beginning == tuple(text)[:length]
+    assert beginning.log is text.log
     assert first_tokens(tuple(text), length) == tuple(text)[:length]
 
 
@@ -88,8 +102,10 @@ def test_a_text_stays_what_it_was_when_its_log_grows():
     log = [1, 2, 3]
     text = Text(log, 3, (4,))
     log += [5, 6]
-    assert text == (1, 2, 3, 4) and as_text(text) is text
-    assert as_text([1, 2]) == (1, 2) and type(as_text([1, 2])) is tuple
+    assert text == (1, 2, 3, 4)
+    assert as_text(text) is text
+    assert as_text([1, 2]) == (1, 2)
+    assert type(as_text([1, 2])) is tuple
 
 
 # -- what a cache keeps of it ----------------------------------------------------------

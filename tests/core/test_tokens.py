@@ -34,9 +34,8 @@ def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(
     torch = pytest.importorskip("torch")
     warpers = pytest.importorskip("transformers").generation.logits_process
     logits = np.random.default_rng(0).normal(0, 3, (40, 50)).astype(dtype)
-    for temperature, top_k, top_p in product(
-        (0.3, 1.0, 2.5), (0, 1, 7, 50, 99), (0.05, 0.5, 1.0)
-    ):
+    grid = product((0.3, 1.0, 2.5), (0, 1, 7, 50, 99), (0.05, 0.5, 1.0))
+    for temperature, top_k, top_p in grid:
         chain = [warpers.TemperatureLogitsWarper(temperature)]
         if top_k:
             chain.append(warpers.TopKLogitsWarper(top_k))
@@ -58,8 +57,10 @@ def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(
 
 
 def test_greedy_is_one_hot_at_the_first_of_the_largest_logits():
-    rows = Sampler()(np.array([[0.0, 2.0, 1.0], [5.0, -np.inf, 5.0]], np.float32))
-    assert rows.tolist() == [[0, 1, 0], [1, 0, 0]] and rows.dtype == np.float32
+    logits = np.array([[0.0, 2.0, 1.0], [5.0, -np.inf, 5.0]], np.float32)
+    rows = Sampler()(logits)
+    assert rows.tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert rows.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,9 @@ def test_a_nucleus_is_the_fewest_tokens_that_reach_top_p(top_p, kept):
 def test_banned_tokens_get_no_mass_whatever_the_sampler():
     logits = np.array([[1.0, -np.inf, 0.5, -np.inf]])
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)):
-        assert sampler(logits)[0, [1, 3]].tolist() == [0, 0]
-        assert sampler(logits).sum() == pytest.approx(1, abs=1e-15)
+        (probabilities,) = sampler(logits)
+        assert probabilities[[1, 3]].tolist() == [0, 0]
+        assert probabilities.sum() == pytest.approx(1, abs=1e-15)
 
 
 @pytest.mark.parametrize("temperature", [1e-40, 1e-310])
@@ -154,9 +156,12 @@ def test_coins_that_differ_in_one_part_of_the_key_are_independent(other):
 
 def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
     """By hand: 53 bits of blake2b("seed,request,position,role,index"), pinned once."""
-    word = int.from_bytes(blake2b(b"7,3,11,accept,2", digest_size=8).digest(), "little")
-    mine = Coins(7, 3).choose(FINE, 11, "accept", 2)
-    assert mine == int((word >> 11) / 2**53 * 4096) == 3363
+    digest = blake2b(b"7,3,11,accept,2", digest_size=8).digest()
+    first_53_bits = int.from_bytes(digest, "little") >> 11
+    u = first_53_bits / 2**53
+    token = Coins(7, 3).choose(FINE, 11, "accept", 2)
+    assert token == int(u * 4096) == 3363
+
     code = (
         "import numpy as np; from speclib.core.sampling import Coins; "
         "print(Coins(7, 3).choose(np.full(4096, 1 / 4096), 11, 'accept', 2))"
@@ -169,7 +174,7 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             check=True,
         )
-        assert int(ran.stdout) == mine
+        assert int(ran.stdout) == token
 
 
 # -- choosing --------------------------------------------------------------------------
@@ -298,8 +303,9 @@ def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
         in_order = float(np.cumsum(probabilities[:count])[-1])
         if in_order < in_pairs:
             top_p = (in_order + in_pairs) / 2
+            expected = whole_row_nucleus(probabilities, top_p)
             have = Sampler(1.0, 0, top_p)(row)[0]
-            assert have.tobytes() == whole_row_nucleus(probabilities, top_p).tobytes()
+            assert have.tobytes() == expected.tobytes()
             assert np.count_nonzero(have) > count
             tried += 1
     assert tried
@@ -352,8 +358,9 @@ def test_a_coin_falls_on_the_same_token_however_long_the_row_is(dtype):
             dist = Sampler(1.0)(logits.astype(dtype)[None])[0]
             cumulative = np.cumsum(dist, dtype=np.float64)
             edges = cumulative[random.integers(0, vocab, 20)] / cumulative[-1]
-            on_edges = [edges, np.nextafter(edges, 0), np.nextafter(edges, 1)]
-            for u in np.concatenate([random.random(50), *on_edges, [0.0, ONE]]):
+            just_below, just_above = np.nextafter(edges, 0), np.nextafter(edges, 1)
+            anywhere = random.random(50)
+            for u in (*anywhere, *edges, *just_below, *just_above, 0.0, ONE):
                 u = min(float(u), ONE)
                 assert invert(dist, u) == first_beyond(dist, u), (vocab, kind, u)
 
@@ -398,7 +405,8 @@ def drafted(*tokens: int, q=(0.5, 0.5, 0.0)) -> tuple[Drafted, ...]:
 def test_a_drafted_token_passes_when_a_coin_is_strictly_under_p_over_q(u, accepted):
     rows = np.array([[0.25, 0.0, 0.75]])  # p/q of token 0 is 1/2
     verified = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
-    assert verified == (Verified((0,), ()) if accepted else Verified((), (2,)))
+    expected = Verified((0,), ()) if accepted else Verified((), (2,))
+    assert verified == expected
 
 
 def test_a_token_the_target_excludes_never_passes_and_one_it_prefers_always_does():
@@ -414,7 +422,9 @@ def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
     rows = np.array(
         [[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     )
-    assert verify(world, drafted(1, 0, 1), rows) == Verified((1,), (2,))
+    verified = verify(world, drafted(1, 0, 1), rows)
+
+    assert verified == Verified((1,), (2,))
     assert world.read == [(3, "accept"), (4, "accept"), (4, "residual")]
     assert world.marks == [(1, "accepted"), (0, "rejected")]
 
@@ -430,8 +440,9 @@ def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
 )
 def test_a_bonus_is_drawn_only_from_a_row_that_is_left(rows, extra, read):
     world = Fixed(accept=0.0, target=ONE)
-    p = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])[:rows]
-    assert verify(world, drafted(0, 0), p) == Verified((0, 0)[:rows], extra)
+    target_rows = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    verified = verify(world, drafted(0, 0), target_rows[:rows])
+    assert verified == Verified((0, 0)[:rows], extra)
     assert world.read == read
 
 

@@ -29,10 +29,9 @@ def random_parents(dice: random.Random, nodes: int) -> tuple[int, ...]:
 
 # -- shapes ----------------------------------------------------------------------------
 def test_what_paths_have_in_common_is_one_node():
-    assert merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)]) == (
-        (5, 6, 7, 8, 9),
-        (-1, 0, 1, 0, -1),
-    )
+    tokens, parents = merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)])
+    assert tokens == (5, 6, 7, 8, 9)
+    assert parents == (-1, 0, 1, 0, -1)
     assert merged([]) == merged([()]) == ((), ())
 
 
@@ -65,9 +64,8 @@ def test_a_stem_is_as_long_as_each_node_follows_the_one_before():
 
 # -- offering and following ------------------------------------------------------------
 def opened(limit=9, eos=frozenset(), vocab=10, target=None, **request) -> Virtual:
-    world = Virtual(
-        {"draft": Random(vocab), "target": target or Random(vocab, 1)}, Latency.ratio(2)
-    )
+    models = {"draft": Random(vocab), "target": target or Random(vocab, 1)}
+    world = Virtual(models, Latency.ratio(2))
     world.begin(
         (1, 2), sampler=Sampler(), coins=Coins(), limit=limit, eos=eos, **request
     )
@@ -75,16 +73,18 @@ def opened(limit=9, eos=frozenset(), vocab=10, target=None, **request) -> Virtua
 
 
 def test_candidates_end_before_an_end_token_and_the_last_token_to_write():
-    drafted, parents = offer(
-        opened(limit=4, eos=frozenset({9})), [(3, 9, 4), (5, 6, 7, 8), (9,)]
-    )
-    assert (ids(drafted), parents) == ((3, 5, 6, 7), (-1, -1, 1, 2))
+    world = opened(limit=4, eos=frozenset({9}))
+    drafted, parents = offer(world, [(3, 9, 4), (5, 6, 7, 8), (9,)])
+    assert ids(drafted) == (3, 5, 6, 7)
+    assert parents == (-1, -1, 1, 2)
+
     assert offer(opened(limit=1), [(3, 4)]) == ((), ())
 
 
 def test_candidates_beyond_the_vocabulary_are_left_out_with_what_comes_after_them():
     drafted, parents = offer(opened(vocab=6), [(3, 4), (5, 6), (2,)])
-    assert (ids(drafted), parents) == ((3, 4, 5), (-1, 0, -1))
+    assert ids(drafted) == (3, 4, 5)
+    assert parents == (-1, 0, -1)
 
 
 def certainly(*tokens: int, vocab=10) -> np.ndarray:
@@ -143,9 +143,10 @@ def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
 def test_a_place_counts_once_whatever_the_number_of_candidates():
     world = opened()
     tree = offer(world, [(3,), (4,), (5,)])
-    world.commit(match_tree(world, tree, certainly(9, 0, 0, 0)).tokens)
-    s = stats(world.end())
-    assert (s.drafted, s.accepted, s.rejected) == (3, 0, 1)
+    verified = match_tree(world, tree, certainly(9, 0, 0, 0))
+    world.commit(verified.tokens)
+    counts = stats(world.end())
+    assert (counts.drafted, counts.accepted, counts.rejected) == (3, 0, 1)
 
 
 # -- losslessness ----------------------------------------------------------------------
@@ -155,7 +156,8 @@ def two_tokens_at_once(world, test):
         tree = offer(world, [(0, 1), (1, 0), (1, 1)])
         scoring = world.target.score_tree(world.text, tree.tokens, tree.parents)
         rows = world.wait(scoring)
-        world.commit(test(world, tree, rows).tokens)
+        verified = test(world, tree, rows)
+        world.commit(verified.tokens)
 
 
 def drawn_afresh_for_every_path(world, tree, rows):
@@ -206,13 +208,13 @@ def follow_one_path(world, tree, rows, leaf: int, coin: int) -> Passed:
 
 def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_path_is_not():
     models = {"draft": Random(2, 3, 5), "target": Random(2, 4, 5)}
-    wanted = truth(models["target"], 4)
+    expected = truth(models["target"], 4)
 
-    found = outcomes(two_tokens_at_once, models, 4, test=match_tree)
-    assert distance(found, wanted) < 1e-12
+    chances = outcomes(two_tokens_at_once, models, 4, test=match_tree)
+    assert distance(chances, expected) < 1e-12
 
-    found = outcomes(two_tokens_at_once, models, 4, test=drawn_afresh_for_every_path)
-    assert distance(found, wanted) > 0.01
+    chances = outcomes(two_tokens_at_once, models, 4, test=drawn_afresh_for_every_path)
+    assert distance(chances, expected) > 0.01
 
 
 # -- the operation ---------------------------------------------------------------------
@@ -227,9 +229,10 @@ def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
     for _ in range(20):
         parents = random_parents(dice, dice.randrange(6))
         tokens = tuple(dice.randrange(1, 6) for _ in parents)
-        op = ScoreTree((1, 2, *tokens), parents)
-        rows = [model.rows(text, 0, sampler)[0] for text in op.texts]
-        assert (model.tree(op.text, parents, sampler) == rows).all()
+        operation = ScoreTree((1, 2, *tokens), parents)
+        one_by_one = [model.rows(text, 0, sampler)[0] for text in operation.texts]
+        rows = model.tree(operation.text, parents, sampler)
+        assert (rows == one_by_one).all()
 
 
 class WithoutTrees:
@@ -263,13 +266,14 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
     The cache keeps the text and the first line, 3 4; the 5 stood beside the 4, not
     after it, and is fed again.
     """
-    world = Virtual(
-        {"draft": Random(9), "target": Random(9, 1)},
-        Latency(Curve(((1, 1.0),)), Curve(((1, 1.0), (9, 9.0)))),
-    )
+    models = {"draft": Random(9), "target": Random(9, 1)}
+    draft_latency = Curve(((1, 1.0),))
+    target_latency = Curve(((1, 1.0), (9, 9.0)))
+    world = Virtual(models, Latency(draft_latency, target_latency))
     world.begin((1, 2), sampler=Sampler(), coins=Coins(), limit=9)
     world.wait(world.target.score_tree(world.text, (3, 4, 5), (-1, 0, 0)))
     world.wait(world.target.score_tree(world.text + (3, 4, 5), (7,), (-1,)))
+
     first, second = world.end().operations
     assert (first.dur, first.kept, first.fed) == (5, 0, 5)
     assert (first.candidates, first.tokens) == (3, (1, 2, 3, 4, 5))
@@ -278,10 +282,14 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
 
 
 def test_what_the_target_finds_likeliest_after_nodes_only_looked_at_is_in_the_trace():
-    world = opened(target=Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10))
+    target = Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10)
+    world = opened(target=target)
     world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
     world.wait(world.target.score_tree(world.text, (4,), (-1,)))
-    assert [e.payload.likeliest for e in world.end().operations] == [(7, 0), ()]
+
+    first, second = world.end().operations
+    assert first.payload.likeliest == (7, 0)
+    assert second.payload.likeliest == ()
 
 
 # -- transformers ----------------------------------------------------------------------
@@ -347,9 +355,8 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
 
             text += tokens[: dice.randrange(3)] + (dice.randrange(61),)
             expected = fresh_rows(text)
-            np.testing.assert_allclose(
-                model.rows(text, 0, sampler), expected, atol=close
-            )
+            rows = model.rows(text, 0, sampler)
+            np.testing.assert_allclose(rows, expected, atol=close)
 
 
 def test_a_tree_that_is_one_line_is_a_text():
@@ -357,10 +364,11 @@ def test_a_tree_that_is_one_line_is_a_text():
     from speclib.models.hf import HFModel
 
     network = next(networks("float64"))
-    tree, text = HFModel(network, 61), HFModel(network, 61)
-    rows = tree.tree((1, 2, 3, 4, 5), (-1, 0, 1), Sampler(1.0))
-    np.testing.assert_allclose(
-        rows, text.rows((1, 2, 3, 4, 5), 3, Sampler(1.0)), atol=1e-15
-    )
-    assert tree.prefix.fed == text.prefix.fed
-    assert tree.prefix.count == text.prefix.count == 5
+    text = (1, 2, 3, 4, 5)
+    by_tree, by_text = HFModel(network, 61), HFModel(network, 61)
+    rows = by_tree.tree(text, (-1, 0, 1), Sampler(1.0))
+    expected = by_text.rows(text, 3, Sampler(1.0))
+
+    np.testing.assert_allclose(rows, expected, atol=1e-15)
+    assert by_tree.prefix.fed == by_text.prefix.fed
+    assert by_tree.prefix.count == by_text.prefix.count == 5

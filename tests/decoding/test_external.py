@@ -234,11 +234,12 @@ def test_an_answers_times_are_of_its_commits(plain):
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
     allowed = sorted(os.sched_getaffinity(0))
     assert EMBEDDED.place.target == ("core:1",) and EMBEDDED.place.threads == 1
-    assert os.sched_getaffinity(plain._worker.process.pid) == {
-        allowed[1 % len(allowed)]
-    }
+    (process,) = plain.processes
+    assert os.sched_getaffinity(process) == {allowed[1 % len(allowed)]}
+
     with External("transformers-plain", PAIR, threads=2) as peer:
-        assert sorted(os.sched_getaffinity(peer._worker.process.pid)) == allowed
+        (process,) = peer.processes
+        assert sorted(os.sched_getaffinity(process)) == allowed
 
 
 # -- failures --------------------------------------------------------------------------
@@ -271,8 +272,9 @@ def test_a_toy_pair_and_a_limit_below_one_are_refused(plain):
 def test_a_killed_peer_is_named_and_the_next_request_has_a_new_one():
     with External("transformers-plain", PAIR) as peer:
         wanted = peer.decode("def f", max_new_tokens=4).tokens
-        peer._worker.process.kill()
-        peer._worker.process.join()
+        (process,) = peer.processes
+
+        os.kill(process, signal.SIGKILL)
         with pytest.raises(DeviceLost, match="'transformers-plain' on .* exit code -9"):
             peer.decode("def f", max_new_tokens=4)
         assert peer.decode("def f", max_new_tokens=4).tokens == wanted

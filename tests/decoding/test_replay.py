@@ -68,8 +68,9 @@ def test_a_run_that_fills_its_context_is_replayed(decode, name):
     """At its end drafts are asked for that have no room, and come back empty."""
     models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
     output, trace = decode(METHODS[name], models, 15, latency=EXACT, gamma=5)
-    drafted = [len(event.tokens) for event in trace.operations if event.is_drafting]
-    assert len(output) == 15 and 0 in drafted
+    draft_sizes = [len(e.tokens) for e in trace.operations if e.is_drafting]
+    assert len(output) == 15
+    assert 0 in draft_sizes
     assert replay(trace, name) == trace
 
 
@@ -117,14 +118,17 @@ def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case)
 def racing(world, n: int):
     """Drafts on both devices; the first to finish counts, the other is cancelled."""
     while world.going:
-        drafts = [
+        asked = [
             world.draft.propose(world.text, n),
             world.draft.propose(world.text, 1),
+            world.target.score(world.text),
         ]
-        asked = world.target.score(world.text)
-        first = world.first(*drafts, asked)
-        world.cancel(*(f for f in (*drafts, asked) if f is not first))
-        world.commit((int(world.wait(world.target.score(world.text))[0].argmax()),))
+        first = world.first(*asked)
+        asked.remove(first)
+        world.cancel(*asked)
+
+        (row,) = world.wait(world.target.score(world.text))
+        world.commit((int(row.argmax()),))
 
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
@@ -145,9 +149,11 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=3)
     racing(world, 9)
     trace = world.end(method="racing", prompt=[0], n=9)
-    lost = [
-        e if e.op != "score" else e._replace(tokens=(), fed=0) for e in trace.events
-    ]
+    lost = []
+    for event in trace.events:
+        if event.op == "score":
+            event = event._replace(tokens=(), fed=0)
+        lost.append(event)
     with pytest.raises(
         SpeclibError, match="'target', which did not finish in the trace"
     ):
@@ -176,9 +182,10 @@ def test_a_device_that_was_lost_before_it_could_stop_is_lost_again(monkeypatch):
     events = [lost if event == cancelled else event for event in trace.events]
 
     again = replay(replace(trace, events=events))
-    (found,) = [event for event in again.operations if event.device == "draft"]
-    assert found.lost and not found.cancelled
-    assert found.end == lost.end
+    (drafting,) = [event for event in again.operations if event.device == "draft"]
+    assert drafting.lost
+    assert not drafting.cancelled
+    assert drafting.end == lost.end
 
 
 @pytest.mark.parametrize("device", ["target-2", "draft"])
@@ -194,18 +201,17 @@ def test_a_device_that_was_lost_is_lost_at_the_same_moment(device, dies):
 # -- where it leaves the trace ---------------------------------------------------------
 @pytest.fixture
 def pearl(decode) -> Trace:
-    return replace(
-        decode(METHODS["pearl"], toys(), 20, gamma=3)[1],
-        meta={
-            "method": "pearl",
-            "prompt": [0],
-            "limit": 20,
-            "eos": [],
-            "gamma": 3,
-            "cancel": "immediate",
-            "devices": ["draft", "target"],
-        },
-    )
+    _, trace = decode(METHODS["pearl"], toys(), 20, gamma=3)
+    meta = {
+        "method": "pearl",
+        "prompt": [0],
+        "limit": 20,
+        "eos": [],
+        "gamma": 3,
+        "cancel": "immediate",
+        "devices": ["draft", "target"],
+    }
+    return replace(trace, meta=meta)
 
 
 @pytest.mark.parametrize(
@@ -240,10 +246,12 @@ def test_a_trace_that_does_not_say_enough_is_refused_naming_what_lacks(pearl, ke
 
 @pytest.mark.parametrize("kind", ["propose", "score"])
 def test_a_trace_with_an_operation_altered_or_missing_is_refused(pearl, kind):
-    at = max(
-        i for i, e in enumerate(pearl.events) if e.op == kind and len(e.tokens) > 1
-    )
-    event = pearl.events[at]
+    places = []
+    for place, event in enumerate(pearl.events):
+        if event.op == kind and len(event.tokens) > 1:
+            places.append(place)
+    last = places[-1]
+    event = pearl.events[last]
     changed = {
         "shorter": [event._replace(tokens=event.tokens[:-1])],
         "missing": [],
@@ -251,10 +259,7 @@ def test_a_trace_with_an_operation_altered_or_missing_is_refused(pearl, kind):
         "later": [event._replace(round=event.round + 1)],
         "longer": [event._replace(tokens=event.tokens + (1,), fed=event.fed + 1)],
     }
-    for events in changed.values():
+    for replacement in changed.values():
+        events = [*pearl.events[:last], *replacement, *pearl.events[last + 1 :]]
         with pytest.raises(SpeclibError, match="leaves the trace"):
-            replay(
-                replace(
-                    pearl, events=[*pearl.events[:at], *events, *pearl.events[at + 1 :]]
-                )
-            )
+            replay(replace(pearl, events=events))

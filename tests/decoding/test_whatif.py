@@ -12,11 +12,9 @@ from speclib import DeviceLost, SpeclibError, compare, simulate
 
 
 def settings(result) -> dict:
-    return {
-        k: result.trace.meta[k]
-        for k in ("gamma", "lookahead", "servers")
-        if k in result.trace.meta
-    }
+    names = ("gamma", "lookahead", "servers")
+    meta = result.trace.meta
+    return {name: meta[name] for name in names if name in meta}
 
 
 @pytest.mark.parametrize(
@@ -52,47 +50,39 @@ def test_every_setting_writes_the_same_words_and_stale_work_that_goes_on_costs_t
             made = simulate(
                 "dsi", alpha=0.6, servers=servers, lookahead=2, cancel=cancel
             )
-            assert made.tokens == plain.tokens and made.trace.meta["cancel"] == cancel
+            assert made.tokens == plain.tokens
+            assert made.trace.meta["cancel"] == cancel
             seconds[cancel, servers] = made.stats.seconds
     assert max(seconds.values()) <= plain.stats.seconds + 1e-9
     assert seconds["immediate", 4] < seconds["after-op", 4]
 
 
 def test_compare_hands_each_setting_to_the_methods_that_have_it():
-    shown = compare(
-        "dsi", gamma=3, lookahead=2, servers=4, without="pre-verify", tokens=8
-    )
-    assert list(map(settings, shown)) == [
-        {},
-        {"gamma": 3},
-        {"lookahead": 2, "servers": 4},
-    ]
-    shown = compare(
-        "pearl", gamma=3, lookahead=2, servers=4, without="pre-verify", tokens=8
-    )
-    assert (
-        settings(shown[2]) == {"gamma": 3}
-        and shown[2].trace.meta["without"] == "pre-verify"
-    )
+    asked = {"gamma": 3, "lookahead": 2, "servers": 4, "without": "pre-verify"}
+    plain, speculative, dsi = compare("dsi", tokens=8, **asked)
+    assert settings(plain) == {}
+    assert settings(speculative) == {"gamma": 3}
+    assert settings(dsi) == {"lookahead": 2, "servers": 4}
+
+    _, _, pearl = compare("pearl", tokens=8, **asked)
+    assert settings(pearl) == {"gamma": 3}
+    assert pearl.trace.meta["without"] == "pre-verify"
+
     with pytest.raises(SpeclibError, match="gamma is 0"):
         compare("pearl", gamma=0)
 
 
 def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
-    made = compare(
-        "duodecoding", gamma=6, c=6, k=3, first=6, alpha=0.7, doubt=0.6, tokens=12
-    )
-    assert [m.trace.meta.get("k") for m in made] == [None, None, 3]
-    assert [len(e.sequences) for e in made[2].trace.operations if e.is_drafting][
-        :2
-    ] == [
-        3,
-        3,
-    ]
-    dynamic = compare("duodecoding", gamma=6, c=6, alpha=0.7, doubt=0.6, tokens=60)[2]
-    found = {len(e.sequences) for e in dynamic.trace.operations if e.is_drafting}
-    assert len(found) > 1 and found <= {1, 2, 3, 6}
-    assert {m.tokens for m in made} == {made[0].tokens}
+    asked = {"gamma": 6, "c": 6, "alpha": 0.7, "doubt": 0.6}
+    results = compare("duodecoding", k=3, first=6, tokens=12, **asked)
+    assert [result.trace.meta.get("k") for result in results] == [None, None, 3]
+    assert len({result.tokens for result in results}) == 1
+    assert sequence_counts(results[2])[:2] == [3, 3]
+
+    _, _, dynamic = compare("duodecoding", tokens=60, **asked)
+    counts = set(sequence_counts(dynamic))
+    assert len(counts) > 1
+    assert counts <= {1, 2, 3, 6}
 
 
 def test_a_draft_without_doubt_never_splits_its_budget_and_one_with_it_is_right_as_often():  # noqa: E501
@@ -108,7 +98,13 @@ def test_a_draft_without_doubt_never_splits_its_budget_and_one_with_it_is_right_
 
 def splits(result) -> int:
     """How many times the budget was split among several sequences."""
-    return sum(len(event.sequences) > 1 for event in result.trace.operations)
+    return sum(count > 1 for count in sequence_counts(result))
+
+
+def sequence_counts(result) -> list[int]:
+    """How many sequences each drafting wrote."""
+    draftings = [event for event in result.trace.operations if event.is_drafting]
+    return [len(drafting.sequences) for drafting in draftings]
 
 
 def test_a_target_that_dies_costs_time_and_no_word():
@@ -116,32 +112,30 @@ def test_a_target_that_dies_costs_time_and_no_word():
     dying = simulate(
         "dsi", c=5, alpha=0.9, servers=3, lookahead=2, lost={"target-2": 0.3}
     )
-    assert (
-        dying.tokens == healthy.tokens and dying.stats.seconds > healthy.stats.seconds
-    )
+    assert dying.tokens == healthy.tokens
+    assert dying.stats.seconds > healthy.stats.seconds
+
     ends = [e.end for e in dying.trace.operations if e.device == "target-2"]
     assert max(ends) == pytest.approx(0.3)
-    assert {e.device for e in dying.trace.operations if e.ts > 0.3} == {
-        "draft",
-        "target",
-        "target-3",
-    }
+    later_devices = {e.device for e in dying.trace.operations if e.ts > 0.3}
+    assert later_devices == {"draft", "target", "target-3"}
 
 
 def test_a_device_that_dies_while_it_is_idle_is_missed_when_it_is_next_asked():
     """Four drafts of 0.02 s each give the second target its first work, at 0.08 s."""
     dying = simulate("dsi", c=5, servers=2, lookahead=4, lost={"target-2": 0.05})
     (asked,) = [e for e in dying.trace.operations if e.device == "target-2"]
-    assert asked.lost and (asked.ts, asked.dur) == (pytest.approx(0.08), 0)
+    assert asked.lost
+    assert asked.ts == pytest.approx(0.08)
+    assert asked.dur == 0
     ends = [event.end for event in dying.trace.events]
     assert ends == sorted(ends)
 
 
 def test_without_a_drafter_it_is_plain_decoding_without_a_target_it_ends():
+    plain = simulate("autoregressive")
     alone = simulate("dsi", servers=2, lost={"draft": 0.0})
-    assert alone.stats.seconds == pytest.approx(
-        simulate("autoregressive").stats.seconds
-    )
+    assert alone.stats.seconds == pytest.approx(plain.stats.seconds)
     with pytest.raises(DeviceLost, match="target died at 0.2 s"):
         simulate("dsi", servers=1, lost={"target": 0.2})
 

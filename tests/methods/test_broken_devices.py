@@ -11,6 +11,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.decoding.simulate import MortalWorld
 from speclib.models.toy import Toy
+from speclib.trace.events import Trace
 from speclib.worlds.devices import DeviceFailed, DeviceLost
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
@@ -47,12 +48,11 @@ def toys(breaking: str = "", breaks_at: int = 0) -> dict[str, Toy]:
     return models
 
 
-def write(world: World, case, settings) -> tuple[int, ...]:
-    """What the method writes in ``world``."""
+def write(world: World, case, settings) -> tuple[tuple[int, ...], Trace]:
+    """What the method writes in ``world``, and the trace of it."""
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=TOKENS)
     case.method(world, **settings)
-    world.end()
-    return world.text[1:]
+    return world.text[1:], world.end()
 
 
 @pytest.mark.parametrize("breaks_at", [1, 2, 3, 4])
@@ -64,7 +64,7 @@ def test_a_device_that_raises_ends_every_method_with_its_name_and_the_cause(
         models = toys(device, breaks_at)
         world = Virtual(models, LATENCY)
         try:
-            output = write(world, case, settings)
+            output, _ = write(world, case, settings)
         except DeviceFailed as error:
             assert str(error).startswith(f"device '{device}' failed in ")
             assert str(error).endswith(": ZeroDivisionError: no such pass")
@@ -84,14 +84,14 @@ def test_a_lost_device_ends_every_method_but_those_that_do_without(
     for settings in case.at(1, 3):
         world = MortalWorld(toys(), LATENCY, "immediate", {device: second})
         try:
-            output = write(world, case, settings)
+            output, trace = write(world, case, settings)
         except DeviceLost as error:
             assert device in str(error)
             assert device == "target" or case.name not in DO_WITHOUT_DRAFTERS
             continue
 
         # It goes on without this device, or never asked it.
-        asks_drafts = any(event.device == "draft" for event in world._events)
+        asks_drafts = any(event.device == "draft" for event in trace.events)
         assert device == "draft"
         assert case.name in DO_WITHOUT_DRAFTERS or not asks_drafts
         assert output == WORDS[:TOKENS], settings
@@ -105,4 +105,5 @@ def test_after_a_device_has_raised_the_world_serves_the_next_request(case):
         with pytest.raises(DeviceFailed):
             write(world, case, settings)
         models["target"].breaks_at = 10**9
-        assert write(world, case, settings) == WORDS[:TOKENS]
+        output, _ = write(world, case, settings)
+        assert output == WORDS[:TOKENS]

@@ -18,7 +18,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.models.toy import Random, Toy
+from speclib.models.toy import BOS, Random, Toy
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import Stats, stats
@@ -33,10 +33,12 @@ class Table:
     They are ``rows[i]`` after 1 + i tokens, and the last row for ever after.
     """
 
-    context, stopped = 99, staticmethod(bool)
+    context = 99
+    stopped = staticmethod(bool)
 
     def __init__(self, *rows):
-        self.table, self.vocab, self.passes = np.array(rows), len(rows[0]), []
+        self.table = np.array(rows)
+        self.vocab = len(rows[0])
         self.reset()
 
     def reset(self):
@@ -50,16 +52,20 @@ class Table:
 
     def rows(self, text, last, sampler):
         self.prefix.move(text, self.prefix.keep(text, last))
-        self.passes.append(tuple(text))
         return sampler(np.log(self.chances() + 1e-300)[None])
 
 
 def branched(draft, n, **settings):
     """(sequences, theta, chances of their first tokens) after the text (0,)."""
-    sequences, chances = DraftSequences((0,), n, **settings).run(
-        draft, Request(0, Coins(), Sampler())
-    )
-    return sequences, pytest.approx(float(chances[0])), [float(c) for c in chances[1:]]
+    operation = DraftSequences((0,), n, **settings)
+    sequences, chances = operation.run(draft, Request(0, Coins(), Sampler()))
+    theta, *first_chances = [float(chance) for chance in chances]
+    return sequences, pytest.approx(theta), first_chances
+
+
+def sequence_counts(draft, budgets, **settings) -> list[int]:
+    """How many sequences there are at each budget."""
+    return [len(branched(draft, budget, **settings)[0]) for budget in budgets]
 
 
 FIRST = [0.5, 0.2, 0.25, 0.05]
@@ -81,43 +87,29 @@ FIRST = [0.5, 0.2, 0.25, 0.05]
 def test_a_first_token_begins_a_sequence_if_it_is_likelier_than_the_best_two_together(
     second, theta, sequences
 ):
-    found, at, chances = branched(Table(FIRST, second), 6)
-    assert found == tuple(sequences) and at == theta
-    assert chances == [FIRST[s[0]] for s in sequences]
+    drafted, drafted_theta, chances = branched(Table(FIRST, second), 6)
+    assert drafted == tuple(sequences)
+    assert drafted_theta == theta
+    assert chances == [FIRST[sequence[0]] for sequence in sequences]
 
 
 def test_the_number_of_sequences_divides_the_budget_and_has_a_limit():
-    four = Table(
-        [0.3, 0.25, 0.24, 0.21], [0.1, 0.45, 0.45, 0.0]
-    )  # theta 0.135: all four
-    assert [len(branched(four, n)[0]) for n in (1, 2, 3, 4, 5, 6, 7, 8, 12)] == [
-        1,
-        2,
-        3,
-        4,
-        1,
-        3,
-        1,
-        4,
-        4,
-    ]
-    assert [len(branched(four, 12, most=most)[0]) for most in (1, 2, 3, 8)] == [
-        1,
-        2,
-        3,
-        4,
-    ]
+    # theta is 0.135: all four tokens may begin a sequence.
+    four = Table([0.3, 0.25, 0.24, 0.21], [0.1, 0.45, 0.45, 0.0])
+    counts = sequence_counts(four, budgets=(1, 2, 3, 4, 5, 6, 7, 8, 12))
+    assert counts == [1, 2, 3, 4, 1, 3, 1, 4, 4]
+    for most, count in ((1, 1), (2, 2), (3, 3), (8, 4)):
+        assert sequence_counts(four, budgets=[12], most=most) == [count]
 
 
 def test_a_given_number_of_sequences_is_kept_whatever_the_draft_thinks():
     sure = Table([0.97, 0.01, 0.02, 0.0], [0.0, 1.0, 0.0, 0.0])
-    for k, each in ((1, 7), (2, 3), (3, 2)):
-        found, theta, _ = branched(sure, 7, k=k)
-        assert [s[0] for s in found] == [0, 2, 1][:k] and {len(s) for s in found} == {
-            each
-        }
+    for k, length in ((1, 7), (2, 3), (3, 2)):
+        sequences, theta, _ = branched(sure, 7, k=k)
+        assert [sequence[0] for sequence in sequences] == [0, 2, 1][:k]
+        assert {len(sequence) for sequence in sequences} == {length}
         assert theta == 0
-    assert [len(branched(sure, n, k=3)[0]) for n in (1, 2, 3)] == [1, 2, 3]
+    assert sequence_counts(sure, budgets=(1, 2, 3), k=3) == [1, 2, 3]
 
 
 @given(
@@ -129,19 +121,20 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     That one is for the second token.
     """
     draft, twin = Random(5, seed), Random(5, seed)
-    done = perform(
-        DraftSequences((0, 1), n, k), draft, Request(1, Coins(), Sampler(1.0))
-    )
+    operation = DraftSequences((0, 1), n, k)
+    done = perform(operation, draft, Request(1, Coins(), Sampler(1.0)))
     sequences, _ = done.raw
     for tokens in sequences:
         text = (0, 1) + tokens[:1]
         while len(text) < 2 + len(tokens):
-            text += (int(twin.rows(text, 0, Sampler())[0].argmax()),)
+            (row,) = twin.rows(text, 0, Sampler())
+            text += (int(row.argmax()),)
         assert text[2:] == tokens
-    drafted = sum(len(s) - 1 for s in sequences)
-    assert done.fed - 2 - drafted in (0, 1) and len(
-        set(s[0] for s in sequences)
-    ) == len(sequences)
+
+    first_tokens = {sequence[0] for sequence in sequences}
+    assert len(first_tokens) == len(sequences)
+    drafted = sum(len(sequence) - 1 for sequence in sequences)
+    assert done.fed - 2 - drafted in (0, 1)
 
 
 # -- which one goes on -----------------------------------------------------------------
@@ -230,43 +223,57 @@ def test_a_round_takes_the_longer_of_draft_and_target(decode, gamma, c, seconds)
     _, trace = decode(
         DUO, toys(1.0), 1 + 3 * gamma, gamma=gamma, k=1, latency=Latency.ratio(c)
     )
-    assert [e.ts for e in trace.commits] == pytest.approx(
-        [1, *(1 + seconds * (1 + i) for i in range(len(trace.commits) - 1))]
-    )
+    for number, commit in enumerate(trace.commits):
+        assert commit.ts == pytest.approx(1 + number * seconds)
+
     # A perfect draft: one token, then one more (the first window was of one token, all
     # chosen), then gamma a round.
-    assert [len(e.tokens) for e in trace.commits][:4] == [1, 1, gamma, gamma]
+    sizes = [len(commit.tokens) for commit in trace.commits]
+    assert sizes[:4] == [1, 1, gamma, gamma]
 
 
 def test_the_first_round_is_short_unless_told_otherwise(decode):
     """c = 2: a budget of 8 would take 4 target passes before the first token is out."""
-    late = decode(DUO, toys(1.0), 20, gamma=8, first=8, latency=Latency.ratio(2))[1]
-    soon = decode(DUO, toys(1.0), 20, gamma=8, latency=Latency.ratio(2))[1]
-    assert (late.commits[0].ts, soon.commits[0].ts) == (4.0, 1.0)
+    how = {"gamma": 8, "latency": Latency.ratio(2)}
+    _, late = decode(DUO, toys(1.0), 20, first=8, **how)
+    _, soon = decode(DUO, toys(1.0), 20, **how)
+    assert late.commits[0].ts == 4.0
+    assert soon.commits[0].ts == 1.0
 
 
 def test_a_budget_of_one_is_plain_decoding_pass_for_pass(decode):
-    plain = decode(METHODS["autoregressive"], toys(0.6), 25)[1]
-    duo = decode(DUO, toys(0.6), 25, gamma=1)[1]
-    assert [(e.ts, e.dur, e.tokens) for e in duo.operations if e.is_scoring] == [
-        (e.ts, e.dur, e.tokens) for e in plain.operations
-    ]
+    _, plain = decode(METHODS["autoregressive"], toys(0.6), 25)
+    _, duo = decode(DUO, toys(0.6), 25, gamma=1)
+    assert target_passes(duo) == target_passes(plain)
+
+
+def target_passes(trace) -> list[tuple]:
+    """When each was, and what it was fed."""
+    passes = [event for event in trace.operations if event.is_scoring]
+    return [(event.ts, event.dur, event.tokens) for event in passes]
 
 
 def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
     """20,000 positions: each of the first three ranks within 4 standard errors of its
     chances (a fresh seed would fail about 1 in 5,000).
     """
-    draft, target = (Toy(a, 16, 5, context=20000, doubt=0.4) for a in (0.7, None))
-    hits, said, n = np.zeros(3), np.zeros(3), 19000
-    for at in range(n):
-        draft.prefix.fed = range(at + 1)
+    positions = 19_000
+    draft = Toy(0.7, 16, 5, context=20_000, doubt=0.4)
+    target = Toy(None, 16, 5, context=20_000, doubt=0.4)
+    target_rows = target.rows((BOS,) * positions, positions - 1, Sampler())
+    target_tokens = target_rows.argmax(axis=-1)
+
+    hits = np.zeros(3)
+    expected_hits = np.zeros(3)
+    for position, target_token in enumerate(target_tokens):
+        draft.prefix.fed = range(position + 1)
         row = draft.chances()
         ranked = np.argsort(-row, kind="stable")[:3]
-        hits += ranked == target._choice[at]
-        said += row[ranked]
-    assert np.abs(hits - said).max() < 4 * np.sqrt(n * 0.25)
-    assert said[0] / n == pytest.approx(0.7, abs=0.02)
+        hits += ranked == target_token
+        expected_hits += row[ranked]
+
+    assert np.abs(hits - expected_hits).max() < 4 * np.sqrt(positions * 0.25)
+    assert expected_hits[0] / positions == pytest.approx(0.7, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -284,11 +291,11 @@ def test_counts_below_one_are_refused(decode, settings, words):
 
 def test_a_first_token_that_is_just_as_likely_as_the_best_two_begins_no_sequence():
     """theta = 1/2 * 1/2 = P_2; section 3.2 asks for more than theta."""
-    found, theta, chances = branched(
-        Table([0.5, 0.25, 0.125, 0.125], [0.5, 0.5, 0, 0]), 4
-    )
+    draft = Table([0.5, 0.25, 0.125, 0.125], [0.5, 0.5, 0, 0])
+    sequences, theta, chances = branched(draft, 4)
     assert theta == 0.25
-    assert (len(found), chances) == (1, [0.5])
+    assert len(sequences) == 1
+    assert chances == [0.5]
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 8])

@@ -57,8 +57,9 @@ def nodes_found_by_search(model, text, levels: int, width: int) -> list[Node]:
     for _ in range(levels):
         level = []
         for node in frontier:
-            row = model.rows(text + node.path, 0, PLAIN)[0]
-            for token in sorted(range(len(row)), key=lambda t: -row[t])[:width]:
+            (row,) = model.rows(text + node.path, 0, PLAIN)
+            likeliest = np.argsort(-row, kind="stable")[:width]
+            for token in likeliest.tolist():
                 level.append(Node((*node.path, token), node.chance * row[token]))
         found += level
         frontier = sorted(level, key=lambda node: -node.chance)[:width]
@@ -66,8 +67,8 @@ def nodes_found_by_search(model, text, levels: int, width: int) -> list[Node]:
 
 
 def paths_of(tokens, parents) -> set[tuple[int, ...]]:
-    on_path = ancestry(parents)
-    return {tuple(np.array(tokens)[row].tolist()) for row in on_path}
+    tokens = np.array(tokens)
+    return {tuple(tokens[on_path].tolist()) for on_path in ancestry(parents)}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -90,7 +91,8 @@ def test_one_wide_it_is_the_greedy_line_of_tree_drafting():
         greedy = Sampler()
         (wanted, _), _ = perform(line, Random(6, seed), request(1, greedy)).raw
         (tokens, parents), _ = perform(dynamic, Random(6, seed), request(2, greedy)).raw
-        assert tokens == wanted and parents == (-1, 0, 1, 2)
+        assert tokens == wanted
+        assert parents == (-1, 0, 1, 2)
 
 
 def test_a_token_that_cannot_be_drawn_is_no_candidate():
@@ -100,7 +102,8 @@ def test_a_token_that_cannot_be_drawn_is_no_candidate():
     (tokens, parents), _ = perform(operation, Random(6, 1), request(1, sampler)).raw
     assert len(tokens) == 2 + 2 * 2
     tree = CandidateTree((), parents)
-    assert all(len(tree.children(node)) in (0, 2) for node in range(-1, len(tokens)))
+    for node in range(-1, len(tokens)):
+        assert len(tree.children(node)) in (0, 2)
 
 
 def test_candidates_are_certain():
@@ -222,8 +225,8 @@ def test_a_lost_device_costs_the_request_and_its_replacement_gets_every_feature(
     with Processes(pair) as world:
 
         def kill(tokens) -> None:
-            if device in world._workers:
-                os.kill(world._workers[device].process.pid, signal.SIGKILL)
+            for process in world.processes.get(device, ()):
+                os.kill(process, signal.SIGKILL)
 
         with pytest.raises(DeviceLost, match=device):
             speclib.decode("x", world=world, on_commit=kill, **how)
@@ -507,8 +510,8 @@ def test_greedy_output_is_plain_decodings_own(zoo_world, task, gamma):
     prompt = prompts.load(task)[0].input
     plain = speclib.decode(prompt, method="autoregressive", **how)
     for settings in ({}, {"width": 1, "budget": 6}):
-        got = speclib.decode(prompt, method="eagle", gamma=gamma, **how, **settings)
-        assert got.tokens == plain.tokens
+        result = speclib.decode(prompt, method="eagle", gamma=gamma, **how, **settings)
+        assert result.tokens == plain.tokens
 
 
 @needs_the_head
@@ -520,9 +523,9 @@ def test_workers_give_what_the_virtual_clock_gives(zoo_world, temperature):
     prompt = prompts.load("stem")[0].input
     wanted = speclib.decode(prompt, world=zoo_world, **how)
     with Processes(NARROW) as world:
-        got = speclib.decode(prompt, world=world, **how)
-    assert got.tokens == wanted.tokens
-    assert got.stats.accepted == wanted.stats.accepted
+        result = speclib.decode(prompt, world=world, **how)
+    assert result.tokens == wanted.tokens
+    assert result.stats.accepted == wanted.stats.accepted
 
 
 @needs_the_head
@@ -532,9 +535,9 @@ def test_a_head_drafts_for_a_dilated_target_on_two_ranks(zoo_world):
     prompt = prompts.load("stem")[0].input
     wanted = speclib.decode(prompt, world=zoo_world, **how)
     with Processes(speclib.load_pair("embedded/eagle")) as world:
-        got = speclib.decode(prompt, world=world, **how)
-    assert got.tokens == wanted.tokens
-    assert got.stats.accepted == wanted.stats.accepted
+        result = speclib.decode(prompt, world=world, **how)
+    assert result.tokens == wanted.tokens
+    assert result.stats.accepted == wanted.stats.accepted
 
 
 @needs_the_head

@@ -16,7 +16,7 @@ from helpers.watched_world import WatchedWorld
 from scipy.stats import chi2, ncx2
 
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Coins, Drafted, Sampler
+from speclib.core.sampling import Coins, Drafted, Sampler, ids
 from speclib.core.verification import Verified, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import BadCall, SpeclibError
@@ -72,8 +72,8 @@ def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
         gamma = settings.get("gamma", 8)
         models = toys(alpha, seed=gamma)
         for prompt in (1, 3):
-            said = WORDS[prompt - 1 :][: 3 * gamma]
-            for offset, eos in enumerate(said):
+            words = WORDS[prompt - 1 :][: 3 * gamma]
+            for offset, eos in enumerate(words):
                 output, _ = decode(
                     case.method,
                     models,
@@ -82,7 +82,7 @@ def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
                     eos=frozenset({eos}),
                     **settings,
                 )
-                assert output == said[: offset + 1], (settings, prompt, offset)
+                assert output == words[: offset + 1], (settings, prompt, offset)
 
 
 def test_greedy_output_ends_at_the_first_of_several_end_tokens(case, decode):
@@ -96,27 +96,24 @@ def test_greedy_output_ends_at_the_first_of_several_end_tokens(case, decode):
 
 def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, decode):
     for seed in range(10):
-        target, text = Random(3, 100 + seed), (1, 2)
+        target = Random(3, 100 + seed)
+        text = (1, 2)
         for _ in range(16):
-            text += (int(target.rows(text, 0, Sampler(1.0))[0].argmax()),)
+            (row,) = target.rows(text, 0, Sampler(1.0))
+            text += (int(row.argmax()),)
+
+        models = {"draft": Random(3, seed), "target": target}
         for settings in case.at(1, 2, 5):
-            output, _ = decode(
-                case.method,
-                {"draft": Random(3, seed), "target": target},
-                16,
-                prompt=(1, 2),
-                **settings,
-            )
+            output, _ = decode(case.method, models, 16, prompt=(1, 2), **settings)
             assert output == text[2:], (settings, seed)
 
 
 def test_the_cost_ratio_never_changes_the_tokens(case, decode):
     for settings in case.at(4):
-        outputs = {
-            decode(case.method, toys(0.7), 30, latency=Latency.ratio(c), **settings)[0]
-            for c in (0.2, 1.0, 3.7, 50.0)
-        }
-        assert outputs == {WORDS[:30]}
+        for c in (0.2, 1.0, 3.7, 50.0):
+            latency = Latency.ratio(c)
+            output, _ = decode(case.method, toys(0.7), 30, latency=latency, **settings)
+            assert output == WORDS[:30]
 
 
 def test_pearls_next_window_is_all_that_was_drafted_and_not_yet_tested():
@@ -131,7 +128,8 @@ def test_pearls_next_window_is_all_that_was_drafted_and_not_yet_tested():
 def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
     expected, _ = decode(METHODS["autoregressive"], models, 15)
-    assert decode(METHODS[name], models, 15, gamma=5)[0] == expected
+    output, _ = decode(METHODS[name], models, 15, gamma=5)
+    assert output == expected
 
 
 def test_a_toy_refuses_a_text_longer_than_its_context():
@@ -150,8 +148,10 @@ class Markov:
     """The next token depends on the last one only: transitions can be counted."""
 
     def __init__(self, table: np.ndarray):
+        self.vocab = len(table)
         with np.errstate(divide="ignore"):
-            self.logits, self.shaped, self.vocab = np.log(table), {}, len(table)
+            self.logits = np.log(table)
+        self.shaped = {}  # by the sampler
         self.reset()
 
     def reset(self) -> None:
@@ -171,7 +171,8 @@ class Markov:
         self.prefix.move(text, self.prefix.keep(text, last))
         if sampler not in self.shaped:
             self.shaped[sampler] = sampler(self.logits)
-        return self.shaped[sampler][list(text[len(text) - last - 1 :])]
+        last_tokens = list(text[len(text) - last - 1 :])
+        return self.shaped[sampler][last_tokens]
 
 
 KINDS = 5  # of tokens; fewer of them need fewer requests to show the same variation
@@ -237,9 +238,7 @@ def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
     def careless(world, gamma):
         while world.going:
             draft = world.wait(world.draft.propose(world.text, gamma))
-            rows = world.wait(
-                world.target.score(world.text + tuple(d.token for d in draft), gamma)
-            )
+            rows = world.wait(world.target.score(world.text + ids(draft), gamma))
             accepted, extra = verify(world, draft, rows)
             if len(accepted) < gamma:
                 position = len(world.text) + len(accepted)
@@ -259,15 +258,15 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
 ):
     for settings in case.at(*gammas):
         for seed in range(3):
-            world = WatchedWorld(
-                {"draft": Random(3, seed), "target": Random(3, seed + 9)},
-                Latency.ratio(3),
-            )
+            models = {"draft": Random(3, seed), "target": Random(3, seed + 9)}
+            world = WatchedWorld(models, Latency.ratio(3))
             world.begin((0, 1), sampler=sampler, coins=Coins(seed), limit=30)
             case.method(world, **settings)
             trace = world.end()
             assert world.checked == len(trace.operations) > 0
-            assert all(len(e.tokens) == e.fed for e in trace.operations if e.is_scoring)
+            for event in trace.operations:
+                if event.is_scoring:
+                    assert len(event.tokens) == event.fed
 
 
 # -- rates -----------------------------------------------------------------------------
@@ -278,7 +277,7 @@ def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
     """
     models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
     flat = Latency(Curve(((1, 1.0),)), Curve(((1, float(gamma)),)))
-    return decode(
+    _, trace = decode(
         METHODS[name],
         models,
         tokens,
@@ -286,15 +285,17 @@ def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
         latency=flat,
         coins=Coins(2, request),
         **settings,
-    )[1]
+    )
+    return trace
 
 
 def counted(decode, name, alpha, gamma, sampler=None, requests=10):
     """Statistics of several requests of 300 tokens."""
-    return total(
-        stats(decoded(decode, name, alpha, gamma, 300, request, sampler=sampler))
-        for request in range(requests)
-    )
+    stats_of_requests = []
+    for request in range(requests):
+        trace = decoded(decode, name, alpha, gamma, 300, request, sampler=sampler)
+        stats_of_requests.append(stats(trace))
+    return total(stats_of_requests)
 
 
 @pytest.mark.slow
@@ -309,10 +310,12 @@ def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
 
     Accepted per rejected is then alpha / (1 - alpha), not Theorem 2's more.
     """
-    s = counted(decode, name, alpha, 4, sampler)
-    tested = s.accepted + s.rejected
-    assert abs(s.acceptance_rate - alpha) < 4 * (alpha * (1 - alpha) / tested) ** 0.5
-    assert s.run_length == pytest.approx(s.acceptance_rate / (1 - s.acceptance_rate))
+    counts = counted(decode, name, alpha, 4, sampler)
+    rate = counts.acceptance_rate
+    tested = counts.accepted + counts.rejected
+    standard_error = (alpha * (1 - alpha) / tested) ** 0.5
+    assert abs(rate - alpha) < 4 * standard_error
+    assert counts.run_length == pytest.approx(rate / (1 - rate))
 
 
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
@@ -323,15 +326,20 @@ def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(
 
     The bonus is one more.
     """
-    s = counted(decode, "speculative", alpha, gamma, Sampler(1.0))
-    chances = np.array([alpha**n * (1 - alpha) for n in range(gamma)] + [alpha**gamma])
+    counts = counted(decode, "speculative", alpha, gamma, Sampler(1.0))
     lengths = np.arange(gamma + 1)
+    chances = alpha**lengths * (1 - alpha)
+    chances[gamma] = alpha**gamma  # all are accepted
     mean = chances @ lengths
     assert mean == pytest.approx(alpha * (1 - alpha**gamma) / (1 - alpha))
-    error = ((chances @ lengths**2 - mean**2) / s.target_runs) ** 0.5
-    assert abs(s.mat - mean) < 4 * error
-    cut = gamma * s.requests / s.target_runs  # the last pass of a request is cut
-    assert s.tokens_per_target_run == pytest.approx(s.mat + 1, abs=cut)
+
+    variance = chances @ lengths**2 - mean**2
+    standard_error = (variance / counts.target_runs) ** 0.5
+    assert abs(counts.mat - mean) < 4 * standard_error
+
+    # The last pass of a request is cut.
+    cut = gamma * counts.requests / counts.target_runs
+    assert counts.tokens_per_target_run == pytest.approx(counts.mat + 1, abs=cut)
 
 
 @pytest.mark.slow
@@ -344,10 +352,11 @@ def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
 
     Tolerance 8 %: four standard errors or more of 6,000 tokens.
     """
-    s = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
-    post = alpha / (1 - alpha**gamma)  # steps in post-verify for each in pre-verify
-    expected = (1 + post * (1 - alpha**gamma) / (1 - alpha)) / (1 + post)
-    assert s.tokens / s.rounds == pytest.approx(expected, rel=0.08)
+    counts = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
+    post_steps = alpha / (1 - alpha**gamma)  # in post-verify, for each in pre-verify
+    tokens_of_a_post_step = (1 - alpha**gamma) / (1 - alpha)
+    expected = (1 + post_steps * tokens_of_a_post_step) / (1 + post_steps)
+    assert counts.tokens / counts.rounds == pytest.approx(expected, rel=0.08)
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 7])
@@ -380,18 +389,23 @@ def test_with_a_perfect_draft_the_others_commit_what_their_rows_allow(decode, ga
 @pytest.mark.parametrize("gamma", [1, 3, 7])
 def test_with_a_useless_draft_every_pass_commits_the_targets_own_token(decode, gamma):
     for name in ("speculative", "pearl"):
-        s = stats(decoded(decode, name, 0.0, gamma, 30))
-        assert (s.accepted, s.rejected, s.target_runs, s.tokens) == (0, 30, 30, 30)
+        counts = stats(decoded(decode, name, 0.0, gamma, 30))
+        assert (counts.accepted, counts.rejected) == (0, 30)
+        assert (counts.target_runs, counts.tokens) == (30, 30)
 
 
 @pytest.mark.parametrize("settings", [{}, {"without": "post-verify"}], ids=str)
 def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
-    plain = decode(METHODS["autoregressive"], toys(0.6), 25)[1]
-    pearl = decode(METHODS["pearl"], toys(0.6), 25, gamma=1, **settings)[1]
-    assert [
-        (e.ts, e.dur, e.tokens, e.kept, e.fed) for e in pearl.operations if e.is_scoring
-    ] == [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in plain.operations]
+    _, plain = decode(METHODS["autoregressive"], toys(0.6), 25)
+    _, pearl = decode(METHODS["pearl"], toys(0.6), 25, gamma=1, **settings)
+    assert target_passes(pearl) == target_passes(plain)
     assert [e.tokens for e in pearl.commits] == [e.tokens for e in plain.commits]
+
+
+def target_passes(trace) -> list[tuple]:
+    """When each was, and what it was fed."""
+    passes = [event for event in trace.operations if event.is_scoring]
+    return [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in passes]
 
 
 def test_an_ablation_that_does_not_exist_is_refused(decode):
@@ -405,13 +419,13 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     case, decode, monkeypatch
 ):
     """The q of each token is the draft's row for its own prefix, bit for bit."""
-    draft, target, seen = Random(4, 1), Random(4, 2), []
+    draft, target = Random(4, 1), Random(4, 2)
+    seen = []  # (text before it, the drafted token)
     propose, draft_phrase = Propose.result, DraftPhrase.result
 
-    def see(text, drafted):
-        for place, one in enumerate(drafted):
-            tokens = tuple(before.token for before in drafted[:place])
-            seen.append((text + tokens, one))
+    def see(text, drafted_tokens):
+        for place, drafted in enumerate(drafted_tokens):
+            seen.append((text + ids(drafted_tokens[:place]), drafted))
 
     def watch_line(op, raw, *rest):
         finished = propose(op, raw, *rest)
@@ -426,14 +440,10 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     monkeypatch.setattr(Propose, "result", watch_line)
     monkeypatch.setattr(DraftPhrase, "result", watch_phrase)
     sampler = Sampler(0.7, 3, 0.9)
+    models = {"draft": draft, "target": target}
     for settings in case.at(3):
-        decode(
-            case.method,
-            {"draft": draft, "target": target},
-            12,
-            sampler=sampler,
-            **settings,
-        )
+        decode(case.method, models, 12, sampler=sampler, **settings)
+
     assert seen or case.name in (
         "autoregressive",
         "prompt_lookup",
@@ -444,8 +454,11 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
         "easyspec",
         "eagle",
     )
-    assert all(isinstance(d, Drafted) and d.q[d.token] > 0 for _, d in seen)
-    assert all((draft.rows(text, 0, sampler)[0] == d.q).all() for text, d in seen)
+    for text, drafted in seen:
+        assert isinstance(drafted, Drafted)
+        assert drafted.q[drafted.token] > 0
+        (own_row,) = draft.rows(text, 0, sampler)
+        assert (own_row == drafted.q).all()
 
 
 # -- the printed examples --------------------------------------------------------------

@@ -32,16 +32,42 @@ class Successor(Random):
         super().__init__(vocab=10)
         self.exceptions = dict(exceptions)
 
-    def _row(self, text, sampler):
-        following = (text[-1] + 1) % self.vocab
+    def rows(self, text, last, sampler):
+        super().rows(text, last, sampler)  # it books what is cached
+        text = tuple(text)
+        ends = range(len(text) - last, len(text) + 1)
+        return np.eye(self.vocab)[[self.token_after(text[:end]) for end in ends]]
+
+    def chances(self):
+        return np.eye(self.vocab)[self.token_after(tuple(self.prefix.fed))]
+
+    def token_after(self, text) -> int:
+        token = (text[-1] + 1) % self.vocab
         for end, exception in self.exceptions.items():
             if text[-len(end) :] == end:
-                following = exception
-        return np.eye(self.vocab)[following]
+                token = exception
+        return token
 
 
 def of_round(trace, number: int, op: str) -> list:
     return [e for e in trace.events if (e.round, e.op) == (number, op)]
+
+
+def what_happened(trace) -> list[tuple]:
+    """When, where and with what each event was, by whatever name."""
+    return [
+        (e.ts, e.dur, e.device, e.tokens, e.outcome, e.kept, e.fed)
+        for e in trace.events
+    ]
+
+
+def drafted_in_rounds(trace) -> list[tuple[int, ...]]:
+    """The tokens drafted in each round, however many passes they took."""
+    by_round = [() for _ in trace.commits]
+    for event in trace.operations:
+        if event.is_drafting:
+            by_round[event.round] += event.tokens
+    return by_round
 
 
 # -- without phrases -------------------------------------------------------------------
@@ -53,18 +79,10 @@ def test_without_phrases_it_is_speculative_decoding_pass_for_pass(
     for seed in range(5):
         models = {"draft": Random(4, seed), "target": Random(4, seed + 50)}
         how = {"sampler": sampler, "coins": Coins(seed), "gamma": gamma}
-        expected = decode(METHODS["speculative"], models, 40, **how)[1]
-        found = decode(
-            METHODS["ouroboros"], models, 40, phrases=0, **TOKEN_BY_TOKEN, **how
-        )[1]
-
-        def shown(trace):
-            return [
-                (e.ts, e.dur, e.device, e.tokens, e.outcome, e.kept, e.fed)
-                for e in trace.events
-            ]
-
-        assert shown(found) == shown(expected)
+        _, expected = decode(METHODS["speculative"], models, 40, **how)
+        how |= {"phrases": 0, **TOKEN_BY_TOKEN}
+        _, trace = decode(METHODS["ouroboros"], models, 40, **how)
+        assert what_happened(trace) == what_happened(expected)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
@@ -74,20 +92,13 @@ def test_drafting_by_phrases_drafts_the_same_tokens_in_fewer_passes(decode, samp
     for seed in range(3):
         models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
         how = {"sampler": sampler, "coins": Coins(seed), "gamma": 5}
-        expected = decode(METHODS["speculative"], models, 40, **how)[1]
-        found = decode(
-            METHODS["ouroboros"], models, 40, phrases=0, window=3, ngram=3, **how
-        )[1]
-        drafted = {}
-        for trace in (expected, found):
-            by_round = [() for _ in trace.commits]
-            for event in trace.operations:
-                if event.is_drafting:
-                    by_round[event.round] += event.tokens
-            drafted[id(trace)] = by_round
-        assert drafted[id(found)] == drafted[id(expected)]
-        assert [e.tokens for e in found.commits] == [e.tokens for e in expected.commits]
-        saved += stats(expected).draft_runs - stats(found).draft_runs
+        _, expected = decode(METHODS["speculative"], models, 40, **how)
+        how |= {"phrases": 0, "window": 3, "ngram": 3}
+        _, trace = decode(METHODS["ouroboros"], models, 40, **how)
+
+        assert drafted_in_rounds(trace) == drafted_in_rounds(expected)
+        assert [e.tokens for e in trace.commits] == [e.tokens for e in expected.commits]
+        saved += stats(expected).draft_runs - stats(trace).draft_runs
     assert saved > 0
 
 
@@ -119,15 +130,13 @@ def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_
     )
     assert output == tuple(n % 10 for n in range(6, 28))
     assert [len(e.tokens) for e in trace.commits] == [6, 8, 8]
-    sizes = [
-        [len(e.tokens) for e in of_round(trace, number, "draft_phrase")]
-        for number in range(3)
-    ]
-    assert sizes == [[1] * 5, [1] * 5, [3, 2]]
-    offered = [
-        [e.tokens for e in of_round(trace, number, "lookup")] for number in range(3)
-    ]
-    assert offered == [[], [(7, 8)], [(5, 6)]]
+    draft_sizes = [[1] * 5, [1] * 5, [3, 2]]
+    offered_phrases = [[], [(7, 8)], [(5, 6)]]
+    for number in range(3):
+        drafts = of_round(trace, number, "draft_phrase")
+        assert [len(e.tokens) for e in drafts] == draft_sizes[number]
+        offered = of_round(trace, number, "lookup")
+        assert [e.tokens for e in offered] == offered_phrases[number]
 
 
 def test_by_hand_what_the_target_says_after_failed_drafts_becomes_phrases(decode):
@@ -137,12 +146,15 @@ def test_by_hand_what_the_target_says_after_failed_drafts_becomes_phrases(decode
     7 8. Next the draft writes 3 4 5 6, and 7 8 follows: seven tokens with the bonus.
     """
     models = {"draft": Successor({(1,): 5}), "target": Successor()}
-    trace = decode(METHODS["ouroboros"], models, 9, gamma=4, **TOKEN_BY_TOKEN)[1]
+    _, trace = decode(METHODS["ouroboros"], models, 9, gamma=4, **TOKEN_BY_TOKEN)
     assert [e.tokens for e in trace.commits] == [(1, 2), (3, 4, 5, 6, 7, 8, 9)]
     (lookup,) = of_round(trace, 1, "lookup")
-    assert (lookup.tokens, lookup.outcome) == ((7, 8), ("accepted",) * 2)
-    s = stats(trace)
-    assert (s.target_runs, s.draft_runs, s.accepted, s.rejected) == (2, 8, 7, 1)
+    assert lookup.tokens == (7, 8)
+    assert lookup.outcome == ("accepted", "accepted")
+
+    counts = stats(trace)
+    assert (counts.target_runs, counts.draft_runs) == (2, 8)
+    assert (counts.accepted, counts.rejected) == (7, 1)
 
 
 def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
@@ -155,16 +167,9 @@ def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
     Round 4 is as round 1, but 7 stands after its last draft, and goes with the 5. So
     round 5 tries 8 and 6 9 after the 5, of which 6 passes.
     """
-    draft = Successor({(1,): 5})
-    target = Successor({(1, 5): 8})
-    trace = decode(
-        METHODS["ouroboros"],
-        {"draft": draft, "target": target},
-        18,
-        gamma=3,
-        phrases=2,
-        **TOKEN_BY_TOKEN,
-    )[1]
+    models = {"draft": Successor({(1,): 5}), "target": Successor({(1, 5): 8})}
+    settings = {"gamma": 3, "phrases": 2, **TOKEN_BY_TOKEN}
+    _, trace = decode(METHODS["ouroboros"], models, 18, **settings)
     assert [len(e.tokens) for e in trace.commits] == [2, 4, 4, 2, 5, 1]
     offered = {e.round: (e.tokens, e.outcome) for e in trace.events if e.op == "lookup"}
     assert offered == {
@@ -176,8 +181,8 @@ def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
 
 def test_a_phrase_follows_the_drafts_for_as_long_as_the_target_agrees_with_them():
     """After 5 6 7 8 the target said 6 7 0 9: it agrees with 6 and 7, not with 8."""
-    found = list(agreed((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
-    assert found == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
+    phrases = list(agreed((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
+    assert phrases == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
     assert list(agreed((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
 
 
@@ -207,16 +212,11 @@ def test_a_text_may_fill_the_context_to_its_last_token(decode, window):
         start = (0,) * prompt
         limit = 16 - prompt
         expected, _ = decode(METHODS["autoregressive"], models, limit, prompt=start)
-        found, _ = decode(
-            METHODS["ouroboros"],
-            models,
-            limit,
-            prompt=start,
-            gamma=3,
-            window=window,
-            ngram=3,
+        settings = {"gamma": 3, "window": window, "ngram": 3}
+        output, _ = decode(
+            METHODS["ouroboros"], models, limit, prompt=start, **settings
         )
-        assert found == expected
+        assert output == expected
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,14 @@ def test_on_a_text_that_repeats_itself_it_takes_fewer_passes_of_either_model(dec
         "target": Toy(None, 50, 0, (1, 2, 3, 4, 5)),
     }
     output, trace = decode(METHODS["ouroboros"], models, 120, gamma=4)
-    s = stats(trace)
-    sd = stats(decode(METHODS["speculative"], models, 120, gamma=4)[1])
+    _, speculative_trace = decode(METHODS["speculative"], models, 120, gamma=4)
+    ours = stats(trace)
+    speculative = stats(speculative_trace)
+
     assert output == (1, 2, 3, 4, 5) * 24
-    assert s.target_runs < sd.target_runs and s.draft_runs < sd.draft_runs
-    assert s.tokens == s.accepted + s.target_runs
+    assert ours.target_runs < speculative.target_runs
+    assert ours.draft_runs < speculative.draft_runs
+    assert ours.tokens == ours.accepted + ours.target_runs
 
 
 def believing(world, tree, rows):
@@ -265,31 +268,25 @@ def test_the_enumerator_meets_phrases_and_finds_one_that_is_not_tested(
     pair = {"draft": Random(2, 11, 6), "target": Random(2, 21, 6)}
     expected = truth(pair["target"], 5)
 
+    settings = {"gamma": gamma, "phrases": 2, **TOKEN_BY_TOKEN}
+
     def error() -> float:
-        found = outcomes(
-            METHODS["ouroboros"], pair, 5, gamma=gamma, phrases=2, **TOKEN_BY_TOKEN
-        )
-        return distance(found, expected)
+        chances = outcomes(METHODS["ouroboros"], pair, 5, **settings)
+        return distance(chances, expected)
 
     assert error() < 1e-12
-    monkeypatch.setattr(
-        import_module("speclib.methods.ouroboros"), "verify_tree", believing
-    )
+    module = import_module("speclib.methods.ouroboros")
+    monkeypatch.setattr(module, "verify_tree", believing)
     assert error() > 1e-3
 
 
 @pytest.mark.parametrize("window", [0, 3])
 def test_a_sampled_run_in_which_phrases_pass_can_be_replayed(decode, window):
     models = {"draft": Random(4), "target": Random(4, 5)}
-    trace = decode(
-        METHODS["ouroboros"],
-        models,
-        60,
-        sampler=Sampler(1.0),
-        gamma=2,
-        window=window,
-        ngram=3,
-    )[1]
+    settings = {"gamma": 2, "window": window, "ngram": 3}
+    _, trace = decode(
+        METHODS["ouroboros"], models, 60, sampler=Sampler(1.0), **settings
+    )
     assert any("accepted" in e.outcome for e in trace.events if e.op == "lookup")
     assert replay(trace, "ouroboros").events == trace.events
 
@@ -310,13 +307,13 @@ def test_on_the_embedded_pair_it_takes_fewer_passes_than_speculative_decoding():
     with speclib.open_world("virtual", pair) as world:
         how = {"world": world, "max_new_tokens": 64}
         plain = speclib.decode(prompt, method="autoregressive", **how)
-        sd = speclib.decode(prompt, method="speculative", gamma=5, **how)
-        found = speclib.decode(
+        speculative = speclib.decode(prompt, method="speculative", gamma=5, **how)
+        ours = speclib.decode(
             prompt, method="ouroboros", gamma=5, window=7, ngram=5, **how
         )
-    assert found.tokens == sd.tokens == plain.tokens
-    assert found.stats.draft_runs < sd.stats.draft_runs
-    assert found.stats.target_runs <= sd.stats.target_runs
+    assert ours.tokens == speculative.tokens == plain.tokens
+    assert ours.stats.draft_runs < speculative.stats.draft_runs
+    assert ours.stats.target_runs <= speculative.stats.target_runs
 
 
 def test_no_phrase_that_was_mended_is_longer_than_an_ngram(decode):

@@ -64,42 +64,56 @@ documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
 def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(
     texts, text, longest, length
 ):
-    wanted = []
+    expected = []
     for size in range(1, min(longest, len(text)) + 1):
-        found = [
-            tuple(d[at + size : at + size + length])
-            for d in texts
-            for at in range(len(d))
-            if d[at : at + size] == text[-size:]
-        ]
-        wanted = found if any(found) else wanted
-    found = Datastore(texts).after(tuple(text), longest, length)
-    assert Counter(found) == Counter(wanted)
+        continuations = continuations_by_search(texts, text[-size:], length)
+        if any(continuations):
+            expected = continuations
+
+    continuations = Datastore(texts).after(tuple(text), longest, length)
+    assert Counter(continuations) == Counter(expected)
+
+
+def continuations_by_search(texts, end, length: int) -> list[tuple[int, ...]]:
+    """Up to ``length`` tokens after every place where ``end`` stands."""
+    continuations = []
+    for text in texts:
+        for start in range(len(text)):
+            after = start + len(end)
+            if text[start:after] == end:
+                continuations.append(tuple(text[after : after + length]))
+    return continuations
 
 
 @given(st.lists(st.integers(-1, 2), max_size=30))
 def test_suffixes_are_sorted_as_python_sorts_them(tokens):
-    assert stores.sorted_suffixes(tokens) == sorted(
-        range(len(tokens)), key=lambda at: tokens[at:]
-    )
+    by_python = sorted(range(len(tokens)), key=lambda start: tokens[start:])
+    assert stores.sorted_suffixes(tokens) == by_python
 
 
 def test_of_very_many_places_evenly_chosen_ones_are_given():
     """1,000 places after token 1, half of them followed by 2: of 500, half again."""
-    found = Counter(Datastore([(1, 2 + n % 2) for n in range(1000)]).after((1,), 4, 3))
-    assert found == {(2,): 250, (3,): 250}
-    assert sum(Counter(Datastore([(1, 2)] * 501).after((1,), 4, 3)).values()) == 251
+    store = Datastore([(1, 2 + number % 2) for number in range(1000)])
+    assert Counter(store.after((1,), 4, 3)) == {(2,): 250, (3,): 250}
+
+    store = Datastore([(1, 2)] * 501)
+    assert len(list(store.after((1,), 4, 3))) == 251
 
 
 def test_documents_are_read_when_something_is_looked_up():
     read = []
-    store = Datastore(read.append(n) or (1, n) for n in (2, 3))
-    assert (
-        read == []
-        and sorted(store.after((1,), 4, 3)) == [(2,), (3,)]
-        and read == [2, 3]
-    )
-    assert store.after((7,), 4, 3) == [] and read == [2, 3]
+
+    def documents_on_request():
+        for number in (2, 3):
+            read.append(number)
+            yield (1, number)
+
+    store = Datastore(documents_on_request())
+    assert read == []
+    assert sorted(store.after((1,), 4, 3)) == [(2,), (3,)]
+    assert read == [2, 3]
+    assert store.after((7,), 4, 3) == []
+    assert read == [2, 3]
 
 
 # -- the method ------------------------------------------------------------------------
@@ -112,13 +126,9 @@ def test_a_datastore_of_the_targets_own_words_gives_them_all_and_one_more_each_p
     output, trace = ran([(9, 9), (0, *WORDS)], target, 3 * (length + 1), length=length)
     assert output == WORDS[: 3 * (length + 1)]
     assert [len(e.tokens) for e in trace.commits] == [length + 1] * 3
-    s = stats(trace)
-    assert (s.target_runs, s.draft_runs, s.rejected, s.accepted) == (
-        3,
-        0,
-        0,
-        3 * length,
-    )
+    counts = stats(trace)
+    assert (counts.target_runs, counts.draft_runs) == (3, 0)
+    assert (counts.accepted, counts.rejected) == (3 * length, 0)
 
 
 def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
@@ -129,32 +139,35 @@ def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
     """
     texts = [(0, 1, 2)] * 3 + [(0, 1, 3)] * 2 + [(0, 4, 5)] * 2 + [(0, 6)]
     target = Toy(None, 60, 0, WORDS, 128)
-    for nodes, tree in (
-        (1, (1,)),
-        (2, (1, 2)),
-        (3, (1, 2, 4)),
-        (4, (1, 2, 3, 4)),
-        (9, (1, 2, 3, 4, 5, 6)),
-    ):
-        assert lookups(ran(texts, target, 3, nodes=nodes)[1])[0] == tree
+    tree_of_nodes = {
+        1: (1,),
+        2: (1, 2),
+        3: (1, 2, 4),
+        4: (1, 2, 3, 4),
+        9: (1, 2, 3, 4, 5, 6),
+    }
+    for nodes, tree in tree_of_nodes.items():
+        _, trace = ran(texts, target, 3, nodes=nodes)
+        assert lookups(trace)[0] == tree
 
 
 def test_a_longer_end_of_the_text_is_looked_up_first():
     """8 0 is followed by 1, 0 alone mostly by 7."""
-    texts, target = (
-        [(8, 0, 1), (5, 0, 7), (6, 0, 7)],
-        Toy(None, 60, 0, (9, *WORDS), 128),
-    )
-    assert lookups(ran(texts, target, 2, prompt=(8, 0))[1]) == [(1,)]
-    assert lookups(ran(texts, target, 2, prompt=(8, 0), longest=1)[1]) == [(7, 1)]
+    texts = [(8, 0, 1), (5, 0, 7), (6, 0, 7)]
+    target = Toy(None, 60, 0, (9, *WORDS), 128)
+
+    _, trace = ran(texts, target, 2, prompt=(8, 0))
+    assert lookups(trace) == [(1,)]
+    _, trace = ran(texts, target, 2, prompt=(8, 0), longest=1)
+    assert lookups(trace) == [(7, 1)]
 
 
 def test_where_nothing_is_found_it_is_plain_decoding():
     target = Toy(None, 60, 0, WORDS, 128)
     output, trace = ran([(50, 51)], target, 8)
-    assert (
-        output == WORDS[:8] and lookups(trace) == [] and stats(trace).target_runs == 8
-    )
+    assert output == WORDS[:8]
+    assert lookups(trace) == []
+    assert stats(trace).target_runs == 8
 
 
 def test_without_a_datastore_the_text_itself_is_looked_up(decode):
@@ -177,15 +190,11 @@ def test_whatever_is_in_the_datastore_the_tokens_are_plain_decodings_own(
     dice = np.random.default_rng(7)
     for seed in range(12):
         texts = [tuple(dice.integers(0, 3, 30).tolist()) for _ in range(5)]
-        target, eos = Random(3, seed), frozenset({2} if seed % 2 else ())
-        plain, _ = decode(
-            METHODS["autoregressive"],
-            {"draft": target, "target": target},
-            40,
-            sampler=sampler,
-            coins=Coins(seed),
-            eos=eos,
-        )
+        target = Random(3, seed)
+        models = {"draft": target, "target": target}
+        eos = frozenset({2} if seed % 2 else ())
+        how = {"sampler": sampler, "coins": Coins(seed), "eos": eos}
+        plain, _ = decode(METHODS["autoregressive"], models, 40, **how)
         settings = {
             "longest": 1 + seed % 4,
             "length": 1 + seed % 5,
@@ -204,11 +213,10 @@ def test_with_a_datastore_three_tokens_of_three_kinds_have_the_targets_distribut
 
     target = Random(3, 5, 4)
     for settings in ({}, {"longest": 1, "length": 2, "nodes": 3}):
-        found = outcomes(
-            rest, {"draft": Random(3, 1, 4), "target": target}, 3, **settings
-        )
-        assert sum(found.values()) == pytest.approx(1, abs=1e-12)
-        assert distance(found, truth(target, 3)) < 1e-12
+        models = {"draft": Random(3, 1, 4), "target": target}
+        chances = outcomes(rest, models, 3, **settings)
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-12)
+        assert distance(chances, truth(target, 3)) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["longest", "length", "nodes"])

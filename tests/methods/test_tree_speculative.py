@@ -36,7 +36,8 @@ class Table:
     stopped = staticmethod(bool)
 
     def __init__(self, row):
-        self.row, self.vocab = np.array(row), len(row)
+        self.row = np.array(row)
+        self.vocab = len(row)
         self.reset()
 
     def reset(self):
@@ -56,11 +57,9 @@ class Table:
 
 def grown(model, n, width, sampler=None, seed=0, **how):
     """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
-    done = perform(
-        DraftTree((0, 1), n, width, **how),
-        model,
-        Request(seed, Coins(seed), sampler or Sampler()),
-    )
+    operation = DraftTree((0, 1), n, width, **how)
+    request = Request(seed, Coins(seed), sampler or Sampler())
+    done = perform(operation, model, request)
     (tokens, parents), rows = done.raw
     return tokens, parents, rows, done
 
@@ -88,16 +87,19 @@ def test_a_tree_has_its_levels_and_no_more_nodes_than_it_may(
     seed, n, width, more, sampled
 ):
     budget = None if more is None else n + more
+    sampler = Sampler(float(sampled))
     tokens, parents, rows, done = grown(
-        Random(5, seed), n, width, Sampler(float(sampled)), seed, budget=budget
+        Random(5, seed), n, width, sampler, seed, budget=budget
     )
-    depths = [len(path) - 2 for path in paths((0, 1, *tokens), parents)[1:]]
-    assert set(depths) == set(range(1, n + 1)) and len(rows) == len(tokens)
-    assert all(depths.count(level) <= width for level in depths)
+    assert len(rows) == len(tokens)
     assert len(tokens) <= (n * width if budget is None else budget)
-    assert (
-        len(set(paths((0, 1, *tokens), parents))) == len(tokens) + 1
-    )  # siblings differ
+
+    node_paths = paths((0, 1, *tokens), parents)[1:]
+    assert len({(0, 1), *node_paths}) == len(tokens) + 1  # siblings differ
+
+    depths = [len(path) - 2 for path in node_paths]
+    assert set(depths) == set(range(1, n + 1))
+    assert all(depths.count(level) <= width for level in depths)
     assert done.fed == 2 + sum(depth < n for depth in depths)
 
 
@@ -108,11 +110,13 @@ def test_each_q_is_the_drafts_own_less_elder_siblings(sampler):
     draft, twin = Random(5, 3), Random(5, 3)
     for seed in range(10):
         tokens, parents, rows, _ = grown(draft, 3, 4, sampler, seed)
-        for node, way in enumerate(paths((0, 1, *tokens), parents)[1:]):
+        node_paths = paths((0, 1, *tokens), parents)[1:]
+        for node, path in enumerate(node_paths):
             elder = [tokens[n] for n in range(node) if parents[n] == parents[node]]
-            left = twin.rows(way[:-1], 0, sampler)[0].copy()
-            left[elder] = 0
-            assert rows[node] == pytest.approx(left / left.sum(), abs=1e-12)
+            mass_left = twin.rows(path[:-1], 0, sampler)[0].copy()
+            mass_left[elder] = 0
+            expected = mass_left / mass_left.sum()
+            assert rows[node] == pytest.approx(expected, abs=1e-12)
 
 
 def test_no_more_candidates_than_tokens_that_the_sampler_leaves():
@@ -125,10 +129,10 @@ def test_a_model_without_levels_grows_the_same_tree_path_by_path():
         level = property()  # hasattr says no
 
     for sampler in (Sampler(), Sampler(1.0)):
-        one, two = (
-            grown(model, 3, 3, sampler)[:3] for model in (Plain(5, 1), Random(5, 1))
-        )
-        assert one[:2] == two[:2] and (one[2] == two[2]).all()
+        *plain_tree, plain_rows, _ = grown(Plain(5, 1), 3, 3, sampler)
+        *tree, rows, _ = grown(Random(5, 1), 3, 3, sampler)
+        assert plain_tree == tree
+        assert (plain_rows == rows).all()
 
 
 # -- what is tested --------------------------------------------------------------------
@@ -136,7 +140,8 @@ class Shifted:
     """Coins of which every index is moved: another set for every path."""
 
     def __init__(self, coins, by: int):
-        self.coins, self.by = coins, by
+        self.coins = coins
+        self.by = by
 
     def choose(self, dist, position, role, index=0):
         return self.coins.choose(dist, position, role, index + self.by)
@@ -151,18 +156,24 @@ def longest_of_independent_paths(world, gamma, width):
         for index in range(width):
             path = world.wait(world.draft.propose(world.text, gamma, index))
             rows = world.wait(world.target.score(world.text + ids(path), last=gamma))
+            own_coins = Shifted(world.coins, index)
             alone = SimpleNamespace(
-                text=world.text, coins=Shifted(world.coins, index), mark=lambda *_: None
+                text=world.text, coins=own_coins, mark=lambda *_: None
             )
             verdicts.append(verify(alone, path, rows))
-        world.commit(max(verdicts, key=lambda verdict: len(verdict.accepted)).tokens)
+        longest = max(verdicts, key=lambda verdict: len(verdict.accepted))
+        world.commit(longest.tokens)
 
 
 def planted(world, gamma, width, test):
+    """Tree SD, whose verification is ``test``."""
     while world.going:
-        draft, parents = world.wait(world.draft.draft_tree(world.text, gamma, width))
-        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
-        world.commit(test(world, draft, parents, rows).tokens)
+        drafting = world.draft.draft_tree(world.text, gamma, width)
+        draft, parents = world.wait(drafting)
+        scoring = world.target.score_tree(world.text, ids(draft), parents)
+        rows = world.wait(scoring)
+        verdict = test(world, draft, parents, rows)
+        world.commit(verdict.tokens)
 
 
 def removal_and_renormalisation(world, draft, parents, rows):
@@ -171,35 +182,36 @@ def removal_and_renormalisation(world, draft, parents, rows):
 
 def each_with_the_first_q(world, draft, parents, rows):
     """Not renormalised: a younger sibling is tested with the q of the eldest."""
-    eldest = {
-        parent: d.q
-        for d, parent in zip(reversed(draft), reversed(parents), strict=True)
-    }
-    retold = tuple(d._replace(q=eldest[p]) for d, p in zip(draft, parents, strict=True))
-    return verify_tree(world, CandidateTree(retold, parents), rows)
+    q_of_eldest = {}
+    retold = []
+    for drafted, parent in zip(draft, parents, strict=True):
+        q_of_eldest.setdefault(parent, drafted.q)
+        retold.append(drafted._replace(q=q_of_eldest[parent]))
+    return verify_tree(world, CandidateTree(tuple(retold), parents), rows)
 
 
 def nothing_removed(world, draft, parents, rows):
     """Every candidate is tested against p itself, as independent paths are; the last
     one's rejection is replaced from its residual.
     """
-    node, accepted = -1, ()
+    node = -1
+    accepted = ()
     while True:
-        p, position = rows[node + 1], len(world.text) + len(accepted)
-        here = [n for n, parent in enumerate(parents) if parent == node]
-        for i, n in enumerate(here):
-            chance = min(1.0, p[draft[n].token] / draft[n].q[draft[n].token])
-            if (
-                world.coins.choose(
-                    np.array((chance, 1 - chance)), position, "accept", i
-                )
-                == 0
-            ):
-                node, accepted = n, accepted + (draft[n].token,)
+        p = rows[node + 1]
+        position = len(world.text) + len(accepted)
+        children = [n for n, parent in enumerate(parents) if parent == node]
+        for index, child in enumerate(children):
+            token, q = draft[child].token, draft[child].q
+            chance = min(1.0, p[token] / q[token])
+            pass_or_fail = np.array((chance, 1 - chance))
+            if world.coins.choose(pass_or_fail, position, "accept", index) == 0:
+                node = child
+                accepted += (token,)
                 break
-        else:
-            left = residual(p, draft[here[-1]].q) if here else p
-            return Verified(accepted, (world.coins.choose(left, position, "residual"),))
+        else:  # none of them passed
+            left = residual(p, draft[children[-1]].q) if children else p
+            replacement = world.coins.choose(left, position, "residual")
+            return Verified(accepted, (replacement,))
 
 
 def one_coin_for_siblings(world, draft, parents, rows):
@@ -210,9 +222,10 @@ def one_coin_for_siblings(world, draft, parents, rows):
         def choose(self, dist, position, role, index=0):
             return self.coins.choose(dist, position, role, 0)
 
-    coins, world.coins = world.coins, Shared(world.coins)
+    own_coins = world.coins
+    world.coins = Shared(own_coins)
     verdict = verify_tree(world, CandidateTree(draft, parents), rows)
-    world.coins = coins
+    world.coins = own_coins
     return verdict
 
 
@@ -221,17 +234,14 @@ def error(method, vocab=3, tokens=2, **settings) -> float:
         "draft": Random(vocab, 10, 1 + tokens),
         "target": Random(vocab, 20, 1 + tokens),
     }
-    return distance(
-        outcomes(method, models, tokens, **settings), truth(models["target"], tokens)
-    )
+    chances = outcomes(method, models, tokens, **settings)
+    return distance(chances, truth(models["target"], tokens))
 
 
 @pytest.mark.parametrize("gamma, width", [(1, 2), (1, 3), (2, 2)])
 def test_removal_and_renormalisation_lose_nothing(gamma, width):
-    assert (
-        error(planted, gamma=gamma, width=width, test=removal_and_renormalisation)
-        < 1e-12
-    )
+    settings = {"gamma": gamma, "width": width, "test": removal_and_renormalisation}
+    assert error(planted, **settings) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -257,11 +267,12 @@ class Independent(DraftTree):
 
 def drawn_by(world, gamma, width, operation):
     while world.going:
-        draft, parents = world.wait(
-            world.submit("draft", operation(world.text, gamma, width))
-        )
-        rows = world.wait(world.target.score_tree(world.text, ids(draft), parents))
-        world.commit(verify_tree(world, CandidateTree(draft, parents), rows).tokens)
+        drafting = world.submit("draft", operation(world.text, gamma, width))
+        draft, parents = world.wait(drafting)
+        scoring = world.target.score_tree(world.text, ids(draft), parents)
+        rows = world.wait(scoring)
+        verdict = verify_tree(world, CandidateTree(draft, parents), rows)
+        world.commit(verdict.tokens)
 
 
 def test_independent_draws_tested_as_if_without_replacement_are_found():
@@ -311,25 +322,24 @@ def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampl
         for gamma in (1, 2, 5):
             models = {"draft": Random(4, seed), "target": Random(4, seed + 9)}
             how = dict(sampler=sampler, coins=Coins(seed), gamma=gamma)
-            text, line = decode(TREE, models, 30, width=1, **how)
-            plain, trace = decode(METHODS["speculative"], models, 30, **how)
-            assert text == plain and stats(line) == stats(trace)
-            assert [
-                (e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in line.events
-            ] == [
-                (e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events
-            ]
+            output, trace = decode(TREE, models, 30, width=1, **how)
+            plain_output, plain_trace = decode(
+                METHODS["speculative"], models, 30, **how
+            )
+
+            assert output == plain_output
+            assert stats(trace) == stats(plain_trace)
+            assert what_happened(trace) == what_happened(plain_trace)
+
+
+def what_happened(trace) -> list[tuple]:
+    """When and with what each event was, by whatever name."""
+    return [(e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events]
 
 
 def test_a_budget_of_one_is_a_single_candidate(decode):
-    _, trace = decode(
-        TREE,
-        {"draft": Random(4, 1), "target": Random(4, 2)},
-        12,
-        gamma=4,
-        width=4,
-        budget=1,
-    )
+    models = {"draft": Random(4, 1), "target": Random(4, 2)}
+    _, trace = decode(TREE, models, 12, gamma=4, width=4, budget=1)
     assert {len(e.tokens) for e in trace.operations if e.op == "draft_tree"} == {1}
 
 
@@ -342,10 +352,9 @@ def test_a_budget_of_one_is_a_single_candidate(decode):
 )
 @pytest.mark.parametrize("name", ["tree", "easyspec"])
 def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
+    models = {"draft": Toy(0.5), "target": Toy()}
     with pytest.raises(SpeclibError, match=says):
-        decode(
-            METHODS[name], {"draft": Toy(0.5), "target": Toy()}, 4, gamma=2, **settings
-        )
+        decode(METHODS[name], models, 4, gamma=2, **settings)
 
 
 # -- what it costs ---------------------------------------------------------------------
@@ -353,19 +362,16 @@ def test_a_level_takes_one_pass_whatever_its_width(decode):
     """Constant clocks: an iteration takes gamma drafts and a target, whatever the
     width.
     """
+    latency = Latency.ratio(5, 10.0)
     for width in (1, 2, 4):
-        _, trace = decode(
-            TREE,
-            {"draft": Random(5, 1), "target": Random(5, 2)},
-            20,
-            gamma=3,
-            width=width,
-            latency=Latency.ratio(5, 10.0),
-        )
+        models = {"draft": Random(5, 1), "target": Random(5, 2)}
+        _, trace = decode(TREE, models, 20, gamma=3, width=width, latency=latency)
         assert {e.dur for e in trace.operations if e.op == "draft_tree"} == {6.0}
         assert {e.dur for e in trace.operations if e.is_scoring} == {10.0}
-        s = stats(trace)
-        assert s.draft_runs == 3 * s.target_runs and s.seconds == 16.0 * s.rounds
+
+        counts = stats(trace)
+        assert counts.draft_runs == 3 * counts.target_runs
+        assert counts.seconds == 16.0 * counts.rounds
 
 
 def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
@@ -377,14 +383,11 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
     world.begin((1, 2), sampler=Sampler(1.0), coins=Coins(), limit=9)
     drafted, parents = world.wait(world.draft.draft_tree(world.text, 3, 3))
     (event,) = world.end().operations
-    assert (len(drafted), event.dur, event.kept, event.fed, event.drafts_fed) == (
-        9,
-        5.5,
-        0,
-        8,
-        6,
-    )
-    assert event.payload.parents == parents and max(event.depths) == 2
+    assert len(drafted) == 9
+    assert event.dur == 5.5
+    assert (event.kept, event.fed, event.drafts_fed) == (0, 8, 6)
+    assert event.payload.parents == parents
+    assert max(event.depths) == 2
 
 
 def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
@@ -424,21 +427,21 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
         )
     ).double()
     for seed in range(4):
-        one, two = HFModel(network, 61), Plain(network, 61)
+        by_levels = HFModel(network, 61)
+        by_paths = Plain(network, 61)
+        operation = DraftTree((3, 1, 4), 4, 5)
+        request = Request(seed, Coins(seed), sampler)
         for _ in range(2):  # from an empty cache, and from what a tree left
-            (a, q), (b, r) = (
-                perform(
-                    DraftTree((3, 1, 4), 4, 5),
-                    model,
-                    Request(seed, Coins(seed), sampler),
-                ).raw
-                for model in (one, two)
-            )
-            assert a == b
-            np.testing.assert_allclose(q, r, atol=1e-12)
-            assert one.prefix.fed == [3, 1, 4, a[0][0]]
+            tree, rows = perform(operation, by_levels, request).raw
+            expected_tree, expected_rows = perform(operation, by_paths, request).raw
+            (first_token, *_), _ = tree
+            assert tree == expected_tree
+            np.testing.assert_allclose(rows, expected_rows, atol=1e-12)
+            assert by_levels.prefix.fed == [3, 1, 4, first_token]
+
+        longer = (3, 1, 4, first_token, 5)
         np.testing.assert_allclose(
-            one.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)),
-            two.rows((3, 1, 4, a[0][0], 5), 0, Sampler(1.0)),
+            by_levels.rows(longer, 0, Sampler(1.0)),
+            by_paths.rows(longer, 0, Sampler(1.0)),
             atol=1e-12,
         )

@@ -42,11 +42,11 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
     before = logits_of(model, within)
     logits_of(model, text)  # now the cache has grown
     after = logits_of(model, within)
-    yield _same_bits("before and after a cache grew", before, after)
+    yield same_bits("before and after a cache grew", before, after)
 
     long_before = logits_of(model, text)
     in_parts = logits_in_parts(model, text)
-    yield _same_bits("at once and in parts", long_before, in_parts)
+    yield same_bits("at once and in parts", long_before, in_parts)
     del model
     device_speed.release_memory()
 
@@ -73,7 +73,7 @@ def compared_with_recorded(
     expected = logits_in_parts(launched, text)
     found = logits_in_parts(recorded, text)
     yield is_recorded(recorded, "of the embedded target")
-    yield _same_bits("of recorded passes and of launched ones", expected, found)
+    yield same_bits("of recorded passes and of launched ones", expected, found)
 
 
 def is_recorded(model: Any, which: str) -> BenchRow:
@@ -109,7 +109,7 @@ def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
     return np.concatenate(parts)
 
 
-def _same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
+def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
     """The share of places of a text whose logits are the same to the last bit."""
     is_same = (some == others).all(axis=-1)
     distance = float(np.abs(some - others).max())

@@ -46,7 +46,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     gibibytes = bandwidth / device_speed.GIBIBYTE
     where = f"{device_speed.name_of(device)}, {device}"
     yield BenchRow("memory bandwidth", gibibytes, "GiB/s", note=where)
-    yield from _plain_decoding(setup, model, bandwidth, "launched one by one")
+    yield from plain_decoding(setup, model, bandwidth, "launched one by one")
     del model
     device_speed.release_memory()  # there may not be room for two
 
@@ -54,7 +54,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
         model = factory.build(setup.recorded_pair(), "target", DTYPE)
         yield bits.is_recorded(model, f"of {_shape(setup)}")
         kind = f"{FIXED_ROWS} rows in each pass"
-        yield from _plain_decoding(setup, model, bandwidth, kind)
+        yield from plain_decoding(setup, model, bandwidth, kind)
         del model
         device_speed.release_memory()  # workers will want it
 
@@ -64,7 +64,7 @@ def _shape(setup: Setup) -> str:
     return f"{layers} layers of width {width}"
 
 
-def _plain_decoding(
+def plain_decoding(
     setup: Setup, model: Any, bandwidth: float, kind: str
 ) -> Iterator[BenchRow]:
     """Its speed in tokens and in shares of what ``bandwidth``, in bytes/s, allows.
@@ -73,7 +73,7 @@ def _plain_decoding(
     """
     from speclib.models import device_speed
 
-    seconds = _seconds_of_passes(model, setup.passes)
+    seconds = seconds_of_passes(model, setup.passes)
     weights = device_speed.bytes_read_per_pass(model.network)
     allowed = bandwidth / weights
     is_recorded = getattr(model, "is_recorded", False)
@@ -92,12 +92,12 @@ def _plain_decoding(
     )
     if setup.on_gpu:
         share = device_speed.share_outside_kernels(
-            lambda: _seconds_of_passes(model, setup.passes)
+            lambda: seconds_of_passes(model, setup.passes)
         )
         yield BenchRow(f"share of a pass outside kernels, {name}", share, "share")
 
 
-def _seconds_of_passes(model: Any, passes: int) -> list[float]:
+def seconds_of_passes(model: Any, passes: int) -> list[float]:
     """Of passes that feed one token each; rows reach the CPU within a pass."""
     text = [1] * TEXT_LENGTH
     greedy = Sampler()
