@@ -14,7 +14,7 @@ from speclib.experiment import other_load
 from speclib.experiment.other_load import Reading, is_disturbed, others_between
 
 CORES = machine.cores()
-BURNT = 0.5  # seconds of a processor
+BURNT = 1.0  # seconds of a processor
 BURN = f"import time\nwhile time.process_time() < {BURNT}: pass"
 
 
