@@ -273,6 +273,7 @@ def _mean_time(
             "alpha is 0 and corrected is False: no token ever counts; leave one out"
         )
 
+    powers = [alpha**right for right in range(tokens + 2)]
     mean: list[Grid] = [0.0] * (tokens + 1)
     fewest = 0 if rules.unverified_end else 1
     for left in range(fewest, tokens + 1):
@@ -280,7 +281,7 @@ def _mean_time(
         total: Grid = 0.0
         for right in range(longest + 1):
             gained, time = run(right, left)
-            chance = alpha**right * (1 if right == longest else 1 - alpha)
+            chance = powers[right] if right == longest else powers[right] * (1 - alpha)
             rest = mean[left - gained] if 0 < gained <= left else 0
             total = total + chance * (time + rest)
         # Where a rejection gives no token, a run without a right draft is done again.

@@ -120,9 +120,9 @@ def _possible_outcomes(dist: Row, held: Interval) -> list[tuple[int, Interval]]:
     start = 0.0
     for token, edge in enumerate(edges):
         end = edge / whole
-        part = Interval(max(held.low, start), min(held.high, end))
-        if part.length > SLIVER:
-            outcomes.append((token, part))
+        low, high = max(held.low, start), min(held.high, end)
+        if high - low > SLIVER:
+            outcomes.append((token, Interval(low, high)))
         start = end
     return outcomes
 

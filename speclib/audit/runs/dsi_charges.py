@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from speclib.audit.quantity import Kind, Quantities, Quantity
 from speclib.errors import unknown_name
@@ -45,6 +46,7 @@ class RowOfTable1:
         return _dsi_over_si(self.share, self.alpha, self.tokens, rules, lookaheads)
 
 
+@cache
 def _dsi_over_si(
     share: float,
     alpha: float,
