@@ -77,12 +77,10 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
     """
     start = len(text) - len(parents)
     bare_text = first_tokens(as_text(text), start)
-    nodes = np.array(text[start:], int)
-
-    found = [bare_text]
-    for on_path in ancestry(parents):
-        found.append(bare_text + tuple(nodes[on_path].tolist()))
-    return tuple(found)
+    paths_of_rows = [bare_text]  # a node's is one place later than the node
+    for parent, token in zip(parents, text[start:], strict=True):
+        paths_of_rows.append(paths_of_rows[parent + 1] + (token,))
+    return tuple(paths_of_rows)
 
 
 def stem(parents: Sequence[int]) -> int:
