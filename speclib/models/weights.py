@@ -109,6 +109,8 @@ def _weights_on_meta() -> Iterator[None]:
     ) -> None:
         if weight is not None:
             weight = nn.Parameter(weight.to("meta"), weight.requires_grad)
+            # transformers draws no first values for a weight that says so.
+            weight._is_hf_initialized = True  # type: ignore[attr-defined]
         register(module, name, weight)
 
     nn.Module.register_parameter = register_empty  # type: ignore[assignment, method-assign]
