@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, TypeAlias
 
-import pandas as pd
-
 from speclib.experiment import other_load
 from speclib.experiment.spec import CellResult, Profile
 
@@ -17,6 +15,8 @@ from .ledger import ClaimRow, LedgerRow
 from .schema import KINDS, Table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from speclib.trace.events import Trace
 
     from .dsi_heatmaps import HeatmapFigure
@@ -163,6 +163,8 @@ class TableResult:
         ``virtual``, the others are ``error emulated`` and, where the unit allows it,
         ``error measured``.
         """
+        import pandas as pd
+
         rows = self._all_row_labels()
         series: dict[tuple[str, str], list[float | None]] = {}
         for column in self.table.column_labels:

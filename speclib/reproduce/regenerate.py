@@ -194,13 +194,14 @@ class Call:
 
     def make_audit(self) -> None:
         """Makes the audit's page, if it is stale, and the index that leads to it."""
-        from . import publish
-        from .notebooks import in_words
-
         if self.outcome.interrupted or _missing_runners():
             return
         if not audit_page.is_stale():
             return
+
+        from . import publish
+        from .notebooks import in_words
+
         notebook = freshness.notebook_of(freshness.AUDIT)
         self.say(f"audit: running {notebook.relative_to(paths.ROOT)}")
         try:

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from speclib.experiment.spec import QUICK
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
 # With more time than a busy machine needs: what a budget does has tests of its own.
@@ -22,15 +24,34 @@ REPRODUCE = ("reproduce", "--quick", "--virtual", "--minutes=60")
 
 
 def make_home(
-    path: Path, virtual=("table-5", "table-9"), emulated=(), measured=()
+    path: Path,
+    virtual=("table-5", "table-9"),
+    emulated=(),
+    measured=(),
+    *,
+    brief: bool = False,
 ) -> Path:
-    """A home in ``path`` that fills these tables, each with the given kind of cells."""
+    """A home in ``path`` that fills these tables, each with the given kind of cells.
+
+    ``brief``: a virtual cell has two short requests, which is a matter of milliseconds.
+    """
     for folder in ("papers/pearl", "latency", "hardware", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
 
     tables = {"virtual": virtual, "emulated": emulated, "measured": measured}
     fill_only(path / "data" / "papers" / "pearl" / "paper.toml", tables)
+    if brief:
+        for table in (path / "data" / "papers" / "pearl").glob("*.toml"):
+            table.write_text(with_brief_cells(table.read_text()))
     return path
+
+
+def with_brief_cells(table: str) -> str:
+    """A table's text with two requests of 128 tokens in each virtual cell."""
+    brief = 2 * 128 / QUICK.virtual_tokens
+    table = re.sub(r"^max_new_tokens = \d+", "max_new_tokens = 128", table, flags=re.M)
+    table = re.sub(r"^sample = .*\n", "", table, flags=re.M)
+    return table.replace("\n[settings]\n", f"\n[settings]\nsample = {brief}\n")
 
 
 def fill_only(paper: Path, tables: Mapping[str, Iterable[str]]) -> None:
@@ -52,14 +73,13 @@ def command(
 
     ``environment`` holds further variables, ``options`` are those of Popen.
     """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
         [sys.executable, "-m", "speclib", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
         cwd=home,
         env=os.environ | {"SPECLIB_HOME": str(home)} | (environment or {}),
-        **options,
+        **(pipes | options),
     )
 
 

@@ -12,11 +12,13 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from helpers.patience import wait_until
 from helpers.reproduce_home import (
     FILES,
     REPRODUCE,
@@ -41,11 +43,13 @@ from speclib.reproduce import freshness
 
 pytestmark = pytest.mark.slow
 
+WITH_REAL_MODELS = ("reproduce", "--quick", "--minutes=60")
+
 
 @pytest.fixture(scope="module")
 def finished_home(tmp_path_factory):
     """A home in which everything has been made once."""
-    home = make_home(tmp_path_factory.mktemp("first"))
+    home = make_home(tmp_path_factory.mktemp("first"), brief=True)
     run(home, *REPRODUCE)
     return home
 
@@ -78,7 +82,7 @@ def processor_seconds_of_children() -> float:
 # -- the same again --------------------------------------------------------------------
 @pytest.mark.thorough
 def test_two_runs_from_nothing_give_the_same_bytes(finished_home, tmp_path):
-    other = make_home(tmp_path / "second")
+    other = make_home(tmp_path / "second", brief=True)
     run(other, *REPRODUCE)
     first_reports = reports(finished_home)
     second_reports = reports(other)
@@ -90,7 +94,9 @@ def test_two_runs_from_nothing_give_the_same_bytes(finished_home, tmp_path):
 def test_without_real_models_numbers_are_virtual_and_emulated_and_both_are_cached(
     tmp_path,
 ):
-    home = make_home(tmp_path / "home", virtual=["table-4"], emulated=["table-4"])
+    home = make_home(
+        tmp_path / "home", virtual=["table-4"], emulated=["table-4"], brief=True
+    )
     for path in (home / "data" / "latency").rglob("*.toml"):
         path.write_text(with_a_tenth_of_each_pass(path.read_text()))
 
@@ -250,8 +256,10 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
 
 def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypatch):
     pytest.importorskip("torch")
-    home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])
-    out = run(home, "reproduce", "--quick", "--minutes=60", status=1)
+    home = make_home(
+        tmp_path / "home", virtual=["table-7"], measured=["table-7"], brief=True
+    )
+    out = run(home, *WITH_REAL_MODELS, status=1)
     assert "failed; all others are kept" in out
     assert "codellama-7b-34b" in out
 
@@ -270,11 +278,11 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypa
 @pytest.mark.thorough
 def test_a_run_with_cells_that_fail_is_not_taken_for_finished(tmp_path):
     pytest.importorskip("torch")
-    home = make_home(tmp_path / "home", virtual=["table-7"], measured=["table-7"])
-    run(home, "reproduce", "--quick", "--minutes=60", status=1)
-    assert "nothing changed" not in run(
-        home, "reproduce", "--quick", "--minutes=60", status=1
+    home = make_home(
+        tmp_path / "home", virtual=["table-7"], measured=["table-7"], brief=True
     )
+    run(home, *WITH_REAL_MODELS, status=1)
+    assert "nothing changed" not in run(home, *WITH_REAL_MODELS, status=1)
 
 
 # -- other machines --------------------------------------------------------------------
@@ -320,19 +328,26 @@ def test_merging_a_file_that_is_no_ledger_names_it(home):
 
 # -- two at once, and budgets ----------------------------------------------------------
 def test_a_second_run_in_the_same_checkout_waits_and_says_so(tmp_path):
-    home = make_home(tmp_path / "home")
+    """The first one is stopped until the second has said so, however fast it is."""
+    home = make_home(tmp_path / "home", brief=True)
     first = command(home, *REPRODUCE)
-    while first.poll() is None and not (home / ".cache" / "rows").is_dir():
-        time.sleep(0.01)
-    second = run(home, *REPRODUCE)
+    assert wait_until((home / ".cache" / "rows").is_dir)
+    first.send_signal(signal.SIGSTOP)
+
+    second = command(home, *REPRODUCE, stderr=subprocess.STDOUT)
+    assert second.stdout is not None
+    assert "another run is under way" in second.stdout.readline()
+    first.send_signal(signal.SIGCONT)
+
     out, err = first.communicate(timeout=300)
     assert first.returncode == 0, out + err
-    assert "another run is under way" in second
-    assert "nothing changed" in second
+    out, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, out
+    assert "nothing changed" in out
 
 
 def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
-    home = make_home(tmp_path / "home", virtual=["table-5", "theorem-2"])
+    home = make_home(tmp_path / "home", virtual=["table-5", "theorem-2"], brief=True)
     # As if one of the items had taken hours here.
     seen = {"table-5": 1, "theorem-2": 1e4}
     costs = {f"virtual pearl quick {item}": seconds for item, seconds in seen.items()}
