@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ HEAVY = {
 }
 
 
+@cache
 def syntax_tree(name: str) -> ast.Module:
     return ast.parse(FILES[name].read_text(encoding="utf-8"))
 
@@ -62,16 +64,18 @@ def imported_modules(nodes: Iterable[ast.AST], package: list[str]) -> set[str]:
     return names
 
 
-def imports_anywhere(name: str) -> set[str]:
+@cache
+def imports_anywhere(name: str) -> frozenset[str]:
     """What a module imports, at its top or inside functions."""
     package = ["speclib", *name.split(".")[:-1]]
-    return imported_modules(ast.walk(syntax_tree(name)), package)
+    return frozenset(imported_modules(ast.walk(syntax_tree(name)), package))
 
 
-def imports_at_the_top(name: str) -> set[str]:
+@cache
+def imports_at_the_top(name: str) -> frozenset[str]:
     """What a module imports when it is imported itself."""
     package = ["speclib", *name.split(".")[:-1]]
-    return imported_modules(syntax_tree(name).body, package)
+    return frozenset(imported_modules(syntax_tree(name).body, package))
 
 
 def modules_within(package: str) -> list[str]:

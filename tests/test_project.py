@@ -70,9 +70,11 @@ def test_passes():
 def test_a_test_that_hangs_fails_with_the_stacks_of_all_threads(tmp_path, workers):
     (tmp_path / "test_it.py").write_text(HANGING)
     command = [sys.executable, "-m", "pytest", "-n", str(workers), "--timeout", "0.5"]
-    settings = ["-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml"]
+    command += ["-c", ROOT / "pyproject.toml"]
+    for plugin in ("cacheprovider", "nbval", "hypothesispytest", "anyio"):
+        command += ["-p", f"no:{plugin}"]  # they take seconds to load
     ended = subprocess.run(
-        [*command, *settings, tmp_path], capture_output=True, text=True, cwd=tmp_path
+        [*command, tmp_path], capture_output=True, text=True, cwd=tmp_path
     )
     assert "Timeout (>0.5s)" in ended.stdout
     assert "in waits_elsewhere" in ended.stdout

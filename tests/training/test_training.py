@@ -158,9 +158,10 @@ def test_shipped_prompts_are_what_the_generators_make():
 
 @pytest.mark.slow
 def test_no_shipped_prompt_is_in_the_training_text():
+    """Unless they are left out, each category that can draw one does so in 1,500."""
     held_out = corpus.held_out()
     assert len(held_out) == len(corpus.CATEGORIES) * corpus.SHIPPED
-    keys = {task.key for task in islice(corpus.tasks(1), 20_000)}
+    keys = {task.key for task in islice(corpus.tasks(1), 5_000)}
     assert not keys & held_out
 
     questions = set()
@@ -259,7 +260,7 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
 @pytest.mark.parametrize("architecture", (TINY, TINY_QWEN))
 def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture):
     target, draft = fit.build(TINY, 0).eval(), fit.build(architecture, 1)
-    plan = fit.Plan(steps=40, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
+    plan = fit.Plan(steps=20, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
     answers = distil.answers(target, writer, 8, seed=1, new=20)
     loss = distil.likeness(target)
     stream = batches(distil.again(answers, 0), plan.batch, plan.length)
