@@ -45,11 +45,7 @@ def rank(
     ):
         assert isinstance(world, Virtual)
         for candidate in candidates:
-            world.latency = times.alone
-            runs = _runs(world, candidate, prompts, max_new_tokens)
-            if any(works_at_once(run.trace) for run in runs):
-                world.latency = times.together
-                runs = _runs(world, candidate, prompts, max_new_tokens)
+            runs = _runs_by_own_times(world, candidate, prompts, max_new_tokens, times)
             speeds[candidate] = total(run.stats for run in runs).decode_speed
             bar.step(candidate.name)
 
@@ -79,10 +75,25 @@ def best_of_each_method(ranked: Iterable[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _runs(
-    world: World, candidate: Candidate, prompts: Sequence[Any], max_new_tokens: int
+def _runs_by_own_times(
+    world: Virtual,
+    candidate: Candidate,
+    prompts: Sequence[Any],
+    max_new_tokens: int,
+    times: MachineTimes,
 ) -> list[Result]:
-    return [run(world, candidate, prompt, max_new_tokens) for prompt in prompts]
+    """A candidate's runs, by the times of passes alone or beside others.
+
+    One run in which devices work at once is enough to know that the others count.
+    """
+    world.latency = times.alone
+    runs = []
+    for prompt in prompts:
+        runs.append(run(world, candidate, prompt, max_new_tokens))
+        if works_at_once(runs[-1].trace):
+            world.latency = times.together
+            return [run(world, candidate, each, max_new_tokens) for each in prompts]
+    return runs
 
 
 def run(world: World, candidate: Candidate, prompt: Any, max_new_tokens: int) -> Result:

@@ -177,6 +177,14 @@ def test_one_prompt_says_that_it_says_nothing():
     assert "One prompt does not say how sure that is" in str(made)
 
 
+def test_of_two_prompts_an_interval_is_given():
+    made = plan("toy", prompts=2, max_new_tokens=16, check=1)
+
+    assert made.measured.prompts == 2
+    low, high = made.speedup(made.first_choice).interval
+    assert 0 < low <= made.speedup(made.first_choice).value <= high < np.inf
+
+
 def test_answers_that_end_with_their_first_commit_are_refused():
     with pytest.raises(SpeclibError, match="max_new_tokens of more than 1"):
         plan("toy", prompts=1, max_new_tokens=1, check=1)
@@ -184,7 +192,7 @@ def test_answers_that_end_with_their_first_commit_are_refused():
 
 @pytest.mark.slow
 def test_a_plan_of_real_models_names_a_method_that_is_faster_than_plain_decoding():
-    made = plan(prompts=2, max_new_tokens=24, check=1)
+    made = plan(prompts=1, max_new_tokens=32, check=1)
 
     assert made.cost_ratio.trials > 0
     assert made.speedup(made.choice).value > 1
