@@ -7,6 +7,8 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,34 +21,45 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+LOCK_FILES = (
+    "requirements.lock",
+    "requirements-llamacpp.lock",
+    "requirements-cluster.lock",
+)
+PIN = re.compile(r"([A-Za-z0-9._-]+)==([0-9][A-Za-z0-9.]*)")
+
+
 def pins() -> dict[str, str]:
     """name -> exact version, of every line of the lock files."""
-    lines = [
-        line.split(";")[0].strip()
-        for name in ("requirements", "requirements-llamacpp", "requirements-cluster")
-        for line in (ROOT / f"{name}.lock").read_text().splitlines()
-        if line.strip() and not line.startswith("#")
-    ]
-    assert all(
-        re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines
-    ), lines
-    return {
-        canonical(name): version
-        for name, version in (line.split("==") for line in lines)
-    }
+    versions = {}
+    for file in LOCK_FILES:
+        for line in (ROOT / file).read_text().splitlines():
+            if not line.strip() or line.startswith("#"):
+                continue
+            requirement, *_condition = line.split(";")
+            pin = PIN.fullmatch(requirement.strip())
+            assert pin, line
+            versions[canonical(pin[1])] = pin[2]
+    return versions
 
 
 def requirements() -> list[tuple[str, str]]:
+    """(name, least version) of all that pyproject.toml asks for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    return [tuple(r.split(">=")) for group in groups for r in group]
+    declared = list(project["dependencies"])
+    for group in project["optional-dependencies"].values():
+        declared += group
+    return [tuple(requirement.split(">=")) for requirement in declared]
+
+
+def numbers_of(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 @pytest.mark.parametrize("name, least", requirements())
 def test_every_requirement_is_pinned_exactly_and_no_lower_than_declared(name, least):
     version = pins()[canonical(name)]
-    numbers = [[int(n) for n in re.findall(r"\d+", v)] for v in (version, least)]
-    assert numbers[0] >= numbers[1]
+    assert numbers_of(version) >= numbers_of(least)
 
 
 HANGING = """
@@ -93,31 +106,28 @@ def test_torch_is_the_pinned_release():
 def test_conda_installs_the_same_pins():
     text = (ROOT / "environment.yml").read_text()
     python = re.search(r"- python=(\d+\.\d+)", text)[1]
-    lowest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "requires-python"
-    ]
-    assert f">={python}" == lowest
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == f">={python}"
     assert re.findall(r"^      - (.+)$", text, re.M) == ["-r requirements.lock", "-e ."]
     assert "==" not in text  # one place for pins: the lock
 
 
 def test_the_base_install_needs_no_torch():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert not [
-        d
-        for d in project["dependencies"]
-        if re.match("torch|transformers|accelerate", d)
-    ]
+    for requirement in project["dependencies"]:
+        assert not re.match("torch|transformers|accelerate", requirement)
 
 
 def tracked() -> list[Path]:
+    """The files that git knows; skips the test where there is no git."""
     try:
-        names = subprocess.run(
+        listed = subprocess.run(
             ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.split("\n")
+        )
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
-    return [ROOT / n for n in names if n and (ROOT / n).is_file()]
+    paths = [ROOT / name for name in listed.stdout.splitlines()]
+    return [path for path in paths if path.is_file()]
 
 
 def test_no_file_names_a_home_folder_or_a_package_mirror():
@@ -125,14 +135,11 @@ def test_no_file_names_a_home_folder_or_a_package_mirror():
         rb"/(?:root|home/\w+|Users/\w+)/|pypi\.org|files\.pythonhosted|"
         rb"download\.pytorch\.org|registry\.npmjs"
     )
-    found = [
-        p.relative_to(ROOT)
-        for p in tracked()
-        if p.suffix not in (".safetensors", ".png")
-        and p != Path(__file__).resolve()
-        and words.search(p.read_bytes())
-    ]
-    assert found == []
+    this_file = Path(__file__).resolve()
+    for path in tracked():
+        if path.suffix in (".safetensors", ".png") or path == this_file:
+            continue
+        assert not words.search(path.read_bytes()), path.relative_to(ROOT)
 
 
 def hook_arguments(folder: str) -> list[str]:
@@ -161,20 +168,16 @@ def test_lessons_show_their_pictures_before_they_are_run():
 
 
 def test_the_readme_names_commands_and_files_that_exist():
-    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    readme = (ROOT / "README.md").read_text()
     commands = set(re.findall(r"(?:^|`|=1 )make ([a-z-]+)", readme, re.M))
     assert {"reproduce", "test", "lab"} <= commands
+
+    makefile = (ROOT / "Makefile").read_text()
     assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
-    assert all(
-        (ROOT / name).exists()
-        for name in (
-            "LICENSE",
-            "CITATION.cff",
-            "CONTRIBUTING.md",
-            "LOG.md",
-            "environment.yml",
-        )
-    )
+
+    files = ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "LOG.md", "environment.yml")
+    for name in files:
+        assert (ROOT / name).exists()
 
 
 def test_the_five_papers_are_cited():
@@ -182,31 +185,37 @@ def test_the_five_papers_are_cited():
     assert len(re.findall(r"^    title:", text, re.M)) == 5
 
 
+SHOWN_METHODS = ("Speculative Decoding", "PEARL (ours)")
+SHOWN_KINDS = ("paper", "virtual", "measured")
+
+
+def results_in_the_readme() -> list[list[str]]:
+    """Its table's rows: a pair, then a speed-up for each method and kind."""
+    readme = (ROOT / "README.md").read_text()
+    section = readme.split("<!-- results -->")[1]
+    rows = []
+    for line in section.splitlines():
+        if re.match(r"\| .*\dB \|", line):
+            rows.append(line.strip("| ").split(" | "))
+    return rows
+
+
 def test_the_readmes_results_are_those_of_the_ledger():
     path = ROOT / "reports" / "ledger.csv"
     if not path.exists():
         pytest.skip("no ledger yet: make reproduce")
+
+    speedups = defaultdict(set)  # as the README writes them
     with path.open(newline="", encoding="utf-8") as file:
-        rows = [r for r in csv.DictReader(file) if r["item"] == "table-1"]
-    section = (ROOT / "README.md").read_text().split("<!-- results -->")[1]
-    lines = [
-        line.strip("| ").split(" | ")
-        for line in section.splitlines()
-        if re.match(r"\| .*\dB \|", line)
-    ]
-    names = [
-        (method, kind)
-        for method in ("Speculative Decoding", "PEARL (ours)")
-        for kind in ("paper", "virtual", "measured")
-    ]
-    assert len(lines) == 6
-    for pair, *values in lines:
-        for (method, kind), shown in zip(names, values, strict=True):
-            held = {
-                f"{float(r['value']):.2f}"
-                for r in rows
-                if r["value"]
-                and (r["row"], r["column"], r["kind"], r["metric"])
-                == (method, pair, kind, "speedup")
-            }
-            assert shown in held, (pair, method, kind)
+        for row in csv.DictReader(file):
+            is_speedup = row["item"] == "table-1" and row["metric"] == "speedup"
+            if is_speedup and row["value"]:
+                value = f"{float(row['value']):.2f}"
+                speedups[row["row"], row["column"], row["kind"]].add(value)
+
+    readme_rows = results_in_the_readme()
+    assert len(readme_rows) == 6
+    for pair, *values in readme_rows:
+        columns = product(SHOWN_METHODS, SHOWN_KINDS)
+        for (method, kind), value in zip(columns, values, strict=True):
+            assert value in speedups[method, pair, kind], (pair, method, kind)

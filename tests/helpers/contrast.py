@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
+TRANSLATION = re.compile(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)")
 Colours = tuple[str, ...]  # several where there is a pattern
 
 
@@ -28,18 +29,34 @@ class Shown(NamedTuple):
         return min(contrast(self.ink, colour) for colour in self.behind)
 
 
+class Box(NamedTuple):
+    """A rectangle that hides what is behind it."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    colours: Colours
+
+    def covers(self, x: float, y: float) -> bool:
+        return self.left <= x <= self.right and self.top <= y <= self.bottom
+
+
 def luminance(colour: str) -> float:
     """WCAG 2's relative luminance of "#rgb" or "#rrggbb"."""
     digits = colour.lstrip("#")
     if len(digits) == 3:
         digits = "".join(2 * digit for digit in digits)
-    light = []
-    for start in (0, 2, 4):
-        share = int(digits[start : start + 2], 16) / 255
-        is_dark = share <= 0.04045
-        light.append(share / 12.92 if is_dark else ((share + 0.055) / 1.055) ** 2.4)
-    red, green, blue = light
+    red, green, blue = (_light(digits[start : start + 2]) for start in (0, 2, 4))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _light(channel: str) -> float:
+    """The light of one channel, given as two hexadecimal digits."""
+    share = int(channel, 16) / 255
+    if share <= 0.04045:
+        return share / 12.92
+    return ((share + 0.055) / 1.055) ** 2.4
 
 
 def contrast(first: str, second: str) -> float:
@@ -51,25 +68,20 @@ def texts_of(svg: str) -> list[Shown]:
     """Every visible text of a picture, with what is behind its anchor."""
     root = ET.fromstring(svg)
     patterns = _patterns(root)
-    boxes: list[tuple[float, float, float, float, Colours]] = []
-    shown = []
+    boxes: list[Box] = []  # drawn so far
+    texts = []
     for element, ink, x, y in _walk(root, "#000", 0.0, 0.0):
         if element.tag == f"{NAMESPACE}rect":
             colours = _colours(element.get("fill", ""), patterns)
-            opacity = float(element.get("fill-opacity", 1)) * float(
-                element.get("opacity", 1)
-            )
-            if colours and opacity > 0.8:
-                left = x + float(element.get("x", 0))
-                top = y + float(element.get("y", 0))
-                width, height = (float(element.get(n)) for n in ("width", "height"))
-                boxes.append((left, top, left + width, top + height, colours))
+            if colours and _opacity(element) > 0.8:
+                boxes.append(_box(element, x, y, colours))
+
         elif element.tag == f"{NAMESPACE}text" and element.get("display") != "none":
             words = "".join(element.itertext()).strip()
             if words and ink.startswith("#"):
                 place = _middle_of_first_letter(element, x, y)
-                shown.append(Shown(words, ink, _behind(place, boxes)))
-    return shown
+                texts.append(Shown(words, ink, _behind(place, boxes)))
+    return texts
 
 
 def _walk(
@@ -79,11 +91,11 @@ def _walk(
     if element.tag == f"{NAMESPACE}defs" or element.get("visibility") == "hidden":
         return
     ink = element.get("fill", ink)
-    moved = re.match(
-        r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)", element.get("transform", "")
-    )
+    moved = TRANSLATION.match(element.get("transform", ""))
     if moved:
-        x, y = x + float(moved[1]), y + float(moved[2])
+        x += float(moved[1])
+        y += float(moved[2])
+
     yield element, ink, x, y
     for child in element:
         yield from _walk(child, ink, x, y)
@@ -101,6 +113,20 @@ def _patterns(root: ET.Element) -> dict[str, Colours]:
     return patterns
 
 
+def _opacity(element: ET.Element) -> float:
+    fill_opacity = float(element.get("fill-opacity", 1))
+    return fill_opacity * float(element.get("opacity", 1))
+
+
+def _box(rectangle: ET.Element, x: float, y: float, colours: Colours) -> Box:
+    """A rectangle whose zero is at ``x`` and ``y``."""
+    left = x + float(rectangle.get("x", 0))
+    top = y + float(rectangle.get("y", 0))
+    right = left + float(rectangle.get("width"))
+    bottom = top + float(rectangle.get("height"))
+    return Box(left, top, right, bottom, colours)
+
+
 def _colours(fill: str, patterns: dict[str, Colours]) -> Colours:
     if fill.startswith("#"):
         return (fill,)
@@ -115,10 +141,9 @@ def _middle_of_first_letter(
     return x + float(text.get("x", 0)) + shift, y + float(text.get("y", 0)) - 5
 
 
-def _behind(place: tuple[float, float], boxes) -> Colours:
+def _behind(place: tuple[float, float], boxes: list[Box]) -> Colours:
     """The colours of the uppermost box at a place; the page is white."""
-    x, y = place
-    for left, top, right, bottom, colours in reversed(boxes):
-        if left <= x <= right and top <= y <= bottom:
-            return colours
+    for box in reversed(boxes):
+        if box.covers(*place):
+            return box.colours
     return ("#fff",)

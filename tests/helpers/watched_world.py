@@ -11,13 +11,23 @@ from speclib.operations.propose import Propose
 from speclib.worlds.virtual import Virtual
 
 
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """How many tokens two texts begin with in common."""
     count = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(first, second, strict=False):
         if left != right:
             break
         count += 1
+    return count
+
+
+def nodes_beside_the_first_line(parents: Sequence[int]) -> int:
+    """How many nodes of a tree come after the line that it begins with."""
+    count = 0
+    for length in range(1, len(parents) + 1):
+        is_a_line = parents[:length] == tuple(range(-1, length - 1))
+        if not is_a_line:
+            count += 1
     return count
 
 
@@ -55,10 +65,8 @@ class WatchedWorld(Virtual):
         several = len(drafts) > 1
 
         # Of a tree that is scored, its first line stays.
-        nodes = getattr(op, "parents", ())
-        stays = len(op.text) - sum(
-            nodes[:n] != tuple(range(-1, n - 1)) for n in range(1, len(nodes) + 1)
-        )
+        parents = getattr(op, "parents", ())
+        stays = len(op.text) - nodes_beside_the_first_line(parents)
 
         # The cache holds what was fed; of several sequences, the one fed last.
         drafted = cached[stays:]
@@ -84,8 +92,9 @@ class WatchedWorld(Virtual):
         levels: list[int] = []
         for parent in parents:
             levels.append(levels[parent] + 1 if parent >= 0 else 1)
-        inner = sum(level < op.n for level in levels)
-        assert kept + fed - len(op.text) == inner and max(levels) == op.n
+        inner_nodes = sum(level < op.n for level in levels)
+        assert kept + fed - len(op.text) == inner_nodes
+        assert max(levels) == op.n
 
         cached = self.models[future.device].prefix.fed
         line = cached[len(op.text) :]
