@@ -22,7 +22,8 @@ from .checkpoints import numbered_words, save_tokenizer, with_rows
 
 VOCAB = 61
 WINDOW = 60
-LAYERS = 4
+LAYERS = 2  # where they differ, one of each kind
+LAYERS_OF_LLAMA = 4  # so that a draft has two which share an input
 NEW_TOKENS = 40
 
 SIZES = {
@@ -61,7 +62,7 @@ GPT2_SIZES = {
 
 # The name of a configuration of transformers -> its settings.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "LlamaConfig": GROUPED,
+    "LlamaConfig": GROUPED | {"num_hidden_layers": LAYERS_OF_LLAMA},
     "Qwen2Config": GROUPED | HALF_SLIDING,
     "Qwen3Config": GROUPED | HALF_SLIDING,
     "MistralConfig": GROUPED | {"sliding_window": WINDOW},
@@ -137,8 +138,13 @@ def with_noise(network: transformers.PreTrainedModel) -> transformers.PreTrained
 def rounded_to_bfloat16(
     network: transformers.PreTrainedModel,
 ) -> transformers.PreTrainedModel:
-    """The same network with the weights that a checkpoint in bfloat16 has of it."""
-    return network.to(torch.bfloat16).float()
+    """The same network with the weights that a checkpoint in bfloat16 has of it.
+
+    What is no weight, as the rates of a rotation, is not stored: it stays as it is.
+    """
+    for weight in network.parameters():
+        weight.copy_(weight.to(torch.bfloat16))
+    return network
 
 
 def end_tokens_of(

@@ -8,7 +8,7 @@ is written, and one prompt is ten times as long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,13 @@ EACH_KIND_OF_WINDOW = (
     "Qwen3Config",
     "Gemma3TextConfig",
 )
+OTHER_ARCHITECTURES = [
+    name for name in ARCHITECTURES if name not in EACH_KIND_OF_WINDOW
+]
 
-
-def each_architecture_and_length() -> Iterator[Any]:
-    """All pairs of the two; long prompts of every change for each kind of window."""
-    for length in PROMPTS:
-        for name in ARCHITECTURES:
-            is_brief = length == SHORT or name in EACH_KIND_OF_WINDOW
-            marks = [] if is_brief else [pytest.mark.thorough]
-            yield pytest.param(name, length, marks=marks)
+# Together they compute every kind of pass: of one token and of several, after
+# rejections, of a tree that is tested, and of trees that are drafted, also by features.
+EACH_KIND_OF_PASS = ("autoregressive", "pearl", "ouroboros", "tree", "eagle")
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +87,15 @@ def expected(pair_of):
     return expected
 
 
-def cases_of(draft: Any, all_variants: bool) -> Iterator[tuple[str, dict]]:
-    """Every method with its settings; with ``all_variants`` in each of these."""
-    for method in METHODS:
+def cases_of(
+    methods: Iterable[str], draft: Any, all_variants: bool
+) -> Iterator[tuple[str, dict]]:
+    """Each method with its settings; with ``all_variants`` in each of these."""
+    for method in methods:
         variants = VARIANTS.get(method, [{}])
-        for variant in variants if all_variants else variants[:1]:
+        if not all_variants:
+            variants = variants[:1]
+        for variant in variants:
             settings = dict(variant)
             if takes_gamma(method):
                 settings["gamma"] = 3
@@ -102,22 +104,25 @@ def cases_of(draft: Any, all_variants: bool) -> Iterator[tuple[str, dict]]:
             yield method, settings
 
 
-def differences(pair, tokens, expected, decode, all_variants=False) -> list[str]:
-    """The methods whose output is not the expected one, and those that raised."""
+def differences(
+    pair, tokens, expected, decode, methods=METHODS, all_variants=False
+) -> list[str]:
+    """The methods whose output is not the expected one, and what they wrote."""
     models = {role: factory.build(pair, role) for role in ROLES}
-    found = []
-    for method, settings in cases_of(models["draft"], all_variants):
+    end_tokens = factory.end_tokens(pair)
+    differing = []
+    for method, settings in cases_of(methods, models["draft"], all_variants):
         output, _ = decode(
             METHODS[method],
             models,
             NEW_TOKENS,
             prompt=tokens,
-            eos=factory.end_tokens(pair),
+            eos=end_tokens,
             **settings,
         )
         if list(output) != expected:
-            found.append(f"{method} {settings}: {output}")
-    return found
+            differing.append(f"{method} {settings}: {output}")
+    return differing
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -142,12 +147,21 @@ def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
     assert written[-1] in factory.end_tokens(pair)
 
 
-@pytest.mark.parametrize("name, length", list(each_architecture_and_length()))
+@pytest.mark.parametrize("length", PROMPTS)
+@pytest.mark.parametrize("name", EACH_KIND_OF_WINDOW)
 def test_every_method_writes_what_transformers_generates(
     pair_of, expected, decode, name, length
 ):
     wanted = expected(name, length)
     assert differences(pair_of(name), prompt(length), wanted, decode) == []
+
+
+@pytest.mark.parametrize("name", OTHER_ARCHITECTURES)
+def test_each_kind_of_pass_writes_what_transformers_generates(
+    pair_of, expected, decode, name
+):
+    pair, wanted = pair_of(name), expected(name, SHORT)
+    assert differences(pair, prompt(SHORT), wanted, decode, EACH_KIND_OF_PASS) == []
 
 
 @pytest.mark.thorough
@@ -156,11 +170,8 @@ def test_every_method_writes_what_transformers_generates(
 def test_every_variant_writes_what_transformers_generates(
     pair_of, expected, decode, name, length
 ):
-    wanted = expected(name, length)
-    found = differences(
-        pair_of(name), prompt(length), wanted, decode, all_variants=True
-    )
-    assert found == []
+    pair, wanted = pair_of(name), expected(name, length)
+    assert differences(pair, prompt(length), wanted, decode, all_variants=True) == []
 
 
 # -- more rows in the one or in the other ----------------------------------------------
@@ -174,7 +185,8 @@ FAMILIES = (
     "Phi3Config",
 )
 
-# The families for which every change tries both; it tries one of the other families'.
+# Of these every change tries every method both ways; of the others one way, and each
+# kind of pass.
 BOTH_WAYS = ("LlamaConfig", "Gemma3TextConfig")
 WIDER_OF = {
     "Qwen2Config": "target",
@@ -185,13 +197,11 @@ WIDER_OF = {
 }
 
 
-def each_family_and_wider_model() -> Iterator[Any]:
-    """All pairs of the two, those marked that are left to the night."""
-    for wider in ROLES:
-        for name in FAMILIES:
-            is_brief = name in BOTH_WAYS or wider == WIDER_OF[name]
-            marks = [] if is_brief else [pytest.mark.thorough]
-            yield pytest.param(name, wider, marks=marks)
+def each_family() -> Iterator[Any]:
+    """All of them, those marked that are left to the night."""
+    for name in FAMILIES:
+        marks = [] if name in BOTH_WAYS else [pytest.mark.thorough]
+        yield pytest.param(name, marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -205,16 +215,32 @@ def widths_of(tmp_path_factory):
     return widths_of
 
 
-@pytest.mark.parametrize("name, wider", list(each_family_and_wider_model()))
+@pytest.mark.parametrize("wider", ROLES)
+@pytest.mark.parametrize("name", list(each_family()))
 def test_every_method_writes_it_whichever_of_the_two_models_has_added_tokens(
     widths_of, decode, name, wider
 ):
-    """Windows are of 8 tokens, where there are any: a tree is larger than one."""
-    few, many = widths_of(name)
+    assert differences_with(widths_of(name), wider, decode, METHODS) == []
+
+
+@pytest.mark.parametrize("name, wider", WIDER_OF.items())
+def test_each_kind_of_pass_writes_it_where_one_of_the_two_models_has_added_tokens(
+    widths_of, decode, name, wider
+):
+    assert differences_with(widths_of(name), wider, decode, EACH_KIND_OF_PASS) == []
+
+
+def differences_with(widths: Widths, wider: str, decode, methods) -> list[str]:
+    """``differences`` where the model of the role ``wider`` has the added tokens.
+
+    Windows are of 8 tokens, where there are any: a tree is larger than one.
+    """
+    few, many = widths
     if wider == "target":
         pair, tokens = speclib.pair(target=many, draft=few), MANY_PROMPT
     else:
         pair, tokens = speclib.pair(target=few, draft=many), FEW_PROMPT
+
     network = transformers.AutoModelForCausalLM.from_pretrained(
         pair.target.model, dtype=torch.float32
     )
@@ -222,10 +248,13 @@ def test_every_method_writes_it_whichever_of_the_two_models_has_added_tokens(
     assert is_varied(wanted)
     assert wanted[-1] in factory.end_tokens(pair)
     assert has_both(wanted) == (wider == "target")
-    assert differences(pair, tokens, wanted, decode) == []
+    return differences(pair, tokens, wanted, decode, methods)
 
 
-@pytest.mark.parametrize("name", ["Gemma3TextConfig", "MistralConfig"])
+@pytest.mark.parametrize(
+    "name",
+    ["Gemma3TextConfig", pytest.param("MistralConfig", marks=pytest.mark.thorough)],
+)
 def test_real_processes_and_peers_end_at_the_first_of_several_end_tokens(
     pair_of, expected, name
 ):

@@ -14,6 +14,7 @@ from helpers.checkpoints import VOCAB, network  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
+from speclib.data import prompts  # noqa: E402
 from speclib.models import factory, hf  # noqa: E402
 from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
 from speclib.operations.operation import Stopped  # noqa: E402
@@ -230,7 +231,9 @@ def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
     assert len(logits_of) == len(text) - 1
 
 
-TEXTS = ["def fibonacci(n):", "Ann has 3 apples and buys 4 more. How many"]
+# Without fixed rows, rounding leads most methods another way after 26 tokens here.
+# It does so after one prompt in 65.
+CLOSE_CALL = prompts.load("mgsm_ru")[4].input
 IN_BFLOAT16 = {"dtype": "bfloat16", "servers": 2}
 
 
@@ -244,7 +247,7 @@ def world_in_bfloat16():
 
 @pytest.fixture(scope="module")
 def plain_tokens(world_in_bfloat16):
-    """What plain decoding of the pair writes after each text, in bfloat16."""
+    """What plain decoding of the pair writes, in bfloat16."""
     return tokens_written(world_in_bfloat16, "autoregressive")
 
 
@@ -260,12 +263,9 @@ def world_of_eagle():
 
 
 def tokens_written(world, method):
-    """What a method writes after each of the texts."""
-    written = []
-    for text in TEXTS:
-        result = speclib.decode(text, world=world, method=method, max_new_tokens=48)
-        written.append(result.tokens)
-    return written
+    """What a method writes after the text."""
+    result = speclib.decode(CLOSE_CALL, world=world, method=method, max_new_tokens=32)
+    return result.tokens
 
 
 @pytest.mark.slow
