@@ -14,22 +14,23 @@ LETTERS, SHAPES = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11
 
 
 def thrown_coins():
-    shown = speclib.coins()
-    shown.live.throw(300)
-    return shown
+    view = speclib.coins()
+    view.live.throw(300)
+    return view
 
 
 def stale_ribbon():
-    shown = speclib.kv_ribbon(speclib.simulate("pearl", alpha=0.4, tokens=24))
-    steps = [m for m in shown.live.moments if "stale" in m.kinds["target"]]
-    shown.live.step = 1 + shown.live.moments.index(steps[0])
-    return shown
+    view = speclib.kv_ribbon(speclib.simulate("pearl", alpha=0.4, tokens=24))
+    moments = view.live.moments
+    stale = [moment for moment in moments if "stale" in moment.kinds["target"]]
+    view.live.step = 1 + moments.index(stale[0])
+    return view
 
 
 def wrong_tree():
-    shown = teach.outcome_tree()
-    shown.chooser.index = 1
-    return shown
+    view = teach.outcome_tree()
+    view.chooser.index = 1
+    return view
 
 
 PICTURES = {
@@ -56,9 +57,9 @@ def test_the_measure_is_that_of_the_standard():
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_letters_stand_out_from_what_is_behind_them(name):
-    shown = texts_of(PICTURES[name]().picture())
-    assert len(shown) > 5
-    for text in shown:
+    texts = texts_of(PICTURES[name]().picture())
+    assert len(texts) > 5
+    for text in texts:
         assert text.contrast >= LETTERS, text
 
 

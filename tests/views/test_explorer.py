@@ -59,15 +59,15 @@ def test_a_network_makes_a_target_pass_longer_by_a_round_trip():
 
 
 def test_a_slider_moves_the_timeline_in_place():
-    shown = explorer(toy_run)
-    widget, svg, figures = shown.timeline, shown.timeline.svg, shown.figures.value
+    view = explorer(toy_run)
+    widget, svg, figures = view.timeline, view.timeline.svg, view.figures.value
     for c in (4.0, 5.0, 6.0):
-        shown.controls["c"].value = c
-    assert shown.timeline is widget
+        view.controls["c"].value = c
+    assert view.timeline is widget
     assert widget.svg != svg
-    assert shown.figures.value != figures
+    assert view.figures.value != figures
 
-    data, _ = shown._repr_mimebundle_()
+    data, _ = view._repr_mimebundle_()
     state = "explorer at method = pearl, gamma = 3, c = 6.0"
     assert data["text/plain"].startswith(state)
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
@@ -75,7 +75,7 @@ def test_a_slider_moves_the_timeline_in_place():
 
 def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
     """alpha = 1, gamma = c = 5: six tokens for five drafts of 1/5 and a pass: 2 / 6."""
-    shown = explorer(
+    view = explorer(
         compare,
         {
             "method": ("speculative",),
@@ -85,8 +85,8 @@ def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
             "tokens": (6, 60, 6, 24),
         },
     )
-    assert [row.device_time for row in shown.rows()] == ["1.00×", "0.33×"]
-    assert [row.over_sd for row in shown.rows()] == ["0.33×", "1.00×"]
+    assert [row.device_time for row in view.rows()] == ["1.00×", "0.33×"]
+    assert [row.over_sd for row in view.rows()] == ["0.33×", "1.00×"]
 
 
 def test_a_control_that_cannot_be_read_is_named_with_the_next_step():
@@ -96,13 +96,13 @@ def test_a_control_that_cannot_be_read_is_named_with_the_next_step():
 
 def test_simulate_can_be_explored_with_the_controls_that_stand_there_by_default():
     """They have a draft length, which plain decoding, the baseline, has not."""
-    shown = explorer(simulate)
-    assert [run.trace.meta["method"] for run in shown.simulated()] == [
+    view = explorer(simulate)
+    assert [run.trace.meta["method"] for run in view.simulated()] == [
         "autoregressive",
         "pearl",
     ]
-    shown.controls["gamma"].value = 4
-    assert "γ = 4" in shown.figures.value
+    view.controls["gamma"].value = 4
+    assert "γ = 4" in view.figures.value
 
 
 def test_a_function_that_demands_a_draft_length_gets_it_for_plain_decoding_too():
@@ -133,41 +133,41 @@ SLIDERS = {
 
 
 def test_a_button_draws_anew_and_a_slider_keeps_the_draw():
-    shown = explorer(compare, SLIDERS)
-    first = shown.timeline.svg
-    shown.draw_button.click()
-    second = shown.timeline.svg
+    view = explorer(compare, SLIDERS)
+    first = view.timeline.svg
+    view.draw_button.click()
+    second = view.timeline.svg
     assert second != first
-    shown.controls["gamma"].value = 6
-    shown.controls["gamma"].value = 5
-    assert shown.timeline.svg == second
+    view.controls["gamma"].value = 6
+    view.controls["gamma"].value = 5
+    assert view.timeline.svg == second
 
 
 def test_the_range_of_many_draws_is_that_of_separate_runs():
-    shown = explorer(compare, SLIDERS)
-    shown.draw_many()
+    view = explorer(compare, SLIDERS)
+    view.draw_many()
     speedups = []
     for seed in range(60):
         plain, _, pearl = compare("pearl", gamma=5, alpha=0.8, tokens=24, seed=seed)
         speedups.append(plain.stats.seconds / pearl.stats.seconds)
     mean = sum(speedups) / len(speedups)
     wanted = f"{min(speedups):.2f} to {max(speedups):.2f}×, mean {mean:.2f}×"
-    assert shown.rows()[2].draws == wanted
-    assert wanted in shown.figures.value
+    assert view.rows()[2].draws == wanted
+    assert wanted in view.figures.value
 
 
 def test_in_a_notebook_many_draws_follow_by_themselves():
     async def open_notebook():
-        shown = explorer(compare, SLIDERS)
-        assert shown.rows()[2].draws == "–"
+        view = explorer(compare, SLIDERS)
+        assert view.rows()[2].draws == "–"
         async with asyncio.timeout(HANG):
-            while "mean" not in shown.figures.value:
+            while "mean" not in view.figures.value:
                 await asyncio.sleep(0)  # lets the draws go on
-        return shown
+        return view
 
-    shown = asyncio.run(open_notebook())
-    shown.controls["gamma"].value = 2
-    assert shown.rows()[2].draws == "–"  # they were of another draft length
+    view = asyncio.run(open_notebook())
+    view.controls["gamma"].value = 2
+    assert view.rows()[2].draws == "–"  # they were of another draft length
 
 
 def test_what_has_no_draws_has_no_button():
@@ -194,6 +194,6 @@ def test_two_controls_are_shown_and_the_others_fold_out():
 
 def test_a_dropdown_shows_its_first_option_also_where_that_stands_for_none():
     options = {"both kept": None, "pre-verify": "pre-verify"}
-    shown = explorer(compare, {**SLIDERS, "without": options})
-    assert shown.controls["without"].index == 0
-    assert shown.controls["without"].value is None
+    view = explorer(compare, {**SLIDERS, "without": options})
+    assert view.controls["without"].index == 0
+    assert view.controls["without"].value is None

@@ -104,8 +104,8 @@ def test_each_verdict_has_a_shape_of_its_own_and_no_text_is_small():
     rows = headline_rows([read_entry(ENTRY)])
     svg = render_headlines(rows, Linker({}), WIDE)
     shapes = {}
-    for name, drawn in re.findall(r'<g class="verdict (\w+)">(.*?)</g>', svg):
-        without_words = re.sub(r"<text.*?</text>|<title>.*?</title>", "", drawn)
+    for name, content in re.findall(r'<g class="verdict (\w+)">(.*?)</g>', svg):
+        without_words = re.sub(r"<text.*?</text>|<title>.*?</title>", "", content)
         shapes[name] = tuple(re.findall(r"<(\w+)", without_words))
     assert len(set(shapes.values())) == len(shapes) == 4
 
@@ -166,8 +166,8 @@ def test_a_claim_about_speedups_has_a_second_verdict_over_the_same_devices(resul
         second_values.update(row.value for row in result.claims_over_same_devices)
     assert second_values.total() > 0
 
-    shown = re.findall(r'<div class="second">.*?</div>', html, re.S)
-    values = re.findall(r'<b class="value">([^<]*)</b>', "".join(shown))
+    verdicts = re.findall(r'<div class="second">.*?</div>', html, re.S)
+    values = re.findall(r'<b class="value">([^<]*)</b>', "".join(verdicts))
     assert Counter(values) == second_values
     assert "A claim about a speed-up has a second verdict" in html
 
@@ -189,15 +189,16 @@ def test_without_second_verdicts_nothing_is_said_of_them():
 
 def test_a_papers_section_lists_what_does_not_hold_and_what_is_open(results):
     entry = summary(load_paper("pearl"), results, "quick")
-    said = {"no": "that do not hold", "open": "that are open"}
-    shown = {"no": entry["broken"], "open": entry["unsettled"]}
+    words_of = {"no": "that do not hold", "open": "that are open"}
+    sentences_of = {"no": entry["broken"], "open": entry["unsettled"]}
     seen = 0
-    for holds, words in said.items():
+    for holds, words in words_of.items():
         count = 0
         for result in results.values():
             judged = [c for c in result.claims if c.kind in ENGINE_KINDS]
             count += sum(claim.holds == holds for claim in judged)
-        assert (f"{count} verdicts on claims {words}" in shown[holds]) == (count > 0)
+        says_so = f"{count} verdicts on claims {words}" in sentences_of[holds]
+        assert says_so == (count > 0)
         seen += count
     assert seen
     assert entry["unsettled"] in index_page([entry | MADE], {})
@@ -370,12 +371,12 @@ def test_cells_of_one_run_share_its_picture(results, timed):
 
 def test_a_page_of_many_runs_shows_less_of_each(timed, monkeypatch):
     paper = load_paper("pearl")
-    whole = traces.traces_page(paper, {"table-5": timed})
-    assert "until 24 tokens were written" in whole
-    monkeypatch.setattr(traces, "MOST_LETTERS", len(whole) - 1)
-    assert "until 16 tokens were written" in traces.traces_page(
-        paper, {"table-5": timed}
-    )
+    page = traces.traces_page(paper, {"table-5": timed})
+    assert "until 24 tokens were written" in page
+
+    monkeypatch.setattr(traces, "MOST_LETTERS", len(page) - 1)
+    page = traces.traces_page(paper, {"table-5": timed})
+    assert "until 16 tokens were written" in page
 
 
 def test_the_texts_of_a_timeline_are_those_of_the_run(timed):

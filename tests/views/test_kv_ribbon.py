@@ -36,10 +36,10 @@ def test_there_is_a_box_for_every_place_of_every_cache(run):
         ribbon.slider.value = step
         hidden = max(0, prompt - 2)  # places of the prompt, left of the first column
         for kind in ("exact", "stale"):
-            shown = 0
+            places = 0
             for kinds in moment.kinds.values():
-                shown += kinds[hidden:].count(kind)
-            assert len(boxes(picture, kind)) == shown, (step, kind)
+                places += kinds[hidden:].count(kind)
+            assert len(boxes(picture, kind)) == places, (step, kind)
 
 
 def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
@@ -69,12 +69,15 @@ def test_keys_step_and_space_plays(run):
     press(picture, "ArrowRight")
     press(picture, "ArrowLeft")
     assert (picture.step, ribbon.slider.value, ribbon.player.value) == (2, 2, 2)
+
     press(picture, "End")
     press(picture, "ArrowRight")
     assert picture.step == ribbon.slider.value == last
+
     press(picture, "Home")
     press(picture, "ArrowLeft")
     assert picture.step == 1
+
     press(picture, " ")
     assert ribbon.player.playing
     press(picture, " ")
@@ -87,14 +90,12 @@ def test_the_newest_places_are_always_to_be_seen(run):
         picture.room = room
         for step in range(1, len(picture.moments) + 1):
             picture.step = step
-            right = [
-                float(box.get("x")) + float(box.get("width"))
-                for kind in ("exact", "stale", "cut")
-                for box in boxes(picture, kind)
-            ]
-            assert max(right, default=0) <= room
-            moment = picture.moment
-            longest = max(len(kinds) for kinds in moment.kinds.values())
+            for kind in ("exact", "stale", "cut"):
+                for box in boxes(picture, kind):
+                    assert float(box.get("x")) + float(box.get("width")) <= room
+
+            places = picture.moment.kinds.values()
+            longest = max(len(kinds) for kinds in places)
             tips = [title.text for title in elements(picture.svg, "title")]
             if longest > run.trace.prompt_length:
                 assert any(tip.startswith(f"place {longest}:") for tip in tips)
@@ -104,9 +105,9 @@ def test_the_text_grows_above_the_ribbons(run):
     picture = kv_ribbon(run).live
     picture.room = 1100
     picture.step = len(picture.moments)
-    shown = [text.text for text in elements(picture.svg, "text")]
+    words = [text.text for text in elements(picture.svg, "text")]
     assert run.trace.commits[-1].tokens
-    assert any(piece.strip() in shown for piece in picture.pieces[-3:])
+    assert any(piece.strip() in words for piece in picture.pieces[-3:])
 
 
 def test_the_picture_is_valid_and_its_words_count_places(run):
@@ -119,8 +120,8 @@ def test_the_picture_is_valid_and_its_words_count_places(run):
 
 def test_the_legend_names_what_the_run_has(run):
     def words(item):
-        shown = kv_ribbon(item)
-        return [text.text for text in elements(shown.live.svg, "text")]
+        picture = kv_ribbon(item).live
+        return [text.text for text in elements(picture.svg, "text")]
 
     assert "stale: after a token that is not in the text" in words(run)
     assert "fuzzy" not in words(run)

@@ -59,20 +59,20 @@ def test_a_round_that_commits_nothing_says_so():
 
 def test_the_player_gets_shares_of_the_axis_that_the_picture_has():
     runs = toy_runs()
-    told = timeline(*runs).story["runs"]
+    stories = timeline(*runs).story["runs"]
     longest = max(item.trace.makespan for item in runs)
-    for item, run in zip(runs, told, strict=True):
+    for item, run in zip(runs, stories, strict=True):
         ends = [event.end / longest for event in item.trace.commits]
         assert [share for share, _, _ in run["moments"]] == ends
     half = timeline(*runs, until=longest / 2).story["runs"]
-    assert half[0]["moments"][0][0] == 2 * told[0]["moments"][0][0]
+    assert half[0]["moments"][0][0] == 2 * stories[0]["moments"][0][0]
 
 
 def test_the_player_follows_when_other_results_are_shown():
-    shown = timeline(toy_run("autoregressive"))
-    before = shown.story
-    shown.update(toy_run("pearl", gamma=3))
-    assert shown.story != before
+    view = timeline(toy_run("autoregressive"))
+    before = view.story
+    view.update(toy_run("pearl", gamma=3))
+    assert view.story != before
 
 
 def test_a_saved_page_has_the_player_and_nothing_ends_its_script(tmp_path):

@@ -50,8 +50,8 @@ def lanes(svg: str) -> list[LaneSeen]:
 
 def pictures(*results: object) -> list[str]:
     """The two forms of a timeline: the still one and the one that can be zoomed."""
-    shown = timeline(*results)
-    return [shown.picture(), shown.svg]
+    view = timeline(*results)
+    return [view.picture(), view.svg]
 
 
 def outcomes(trace: Trace) -> list[str]:
@@ -203,9 +203,9 @@ def test_a_bundle_has_the_widget_a_png_and_text():
 
 
 def test_saves_four_formats_and_html_loads_nothing(tmp_path):
-    shown = timeline(*toy_runs(), labels=["plain", "</script>", "<PEARL>"])
+    view = timeline(*toy_runs(), labels=["plain", "</script>", "<PEARL>"])
     for ending in ("svg", "png", "html", "json"):
-        assert shown.save(tmp_path / f"a.{ending}").stat().st_size > 1000
+        assert view.save(tmp_path / f"a.{ending}").stat().st_size > 1000
 
     page = (tmp_path / "a.html").read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
@@ -215,11 +215,11 @@ def test_saves_four_formats_and_html_loads_nothing(tmp_path):
 
     saved = json.loads((tmp_path / "a.json").read_text())
     again = Trace.from_json(json.dumps(saved[2]["trace"]))
-    assert again.makespan == shown.runs[2].seconds
+    assert again.makespan == view.runs[2].seconds
     assert saved[2]["label"] == "<PEARL>"
 
     with pytest.raises(SpeclibError, match="a.pdf.*end the name in"):
-        shown.save(tmp_path / "a.pdf")
+        view.save(tmp_path / "a.pdf")
 
 
 BAD_CALLS = {
@@ -254,8 +254,8 @@ def test_a_lost_servers_lane_says_so_from_then_on():
     bars = dict(lanes(timeline(made).picture()))
     last = bars["target-2"][-1]
     assert last.kind == "lost"
-    whole = bars["target"][-1].right
-    assert last.x / whole == pytest.approx(0.3 / made.trace.makespan, abs=0.01)
+    end = bars["target"][-1].right
+    assert last.x / end == pytest.approx(0.3 / made.trace.makespan, abs=0.01)
     assert "lost" not in [bar.kind for bar in bars["target"]]
 
 
@@ -308,8 +308,9 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
         score(1.2, 1, "target-2", (8,), id=5, kept=1),
         commit(3, (9,), id=6, round=1),
     ]
+    picture = timeline(Trace(events, {"method": "dsi"})).picture()
     kinds = {}
-    for device, bars in lanes(timeline(Trace(events, {"method": "dsi"})).picture()):
+    for device, bars in lanes(picture):
         kinds[device] = [bar.kind for bar in bars if bar.kind != "idle"]
     assert kinds == {
         "draft": ["rejected", "discarded"],
@@ -346,13 +347,13 @@ def letter_sizes(svg: str) -> set[float]:
 
 @pytest.mark.parametrize("room", [480, 620, 859, 860, 1400])
 def test_the_picture_is_laid_out_for_the_room_that_the_page_has(room):
-    shown = timeline(*toy_runs())
-    still = shown.picture()
-    shown.room = room
-    root = ET.fromstring(shown.svg)
+    view = timeline(*toy_runs())
+    still = view.picture()
+    view.room = room
+    root = ET.fromstring(view.svg)
     assert float(root.get("width")) == room
-    assert min(letter_sizes(shown.svg)) >= 14
-    assert shown.picture() == still
+    assert min(letter_sizes(view.svg)) >= 14
+    assert view.picture() == still
 
 
 @pytest.mark.parametrize("width", [480, 700, 1100])
