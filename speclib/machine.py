@@ -146,15 +146,15 @@ def load() -> float:
 
 
 def _processor() -> str:
-    return _cpuinfo("model name") or platform.processor() or platform.machine()
+    return cpuinfo("model name") or platform.processor() or platform.machine()
 
 
 def _instructions() -> list[str]:
-    flags = _cpuinfo("flags") or _cpuinfo("Features")  # x86, ARM
+    flags = cpuinfo("flags") or cpuinfo("Features")  # x86, ARM
     return flags.split()
 
 
-def _cpuinfo(name: str) -> str:
+def cpuinfo(name: str) -> str:
     """The first core's entry of that name; empty where there is no such file."""
     try:
         with open("/proc/cpuinfo") as lines:

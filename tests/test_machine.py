@@ -26,6 +26,6 @@ def test_the_machine_has_a_short_stable_name():
     ],
 )
 def test_bfloat16_wants_instructions_of_every_place(monkeypatch, flags, places, able):
-    monkeypatch.setattr(machine, "_cpuinfo", {"flags": flags}.get)
+    monkeypatch.setattr(machine, "cpuinfo", {"flags": flags}.get)
     assert machine.computes("bfloat16", places) is able
     assert machine.computes("auto", places)

@@ -109,6 +109,11 @@ def test_a_text_stays_what_it_was_when_its_log_grows():
 
 
 # -- what a cache keeps of it ----------------------------------------------------------
+def random_tokens(dice: random.Random, count: int) -> list[int]:
+    """So many tokens of two kinds."""
+    return [dice.randrange(2) for _ in range(count)]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_cache_keeps_the_same_of_a_text_as_of_its_tuple(seed):
     """Texts of several logs, in any order, cut and held in between.
@@ -117,12 +122,12 @@ def test_a_cache_keeps_the_same_of_a_text_as_of_its_tuple(seed):
     """
     dice = random.Random(seed)
     prefix = Prefix()
-    logs = [[dice.randrange(2) for _ in range(4)] for _ in range(2)]
+    logs = [random_tokens(dice, 4), random_tokens(dice, 4)]
     for _ in range(300):
         log = dice.choice(logs)
-        log += [dice.randrange(2) for _ in range(dice.choice((0, 0, 1, 3)))]
+        log += random_tokens(dice, dice.choice((0, 0, 1, 3)))
         shared = dice.randint(max(0, len(log) - 4), len(log))
-        tail = tuple(dice.randrange(2) for _ in range(dice.randint(1, 4)))
+        tail = tuple(random_tokens(dice, dice.randint(1, 4)))
         text = Text(log, shared, tail)
         asked = tuple(text) if dice.random() < 0.2 else text
 
@@ -183,8 +188,8 @@ def test_a_message_is_as_long_as_what_is_new():
     for length in (100, LONG):
         log = list(range(length))
         sender = TextSender()
-        for new in ((), (3, 4)):
-            log += new
+        for committed in ((), (3, 4)):
+            log += committed
             text = Text(log, len(log), (5, 6))
             message = sender.pack(text)
             sender.note_sent(text, message)

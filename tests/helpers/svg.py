@@ -28,11 +28,11 @@ class Rectangle(NamedTuple):
 
 def elements(svg: str, name: str, *kinds: str) -> list[ET.Element]:
     """The elements of this name, in their order; only those of a class in ``kinds``."""
-    found = []
+    matching = []
     for element in ET.fromstring(svg).iter(NAMESPACE + name):
         if not kinds or element.get("class") in kinds:
-            found.append(element)
-    return found
+            matching.append(element)
+    return matching
 
 
 def number(element: ET.Element, attribute: str) -> float:
@@ -42,11 +42,11 @@ def number(element: ET.Element, attribute: str) -> float:
 
 def rectangles(svg: str, *kinds: str) -> list[Rectangle]:
     """The rectangles of these classes, in their order."""
-    found = []
+    boxes = []
     for element in elements(svg, "rect", *kinds):
         sides = [number(element, side) for side in ("x", "y", "width", "height")]
-        found.append(Rectangle(element.get("class"), *sides))
-    return found
+        boxes.append(Rectangle(element.get("class"), *sides))
+    return boxes
 
 
 def centres(svg: str) -> list[tuple[float, float]]:

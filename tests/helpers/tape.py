@@ -51,13 +51,12 @@ class Tape(TorchDispatchMode):
 
     def play(self) -> None:
         """Does it again; results go where they went then."""
-        for func, args, kwargs, results in self.done:
-            for old, new in zip(
-                results, tree_leaves(func(*args, **kwargs)), strict=True
-            ):
-                is_tensor = isinstance(old, torch.Tensor)
-                if is_tensor and old.data_ptr() != new.data_ptr():
-                    old.copy_(new)
+        for func, args, kwargs, recorded in self.done:
+            repeated = tree_leaves(func(*args, **kwargs))
+            for place, result in zip(recorded, repeated, strict=True):
+                is_tensor = isinstance(place, torch.Tensor)
+                if is_tensor and place.data_ptr() != result.data_ptr():
+                    place.copy_(result)
 
 
 class TapePiece:

@@ -52,20 +52,21 @@ def table_of_times(spent: Iterable[Spent]) -> list[str]:
     """The lines of the tables; none where all took less than a minute."""
     by_folder: dict[str, Counter[str]] = {}
     by_file: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
+    by_grade: Counter[str] = Counter()
     for entry in spent:
         by_folder.setdefault(entry.folder, Counter())[entry.grade] += entry.seconds
         by_file[entry.file] += entry.seconds
-        whole[entry.grade] += entry.seconds
-    if whole.total() < WORTH_SAYING:
+        by_grade[entry.grade] += entry.seconds
+    if by_grade.total() < WORTH_SAYING:
         return []
 
-    grades = [grade for grade in GRADES if whole[grade]]
+    grades = [grade for grade in GRADES if by_grade[grade]]
     lines = [_line("seconds", grades, "all")]
     folders = sorted(by_folder, key=lambda name: by_folder[name].total(), reverse=True)
     for folder in folders:
         lines.append(_line_of_seconds(folder, by_folder[folder], grades))
-    lines.append(_line_of_seconds("all", whole, grades))
+    lines.append(_line_of_seconds("all", by_grade, grades))
+
     lines.append("")
     for file, seconds in by_file.most_common(SLOWEST):
         lines.append(_line(file, [], f"{seconds:.0f}"))
@@ -73,8 +74,8 @@ def table_of_times(spent: Iterable[Spent]) -> list[str]:
 
 
 def _line_of_seconds(name: str, seconds: Counter[str], grades: list[str]) -> str:
-    shown = [f"{seconds[grade]:.0f}" for grade in grades]
-    return _line(name, shown, f"{seconds.total():.0f}")
+    columns = [f"{seconds[grade]:.0f}" for grade in grades]
+    return _line(name, columns, f"{seconds.total():.0f}")
 
 
 def _line(name: str, columns: list[str], last: str) -> str:

@@ -57,8 +57,10 @@ def test_a_ledger_refuses_two_numbers_for_one_key_and_foreign_columns(tmp_path):
 
 def test_merging_keeps_ours_and_adds_other_machines():
     ours = ROW._replace(kind="measured", setup="p@here/f/1")
-    same, other = ours._replace(value=9.0), ours._replace(setup="p@there/f/1")
-    assert merge([ours], [same, other]) == [ours, other]
+    with_our_key = ours._replace(value=9.0)
+    of_another_machine = ours._replace(setup="p@there/f/1")
+    merged = merge([ours], [with_our_key, of_another_machine])
+    assert merged == [ours, of_another_machine]
 
 
 def test_claims_come_back_as_written_and_are_none_without_a_file(tmp_path):

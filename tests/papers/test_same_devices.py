@@ -92,11 +92,13 @@ def test_device_seconds_count_waiting_devices():
 def test_all_cores_of_a_pair_have_the_same_target_and_the_same_conditions():
     spec = measured("pearl", temperature=0.5)
     plain = plain_specs(spec)
-    assert {s.pair for s in plain} == {"all-cores/threads", "all-cores/tensors"}
-    for one in plain:
-        assert one.method == "autoregressive"
-        kept = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
-        assert one.model_dump(include=kept) == spec.model_dump(include=kept)
+    pairs = {plain_spec.pair for plain_spec in plain}
+    assert pairs == {"all-cores/threads", "all-cores/tensors"}
+
+    kept = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
+    for plain_spec in plain:
+        assert plain_spec.method == "autoregressive"
+        assert plain_spec.model_dump(include=kept) == spec.model_dump(include=kept)
 
 
 def test_a_pair_whose_target_stands_on_no_other_pair_has_no_second_number():

@@ -84,7 +84,7 @@ def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
     pearl, monkeypatch, item, column
 ):
     def dtypes(instructions: str) -> dict[str, str]:
-        monkeypatch.setattr(machine, "_cpuinfo", lambda name: instructions)
+        monkeypatch.setattr(machine, "cpuinfo", lambda name: instructions)
         cells = cells_to_run(pearl.table(item), QUICK, ("measured",))
         return {cell.column: cell.spec.dtype for cell in cells}
 

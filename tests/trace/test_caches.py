@@ -101,8 +101,8 @@ def test_places_are_those_of_the_models_own_caches(
             text += event.tokens
             assert moment.text_length == len(text)
         else:
-            held = world.held[event.id]
-            assert list(moment.kinds[event.device]) == kinds_of_cache(held, text), event
+            expected = kinds_of_cache(world.held[event.id], text)
+            assert list(moment.kinds[event.device]) == expected, event
             compared += 1
     assert compared == len(trace.operations)
 

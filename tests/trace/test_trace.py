@@ -81,8 +81,8 @@ def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
             for earlier, later in pairwise(lane):
                 assert earlier.end <= later.start + rounding
 
-            whole = trace.busy(device) + idle_seconds(lane, trace.makespan)
-            assert abs(whole - trace.makespan) <= 9 * rounding
+            seconds = trace.busy(device) + idle_seconds(lane, trace.makespan)
+            assert abs(seconds - trace.makespan) <= 9 * rounding
 
         ends = [event.ts + event.dur for event in trace.events]
         for earlier, later in pairwise(ends):
@@ -103,7 +103,7 @@ def test_statistics_equal_a_recount_of_the_events(
         events = json.loads(trace.to_json())["events"]
         commits = [event for event in events if event["op"] == "commit"]
         with_tokens = [commit for commit in commits if commit["tokens"]]
-        found = stats(trace)
+        computed = stats(trace)
 
         committed = []
         for commit in commits:
@@ -122,9 +122,9 @@ def test_statistics_equal_a_recount_of_the_events(
         start, end = commits[0]["ts"], commits[-1]["ts"]
         if len(commits) > 1:
             busy = covered_seconds(later, start, end)
-            assert found.step_busy == pytest.approx(busy, abs=1e-9)
+            assert computed.step_busy == pytest.approx(busy, abs=1e-9)
 
-        assert found == Stats(
+        assert computed == Stats(
             requests=1,
             tokens=limit,
             first_tokens=len(with_tokens[0]["tokens"]),
@@ -141,11 +141,11 @@ def test_statistics_equal_a_recount_of_the_events(
             operations=sum(event["device"] != "controller" for event in events),
             steps=len(commits) - 1,
             step_seconds=end - start,
-            step_busy=found.step_busy,
+            step_busy=computed.step_busy,
             step_draft=seconds_of("draft", later),
             step_target=seconds_of("target", later),
-            with_tail=found.with_tail,
-            with_tail_seconds=found.with_tail_seconds,
+            with_tail=computed.with_tail,
+            with_tail_seconds=computed.with_tail_seconds,
         )
 
 

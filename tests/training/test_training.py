@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from itertools import islice
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -302,7 +303,8 @@ def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):
     outputs = measure.write(model, questions, 12)
     positions = sum(len(output) for output in outputs)
     assert measure.agreement(model, questions, outputs) == (positions, positions)
-    wrong = [[token + 1 for token in output] for output in outputs]
+
+    wrong = [(np.array(output) + 1).tolist() for output in outputs]
     assert measure.agreement(model, questions, wrong).same < positions
 
 
@@ -402,11 +404,15 @@ def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
         predicted = states.hidden_states[-1][0]
 
     total = 0.0
-    for wanted, found, weight in zip(own, predicted, weights[0, 1:], strict=True):
-        apart = (wanted.double() - found.double()).abs()
+    for feature, predicted_feature, weight in zip(
+        own, predicted, weights[0, 1:], strict=True
+    ):
+        apart = (feature.double() - predicted_feature.double()).abs()
         distance = torch.where(apart < 1, apart**2 / 2, apart - 0.5).mean()
-        p, q = (target.lm_head(state).double().softmax(-1) for state in (wanted, found))
-        total += (distance - 0.1 * (p * q.log()).sum()).item() * weight.item()
+        p = target.lm_head(feature).double().softmax(-1)
+        q = target.lm_head(predicted_feature).double().softmax(-1)
+        cross_entropy = -(p * q.log()).sum()
+        total += (distance + 0.1 * cross_entropy).item() * weight.item()
     assert loss == pytest.approx(total / weights[0, 1:].sum().item(), rel=1e-4)
 
 
