@@ -95,16 +95,19 @@ def test_a_printed_number_is_known_to_half_its_last_digit():
     pearl, dsi = load_paper("pearl"), load_paper("dsi")
     speed = printed_number(pearl, ("table-6", "5", "GSM8K"))
     assert (speed.low, speed.high) == pytest.approx((26.465, 26.475))
+
     passes = ("table-11", "Codellama 7B&34B", "Target Model (SD)")
     assert printed_number(pearl, passes).is_exact  # a count
+
     step = printed_number(pearl, ("table-15", "target", "codellama 7&34B"))
     assert (step.low, step.high) == pytest.approx((0.07105, 0.07115))  # 71.1 ms
+
     row = "Vicuna-13B / Vicuna-68M / CNN-DM"
     rate = printed_number(dsi, ("table-1", row, "Acceptance Rate (%)"))
     assert (rate.low, rate.high) == pytest.approx((62.5, 63.5))
-    drop = number_in_brackets(
-        pearl, ("table-4", "PEARL w/o pre-verify", "Llama 2 7B&70B")
-    )
+
+    ablation = ("table-4", "PEARL w/o pre-verify", "Llama 2 7B&70B")
+    drop = number_in_brackets(pearl, ablation)
     assert (drop.low, drop.high) == pytest.approx((0.255, 0.265))
 
 
@@ -120,6 +123,7 @@ def test_what_rounding_can_explain_is_no_contradiction():
     for number, answer in ((2.8689, "yes"), (2.8688, "no"), (2.8731, "no")):
         evidence = arithmetic(**fields, compare=["quotient", "equals", number])
         assert work_out(evidence, "pearl").answer == answer
+
     worked = work_out(arithmetic(**fields, compare=["quotient", "at most", 3]), "pearl")
     ends = worked.quantities["quotient"]
     assert ends.low == pytest.approx(26.465 / 9.225)
@@ -164,10 +168,10 @@ def test_our_clock_alone_settles_nothing():
 
 
 @pytest.mark.parametrize(
-    "shown, verdict", [(SAME, "not supported"), (DIFFERENT, "open")]
+    "evidence, verdict", [(SAME, "not supported"), (DIFFERENT, "open")]
 )
-def test_a_clock_counts_where_it_follows_the_papers_own_numbers(shown, verdict):
-    item = item_with(ON_THE_CLOCK, clock_follows=[shown])
+def test_a_clock_counts_where_it_follows_the_papers_own_numbers(evidence, verdict):
+    item = item_with(ON_THE_CLOCK, clock_follows=[evidence])
     assert judge_item(item, "pearl", requests=2).verdict == verdict
 
 
@@ -199,6 +203,7 @@ def test_what_the_last_run_left_decides_nothing(kind, tmp_path, monkeypatch):
     }
     with pytest.raises(ValueError, match="decides = false"):
         item_with(SAME, claim)
+
     beside = {**claim, "decides": False}
     judged = judge_item(item_with(SAME, beside), "pearl")
     assert judged.verdict == "supported"

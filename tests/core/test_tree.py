@@ -193,6 +193,7 @@ def follow_one_path(world, tree, rows, leaf: int, coin: int) -> Passed:
     passed = Passed(node=-1, tokens=())
     if leaf < 0:
         return passed
+
     on_path = ancestry(tree.parents)[leaf]
     for node, draft in enumerate(tree.drafted):
         if not on_path[node]:

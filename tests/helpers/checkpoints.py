@@ -26,21 +26,22 @@ def network(
     family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes
 ):
     """A random network: every weight matters, and layers change what they read."""
-    config = getattr(transformers, f"{family}Config")(
-        **{
-            "vocab_size": VOCAB,
-            "hidden_size": 32,
-            "intermediate_size": 48,
-            "num_hidden_layers": layers,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "head_dim": 8,
-            "max_position_embeddings": 128,
-            **changes,
-        }
-    )
+    settings = {
+        "vocab_size": VOCAB,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 128,
+    }
+    config_class = getattr(transformers, f"{family}Config")
+    config = config_class(**settings | changes)
+
     torch.manual_seed(1)
-    net = getattr(transformers, f"{family}ForCausalLM")(config).to(dtype).eval()
+    model_class = getattr(transformers, f"{family}ForCausalLM")
+    net = model_class(config).to(dtype).eval()
     for name, weight in net.requires_grad_(False).named_parameters():
         if "norm" in name:
             weight.uniform_(0.5, 1.5)
@@ -56,17 +57,18 @@ def with_rows(
 
     deviation: of the weights in rows that are added.
     """
-    other = copy.deepcopy(network)
+    resized = copy.deepcopy(network)
     known = network.config.get_text_config().vocab_size
-    other.resize_token_embeddings(rows, mean_resizing=False)
+    resized.resize_token_embeddings(rows, mean_resizing=False)
+
     torch.manual_seed(3)
-    matrices = {
-        id(module.weight): module.weight
-        for module in (other.get_input_embeddings(), other.get_output_embeddings())
-    }
-    for weight in matrices.values():  # tied ones are one
+    matrices = [resized.get_input_embeddings().weight]
+    output_matrix = resized.get_output_embeddings().weight
+    if output_matrix is not matrices[0]:  # tied ones are one
+        matrices.append(output_matrix)
+    for weight in matrices:
         weight.requires_grad_(False)[known:].normal_(0, deviation)
-    return other
+    return resized
 
 
 def save_tokenizer(folder: Path, words: list[str] | dict[str, int]) -> None:

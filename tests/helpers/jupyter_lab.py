@@ -6,11 +6,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from .patience import wait_until
 
 SERVER = (
     "-m",
@@ -94,8 +95,10 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def wait_until_running(server: subprocess.Popen, log: Path) -> None:
-    until = time.monotonic() + SECONDS_TO_START
-    while "is running at" not in log.read_text():
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.1)
+    """Waits for the line in which the server says so, or until it has ended."""
+
+    def is_running() -> bool:
+        return "is running at" in log.read_text()
+
+    wait_until(lambda: is_running() or server.poll() is not None, SECONDS_TO_START)
+    assert is_running(), log.read_text()

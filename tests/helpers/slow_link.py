@@ -63,6 +63,12 @@ def kill_all_in(namespace: str) -> None:
             os.kill(int(pid), signal.SIGKILL)
 
 
+def run_ip(namespace: str, *arguments: str) -> None:
+    """Runs the command ``ip`` in a namespace."""
+    command = ["ip", "netns", "exec", namespace, "ip", *arguments]
+    subprocess.run(command, check=True)
+
+
 @contextmanager
 def two_namespaces(delay: float, loss: float) -> Iterator[tuple[str, str]]:
     """The names of two namespaces; a packet takes ``delay`` seconds from one to the
@@ -77,16 +83,13 @@ def two_namespaces(delay: float, loss: float) -> Iterator[tuple[str, str]]:
             stdout=subprocess.PIPE,
         )
         assert link.stdout is not None and link.stdout.readline() == b"open\n"
+
         for number, name in enumerate(names):
-            own = f"{address_of(number)}/24"
-            for arguments in (
-                ["link", "set", "lo", "up"],
-                ["addr", "add", own, "dev", INTERFACE],
-                ["link", "set", INTERFACE, "up"],
-            ):
-                command = ["ip", "netns", "exec", name, "ip", *arguments]
-                subprocess.run(command, check=True)
+            run_ip(name, "link", "set", "lo", "up")
+            run_ip(name, "addr", "add", f"{address_of(number)}/24", "dev", INTERFACE)
+            run_ip(name, "link", "set", INTERFACE, "up")
         yield names
+
     finally:
         for name in names:
             kill_all_in(name)
@@ -120,16 +123,18 @@ def carry(ends: tuple[int, int], delay: float, loss: float) -> None:
         if under_way:
             patience = max(0.0, under_way[0][0] - time.monotonic())
         ready, _, _ = select.select(ends, [], [], patience)
+
         for end in ready:
             packet = os.read(end, BYTES_OF_A_PACKET)
-            other = ends[1] if end == ends[0] else ends[0]
+            far_end = ends[1] if end == ends[0] else ends[0]
             if chance.random() >= loss:
                 due = time.monotonic() + delay
-                heapq.heappush(under_way, (due, next(number), other, packet))
+                heapq.heappush(under_way, (due, next(number), far_end, packet))
+
         while under_way and under_way[0][0] <= time.monotonic():
-            _, _, other, packet = heapq.heappop(under_way)
+            _, _, far_end, packet = heapq.heappop(under_way)
             with suppress(OSError):  # that end is not up yet: the packet is lost
-                os.write(other, packet)
+                os.write(far_end, packet)
 
 
 if __name__ == "__main__":

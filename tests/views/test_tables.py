@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from html import unescape
 
@@ -51,6 +52,7 @@ def test_a_section_says_first_what_to_look_at_and_its_doubts_after_the_numbers(r
         "Before trusting it:",
         "Errata of the print",
     ]
+
     text = section_md(result).partition("\n\n")[2]  # without the heading
     html = unescape(section_html(result).partition("</style>")[2])
     for page in (text, html):
@@ -343,9 +345,9 @@ def test_second_verdicts_are_not_counted_as_further_claims(results):
     counted = count(table_1)["virtual"]
     judged = sum(counted[name] for name in ("yes", "no", "open", "n/a"))
     own = sum(counted[f"own {name}"] for name in ("yes", "no", "open"))
-    assert judged + own == len(
-        [r for r in table_1["table-1"].claims if r.kind == "virtual"]
-    )
+
+    kinds = Counter(row.kind for row in results["table-1"].claims)
+    assert judged + own == kinds["virtual"]
 
 
 def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them():
@@ -366,6 +368,7 @@ def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them()
             setup="pearl/llama2-7-70",
             value=value,
         )
+
     text = section_md(result)
     assert "0.1250" in text
     assert "0.777" not in text
