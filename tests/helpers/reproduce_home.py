@@ -15,6 +15,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
+from speclib import paths
 from speclib.experiment.spec import QUICK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +92,14 @@ def run(home: Path, *words: str, status: int = 0) -> str:
     out, err = process.communicate(timeout=300)
     assert process.returncode == status, out + err
     return out + err
+
+
+def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has this process look for data, reports and its cache in a home, too."""
+    monkeypatch.setattr(paths, "ROOT", home)
+    monkeypatch.setattr(paths, "DATA", home / "data")
+    monkeypatch.setattr(paths, "REPORTS", home / "reports")
+    monkeypatch.setattr(paths, "CACHE", home / ".cache")
 
 
 def reports(home: Path) -> dict[str, bytes]:

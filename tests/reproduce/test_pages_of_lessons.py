@@ -8,9 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from helpers.reproduce_home import REPRODUCE, make_home, run
+from helpers.reproduce_home import REPRODUCE, enter, make_home, run
 
-from speclib import paths
 from speclib.reproduce.lesson_pages import (
     lecturers_address,
     list_lessons,
@@ -40,9 +39,7 @@ def home(tmp_path, monkeypatch):
     reports.mkdir()
     for name in ("pearl.html", "ledger.csv", "index.html"):
         (reports / name).touch()
-    monkeypatch.setattr(paths, "ROOT", tmp_path)
-    monkeypatch.setattr(paths, "REPORTS", reports)
-    monkeypatch.setattr(paths, "CACHE", tmp_path / ".cache")
+    enter(tmp_path, monkeypatch)
     return tmp_path
 
 

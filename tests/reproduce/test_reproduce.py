@@ -23,12 +23,12 @@ from helpers.reproduce_home import (
     FILES,
     REPRODUCE,
     command,
+    enter,
     make_home,
     reports,
     run,
 )
 
-from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.papers.ledger import (
     DEVICE_SECONDS,
@@ -177,9 +177,7 @@ def test_a_lost_or_edited_report_is_to_be_made_again(home, name, monkeypatch):
 
 def is_current(home: Path, monkeypatch, *, measured: bool = False) -> bool:
     """What a quick run of ``speclib reproduce`` in this home asks before all else."""
-    for name in ("data", "reports", ".cache"):
-        monkeypatch.setattr(paths, name.strip(".").upper(), home / name)
-    monkeypatch.setattr(paths, "ROOT", home)
+    enter(home, monkeypatch)
     inputs = freshness.hash_of_inputs("pearl", quick=True, measured=measured)
     return freshness.is_current("pearl", inputs)
 

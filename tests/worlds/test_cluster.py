@@ -376,15 +376,21 @@ def test_real_models_give_the_tokens_of_processes(real_models, temperature):
 
 
 def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
+    """They write what the same models write that are whole, and in this process."""
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}
-    pair = speclib.pair(target, SMALL["draft"], place=place)
+    in_parts = speclib.pair(target, SMALL["draft"], place=place)
     asked = {"method": "speculative", "gamma": 4, "max_new_tokens": 24}
-    whole = speclib.decode(PROMPT, pair=speclib.pair(**SMALL), **asked)
-    with Cluster(pair) as world:
+
+    whole = speclib.pair(**SMALL)
+    with speclib.open_world("virtual", whole, latency=Latency.ratio(4)) as virtual:
+        expected = speclib.decode(PROMPT, world=virtual, **asked)
+    with Cluster(in_parts) as world:
         assert len(set(world.processes["target"])) == 2
-        parted = speclib.decode(PROMPT, world=world, **asked)
-    assert parted.tokens == whole.tokens
+        result = speclib.decode(PROMPT, world=world, **asked)
+
+    assert result.tokens == expected.tokens
+    assert len(result.tokens) == 24
 
 
 # -- what cannot be --------------------------------------------------------------------

@@ -27,6 +27,7 @@ pytestmark = [
 DELAY = 0.02  # seconds, one way
 LOSS = 0.01
 RAY = str(Path(sys.executable).with_name("ray"))
+ON_EVERY_NODE = ["--num-cpus=1", "--include-log-monitor=false"]
 RUN = """
 import json, sys
 import speclib
@@ -44,17 +45,17 @@ with Cluster(PAIR, emulate=LATENCY) as world:
     slow = LATENCY.over_network(message["draft"], message["target"])
     for method, settings in methods.items():
         request = {"method": method, "ignore_eos": True, **settings, **asked}
-        there = speclib.decode("x", world=world, **request)
-        row = {"method": method, "tokens": there.tokens, "message": message}
-        row["nodes"] = there.trace.meta["nodes"]
-        row["measured"] = there.trace.commits[-1].end
+        result = speclib.decode("x", world=world, **request)
+        row = {"method": method, "tokens": result.tokens, "message": message}
+        row["nodes"] = result.trace.meta["nodes"]
+        row["measured"] = result.trace.commits[-1].end
         for name, latency in (("predicted", slow), ("without", LATENCY)):
             with speclib.open_world(
                 "virtual", PAIR, latency=latency, cancel="after-op"
             ) as virtual:
-                here = speclib.decode("x", world=virtual, **request)
-            row[name] = here.trace.commits[-1].end
-            row["expected"] = here.tokens
+                expected = speclib.decode("x", world=virtual, **request)
+            row[name] = expected.trace.commits[-1].end
+            row["expected"] = expected.tokens
         rows.append(row)
 print(json.dumps(rows))
 """
@@ -77,11 +78,11 @@ def over_the_link(
     env = dict(os.environ, RAY_USAGE_STATS_ENABLED="0")
     head, other = slow_link.address_of(0), slow_link.address_of(1)
     near = ["--head", f"--node-ip-address={head}", "--port=6379", "--node-name=near"]
-    near.append("--include-dashboard=false")
+    near += ["--include-dashboard=false", "--no-monitor"]
     far = [f"--address={head}:6379", f"--node-ip-address={other}", "--node-name=far"]
     with slow_link.two_namespaces(DELAY, LOSS) as (first, second):
         for namespace, arguments in ((first, near), (second, far)):
-            command = [RAY, "start", "--num-cpus=1", *arguments]
+            command = [RAY, "start", *ON_EVERY_NODE, *arguments]
             started = slow_link.run_in(
                 namespace, command, env=env, stdout=subprocess.DEVNULL
             )
@@ -101,7 +102,8 @@ def over_the_link(
 
 @pytest.fixture(scope="module")
 def rows():
-    return over_the_link(FEW, seconds=0.1, max_new_tokens=25)
+    """Of passes as short as a message, so that several messages are under way."""
+    return over_the_link(FEW, seconds=0.02, max_new_tokens=25)
 
 
 def test_the_devices_are_on_both_nodes_and_messages_take_what_the_link_takes(rows):
