@@ -1,7 +1,7 @@
 """Greedy output is plain decoding's, token for token, on the embedded pair in float32.
 
 The fast part takes one prompt, for every method in its first variant. The slow part
-takes one prompt of three tasks, each at one gamma: every method decodes all three in
+takes one prompt of two other tasks, each at one gamma: every method decodes both in
 its first variant, and one of them in each further variant. The thorough part takes
 two prompts of every task x gamma x every variant on the virtual clock, and one of every
 task in real processes. A difference is shown with the gap between the target's two best
@@ -35,12 +35,12 @@ CASES = [
     if method != "autoregressive"
     for settings in VARIANTS.get(method, [{}])
 ]
-FEW = (("humaneval", 5), ("mgsm_te", 1), ("gsm8k", 3))  # tasks, each with its gamma
+FEW = (("mgsm_te", 1), ("gsm8k", 3))  # tasks, each with its gamma
 PAIR = speclib.load_pair("embedded/llama-7b-70b")
 
 
 def cases_of(turn: int) -> list[tuple[str, dict]]:
-    """The first variant of every method, and every third of the further ones."""
+    """The first variant of every method, and every second of the further ones."""
     first, further = [], []
     for method, settings in CASES:
         is_first = settings == VARIANTS.get(method, [{}])[0]
@@ -158,11 +158,11 @@ def test_greedy_output_is_plain_decodings_own_in_real_processes(virtual):
 def test_dilation_does_not_change_a_token(virtual):
     prompt = prompts.load("humaneval")[0].input
     wanted = speclib.decode(
-        prompt, world=virtual, method="autoregressive", max_new_tokens=24
+        prompt, world=virtual, method="autoregressive", max_new_tokens=16
     )
     with speclib.Processes(PAIR) as world:
         result = speclib.decode(
-            prompt, world=world, method="pearl", gamma=5, max_new_tokens=24
+            prompt, world=world, method="pearl", gamma=5, max_new_tokens=16
         )
     assert result.tokens == wanted.tokens
 

@@ -156,6 +156,7 @@ def test_a_rank_holds_its_share_of_weights_heads_keys_and_values_and_no_more(tmp
 # -- widths that do not divide ---------------------------------------------------------
 UNEVEN = {  # 5 groups of query heads, 47 channels, 61 rows: all prime
     "Llama": {
+        "layers": 4,
         "hidden_size": 40,
         "num_attention_heads": 10,
         "num_key_value_heads": 5,
@@ -163,6 +164,7 @@ UNEVEN = {  # 5 groups of query heads, 47 channels, 61 rows: all prime
         **BIASES["Llama"],
     },
     "Qwen3": {
+        "layers": 4,
         "num_attention_heads": 5,
         "num_key_value_heads": 5,
         "intermediate_size": 47,

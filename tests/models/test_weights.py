@@ -41,7 +41,7 @@ FAMILIES = {
 def whole_network(family: str, **changes):
     """A network of ``FAMILIES``, with all its weights."""
     architecture = family.split()[0].rstrip(",")
-    return network(architecture, **FAMILIES[family] | changes)
+    return network(architecture, layers=3, **FAMILIES[family] | changes)
 
 
 def saved(folder: Path, family: str, **changes) -> ModelSpec:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from itertools import islice
 
 import pytest
 
@@ -197,12 +198,22 @@ def test_all_models_share_one_tokenizer(name):
 # -- quality ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def outputs(targets, writer):
-    """Target -> task -> (four prompts, what it writes after them)."""
-    result = {name: {} for name in TARGETS}
+    """Target -> task -> (four prompts, what it writes after them).
+
+    It writes after all of them at once, which takes half as long.
+    """
+    prompts_of, all_prompts = {}, []
     for task in TASKS:
         prompts = [writer.prompt(question) for question in corpus.shipped(task, 4)]
-        for name, target in targets.items():
-            result[name][task] = prompts, measure.write(target, prompts, 200)
+        prompts_of[task] = prompts
+        all_prompts += prompts
+
+    result = {}
+    for name, target in targets.items():
+        written = iter(measure.write(target, all_prompts, 200))
+        result[name] = {}
+        for task, prompts in prompts_of.items():
+            result[name][task] = prompts, list(islice(written, len(prompts)))
     return result
 
 
