@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.brief_cost_ratio import measure_c_briefly
 
 from speclib import SpeclibError, load_latency, open_world, plan, simulate
 from speclib.data import prompts
@@ -191,7 +192,11 @@ def test_answers_that_end_with_their_first_commit_are_refused():
 
 
 @pytest.mark.slow
-def test_a_plan_of_real_models_names_a_method_that_is_faster_than_plain_decoding():
+def test_a_plan_of_real_models_names_a_method_that_is_faster_than_plain_decoding(
+    monkeypatch, own_cache
+):
+    measure_c_briefly(monkeypatch)
+
     made = plan(prompts=1, max_new_tokens=32, check=1)
 
     assert made.cost_ratio.trials > 0

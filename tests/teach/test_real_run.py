@@ -5,6 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
+from helpers.brief_cost_ratio import measure_c_briefly
 
 from speclib import SpeclibError, decode, teach
 
@@ -48,7 +49,8 @@ def test_unknown_names_are_refused_before_anything_runs():
 
 
 @pytest.mark.slow
-def test_a_click_runs_every_method_beside_the_notebook():
+def test_a_click_runs_every_method_beside_the_notebook(monkeypatch, own_cache):
+    measure_c_briefly(monkeypatch)  # of which PEARL takes its draft length
     shown = teach.real_run(
         PROMPT, PAIR, methods=("autoregressive", "pearl"), max_new_tokens=8
     )
