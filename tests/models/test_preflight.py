@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,6 +25,7 @@ from helpers.checkpoints import (  # noqa: E402
     pair_over_ranks,
     save_tokenizer,
 )
+from huggingface_hub import constants  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import machine  # noqa: E402
@@ -190,21 +193,23 @@ def hub() -> Iterator[str]:
         server.server_close()
 
 
-def errors_of_loading(models, folder, address: str, **environment: str) -> list[str]:
-    """What a process says of each of the models that a hub at ``address`` should have.
+SAY_WHY_NOT = """
+    import sys, time
+    time.sleep = lambda seconds: None  # between attempts to reach the hub
+    import speclib
+    for line in sys.stdin:
+        pair = speclib.pair(line.strip(), "someone/small")
+        try:
+            speclib.Processes(pair)
+        except speclib.SpeclibError as error:
+            print(error, flush=True)
+"""
 
-    It says it in one line.
-    """
-    code = """
-        import sys, time
-        time.sleep = lambda seconds: None  # between attempts to reach the hub
-        import speclib
-        for model in sys.argv[1:]:
-            pair = speclib.pair(model, "someone/small")
-            try:
-                speclib.Processes(pair)
-            except speclib.SpeclibError as error:
-                print(error)
+
+def start_loading(folder: Path, address: str) -> subprocess.Popen[str]:
+    """A process that is told models and says, each in a line, why they are not loaded.
+
+    address: of the hub that should have them. folder: its cache.
     """
     own = {
         "HF_ENDPOINT": address,
@@ -214,16 +219,21 @@ def errors_of_loading(models, folder, address: str, **environment: str) -> list[
     }
     proxies = {name for name in os.environ if name.lower().endswith("_proxy")}
     inherited = {k: v for k, v in os.environ.items() if k not in proxies}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *models],
-        capture_output=True,
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SAY_WHY_NOT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        env=inherited | own | environment,
-        timeout=120,
+        env=inherited | own,
     )
-    lines = done.stdout.splitlines()
-    assert len(lines) == len(models), done.stdout + done.stderr
-    return lines
+
+
+def message_about(model: str, process: subprocess.Popen[str]) -> str:
+    """What such a process says of a model."""
+    assert process.stdin and process.stdout
+    process.stdin.write(f"{model}\n")
+    process.stdin.flush()
+    return process.stdout.readline()
 
 
 REFUSALS = [
@@ -241,41 +251,54 @@ REFUSALS = [
 ]
 
 
+class Attempts(NamedTuple):
+    """What one process says of models that it cannot have.
+
+    refused: by the model, for each of ``REFUSALS``. unreachable: of one that is asked
+    for when the hub at ``address`` is gone. cache: where it looked before.
+    """
+
+    refused: dict[str, str]
+    unreachable: str
+    address: str
+    cache: Path
+
+
 @pytest.fixture(scope="module")
-def said_of_refusals(tmp_path_factory) -> dict[str, str]:
-    """What one process says of a model for each of ``REFUSALS``."""
-    models = [f"someone/large-{status}-{code}" for status, code, _ in REFUSALS]
-    folder = tmp_path_factory.mktemp("hub")
+def attempts(tmp_path_factory) -> Attempts:
+    cache = tmp_path_factory.mktemp("hub")
+    refused = {}
     with hub() as address:
-        messages = errors_of_loading(models, folder, address)
-    return dict(zip(models, messages, strict=True))
+        process = start_loading(cache, address)
+        for status, code, _says in REFUSALS:
+            model = f"someone/large-{status}-{code}"
+            refused[model] = message_about(model, process)
+
+    with process:  # nobody listens at the address any more
+        unreachable = message_about("someone/large", process)
+    return Attempts(refused, unreachable, address, cache)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("status", "code", "says"), REFUSALS)
-def test_what_the_hub_refuses_is_said_in_a_sentence(
-    said_of_refusals, status, code, says
-):
+def test_what_the_hub_refuses_is_said_in_a_sentence(attempts, status, code, says):
     model = f"someone/large-{status}-{code}"
-    message = said_of_refusals[model]
+    message = attempts.refused[model]
     assert f"model '{model}'" in message
     assert re.search(says, message), message
 
 
 @pytest.mark.slow
-def test_without_a_network_the_message_says_where_it_looked(tmp_path):
-    with hub() as address:
-        pass  # nobody listens there any more
-    [message] = errors_of_loading(["someone/large"], tmp_path, address)
-    assert f"not in the cache, {tmp_path}" in message
-    assert f"{address} cannot be reached" in message
+def test_without_a_network_the_message_says_where_it_looked(attempts):
+    assert f"not in the cache, {attempts.cache}" in attempts.unreachable
+    assert f"{attempts.address} cannot be reached" in attempts.unreachable
 
 
-@pytest.mark.slow
-def test_offline_the_message_says_so(tmp_path):
-    address = "http://127.0.0.1:9"
-    [message] = errors_of_loading(
-        ["someone/large"], tmp_path, address, HF_HUB_OFFLINE="1"
-    )
-    assert f"not in the cache, {tmp_path}" in message
+def test_offline_the_message_says_so(no_worker):
+    assert constants.HF_HUB_OFFLINE
+    pair = speclib.pair("someone/large", "someone/small")
+    with pytest.raises(speclib.SpeclibError, match="not in the cache") as caught:
+        speclib.Processes(pair)
+    message = str(caught.value)
+    assert f"not in the cache, {constants.HF_HUB_CACHE}" in message
     assert "unset HF_HUB_OFFLINE" in message
