@@ -165,11 +165,9 @@ def overtaken(trace) -> int:
     """Target passes that ended after one that began later."""
     passes = [event for event in trace.operations if event.is_scoring]
     count = 0
-    for one in passes:
-        was_overtaken = any(
-            one.ts < other.ts and one.end > other.end for other in passes
-        )
-        count += was_overtaken
+    for early in passes:
+        later = [event for event in passes if event.ts > early.ts]
+        count += any(event.end < early.end for event in later)
     return count
 
 
@@ -190,16 +188,16 @@ def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel)
         TOY, servers=servers, cancel=cancel, emulate=AnyTime(servers)
     ) as world:
         for seed, lookahead in product(range(2), (1, 2, 5)):
-            how = {"max_new_tokens": 24, "temperature": float(seed), "seed": seed}
-            ours = speclib.decode(
-                "x", world=world, method="dsi", lookahead=lookahead, **how
+            asked = {"max_new_tokens": 24, "temperature": float(seed), "seed": seed}
+            result = speclib.decode(
+                "x", world=world, method="dsi", lookahead=lookahead, **asked
             )
             plain = speclib.decode(
-                "x", pair=TOY, world="virtual", method="autoregressive", **how
+                "x", pair=TOY, world="virtual", method="autoregressive", **asked
             )
-            assert ours.tokens == plain.tokens and len(ours.tokens) == 24
-            late += overtaken(ours.trace)
-            caught_up += ours.stats.caught_up
+            assert result.tokens == plain.tokens and len(result.tokens) == 24
+            late += overtaken(result.trace)
+            caught_up += result.stats.caught_up
     assert (late > 0) == (caught_up > 0) == (servers > 1)
 
 
@@ -207,46 +205,60 @@ def killed(*devices, servers: int = 3):
     """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and
     DSI again.
 
+    Gives the result of the first request, or its error, and that of plain decoding.
+
     Only four servers keep up with its drafter: all there are have work, on a slow
     machine too.
     """
     with Processes(
         TOY, servers=servers, cancel="immediate", emulate=Latency.ratio(4, 0.04)
     ) as world:
-        heard = []
+        committed = []
+        victims = list(devices)
 
         def strike(tokens):
-            heard.extend(tokens)
-            while len(heard) >= 10 and victims:
+            committed.extend(tokens)
+            while len(committed) >= 10 and victims:
                 kill(world, victims.pop())
 
-        victims = list(devices)
-        how = {"world": world, "method": "dsi", "lookahead": 1, "max_new_tokens": 40}
+        asked = {"method": "dsi", "lookahead": 1, "max_new_tokens": 24}
         try:
-            hurt = speclib.decode("x", on_commit=strike, **how)
+            hurt = speclib.decode("x", world=world, on_commit=strike, **asked)
         except DeviceLost as error:
             hurt = error
-        again = speclib.decode("x", **how)
+        again = speclib.decode("x", world=world, **asked)
+
     plain = speclib.decode(
-        "x", pair=TOY, world="virtual", method="autoregressive", max_new_tokens=40
+        "x", pair=TOY, world="virtual", method="autoregressive", max_new_tokens=24
     )
-    assert again.tokens == plain.tokens and not any(e.lost for e in again.trace.events)
+    assert again.tokens == plain.tokens
+    assert not any(event.lost for event in again.trace.events)
     return hurt, plain
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["target", "target-2", "target-3", "draft"])
+@pytest.mark.parametrize(
+    "device",
+    [
+        "target",
+        pytest.param("target-2", marks=pytest.mark.thorough),
+        "target-3",
+        "draft",
+    ],
+)
 def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_shows_it(
     device,
 ):
     hurt, plain = killed(device)
     assert hurt.tokens == plain.tokens
-    lost = [e for e in hurt.trace.operations if e.lost]
-    assert [e.device for e in lost] == [device]
-    assert not any(
-        e.ts > lost[0].end for e in hurt.trace.operations if e.device == device
-    )
-    assert any(e.ts > lost[0].end for e in hurt.trace.operations)
+    lost = [event for event in hurt.trace.operations if event.lost]
+    assert [event.device for event in lost] == [device]
+
+    end_of_device = lost[0].end
+    later = [
+        event.device for event in hurt.trace.operations if event.ts > end_of_device
+    ]
+    assert later and device not in later
 
 
 def test_with_every_target_killed_dsi_ends_and_names_one():
