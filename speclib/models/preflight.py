@@ -46,7 +46,7 @@ def check(
     for spec in {pair.target.model: pair.target, pair.draft.model: pair.draft}.values():
         if not spec.is_toy and not spec.in_llamacpp:
             checkpoint.check(spec.model)
-    if _may_be_large(pair.target) or _may_be_large(pair.draft):
+    if may_be_large(pair.target) or may_be_large(pair.draft):
         check_memory(pair, place, dtype, targets, in_one_process)
 
 
@@ -146,7 +146,7 @@ def _numbers(places: Iterable[str]) -> list[int]:
     ]
 
 
-def _may_be_large(spec: ModelSpec) -> bool:
+def may_be_large(spec: ModelSpec) -> bool:
     """Whether its memory is worth a count: the embedded models' own is not.
 
     Nor is that of the shapes in which they stand in for larger ones under
@@ -154,12 +154,16 @@ def _may_be_large(spec: ModelSpec) -> bool:
     """
     if spec.is_toy or spec.in_llamacpp:
         return False
-    if spec.shape is not None and not spec.head and _weights_of(spec.shape) > LARGE:
+    if (
+        spec.shape is not None
+        and not spec.head
+        and weights_of_layers(spec.shape) > LARGE
+    ):
         return True
     return spec.like is not None or not spec.model.startswith("zoo/")
 
 
-def _weights_of(shape: Sequence[int]) -> int:
+def weights_of_layers(shape: Sequence[int]) -> int:
     """About how many weights the layers of a shape have; it says no heads of keys."""
     layers, width, _, ffn = shape
     return layers * (4 * width * width + 3 * width * ffn)

@@ -45,10 +45,13 @@ def test_without_the_extra_llamacpp_says_how_to_install_it():
         sys.modules["llama_cpp"] = None
         import speclib
         from speclib.models import factory
+        from speclib.data.placement import Place
         duo = speclib.load_pair("embedded/duo")
         must = duo.draft.model_copy(update={"runtime": "llamacpp"})
+        place = Place(draft=("core:0",), target=("core:1",))
         try:
-            factory.build(duo.model_copy(update={"draft": must}), "draft")
+            pair = duo.model_copy(update={"draft": must, "place": place})
+            factory.build(pair, "draft")
         except speclib.SpeclibError as error:
             print(error)
     """

@@ -91,11 +91,11 @@ def test_a_fork_of_a_process_that_used_cuda_refuses_a_gpu_in_words(monkeypatch):
 def test_a_dilated_models_memory_is_counted_where_it_is_large():
     """The layers of Llama 2 7B have 6.5e9 weights, those of its stand-in 85e6."""
     large = ModelSpec(model="zoo/target", shape=(32, 4096, 32, 11008))
-    assert preflight._weights_of(large.shape) == pytest.approx(6.48e9, rel=0.01)
-    assert preflight._may_be_large(large)
+    assert preflight.weights_of_layers(large.shape) == pytest.approx(6.48e9, rel=0.01)
+    assert preflight.may_be_large(large)
     stand_in = speclib.load_pair(PAIR).target
-    assert preflight._weights_of(stand_in.shape) == pytest.approx(85e6, rel=0.01)
-    assert not preflight._may_be_large(stand_in)
+    assert preflight.weights_of_layers(stand_in.shape) == pytest.approx(85e6, rel=0.01)
+    assert not preflight.may_be_large(stand_in)
 
 
 def test_without_psutil_the_kernel_says_how_much_memory_there_is(monkeypatch):
