@@ -216,13 +216,14 @@ def agreements(alpha: float, count: int) -> list[bool]:
 
 
 def count_steps(
-    take_step: TakeStep, alpha: float, gamma: int, limit: int = 50_000
+    take_step: TakeStep, alpha: float, gamma: int, limit: int = 20_000
 ) -> Counts:
     """Steps on independent coins, until ``limit`` tokens are there."""
     agrees = agreements(alpha, limit + 100)
     tokens = accepted = passes = 0
     seconds = 0.0
     waiting = False
+
     while tokens < limit:
         step = take_step(agrees, tokens, waiting, gamma)
         waiting = step.waiting
@@ -230,6 +231,7 @@ def count_steps(
         seconds += step.seconds
         accepted += step.accepted
         passes += step.passes
+
     return Counts(tokens, seconds, accepted, passes)
 
 
@@ -291,7 +293,7 @@ PEARL_STEPS = {
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("gamma", [1, 2, 4, 7])
 def test_formulas_equal_counted_steps(alpha, gamma):
-    """50,000 positions leave about 1 %; the coins are seeded, so it passes or it never
+    """20,000 positions leave 1.5 %; the coins are seeded, so it passes or it never
     does."""
     sd = count_steps(sd_step, alpha, gamma)
     accepted_per_pass = sd.accepted / sd.passes
@@ -313,10 +315,13 @@ def test_formulas_equal_counted_steps(alpha, gamma):
 
 # -- the methods' own code -------------------------------------------------------------
 def speed_of(method: str, alpha: float, **settings: object) -> float:
-    """The speed of a method's own code: four texts of 400 tokens by toy models."""
+    """The speed of a method's own code: texts of 400 tokens by toy models.
+
+    There are four, or one where all drafts are right, or none: then all are alike.
+    """
     latency = Latency.ratio(4.0, 4.0)
     cell = ToyCell(METHODS[method], latency, alpha, tokens=400, settings=settings)
-    outcomes = run_requests(cell, requests=4)
+    outcomes = run_requests(cell, requests=1 if alpha in (0.0, 1.0) else 4)
     return total(outcome.stats for outcome in outcomes).decode_speed
 
 
@@ -342,7 +347,6 @@ def speed_of(method: str, alpha: float, **settings: object) -> float:
 def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
     """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are
     seeded."""
-
     speed = speed_of("speculative", alpha, gamma=gamma)
     formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
     assert speed == pytest.approx(formula, rel=within)
