@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from itertools import chain
 
 import numpy as np
 import pytest
 
+import speclib
 from speclib import replay, timeline
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
@@ -19,7 +21,9 @@ from speclib.operations.propose import Propose
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
 
+TOY = speclib.load_pair("toy")
 TEXT = (1, 2, 1, 2, 1)
 KINDS = {"accepted", "rejected", "discarded", "dropped", "score", "unused"}
 
@@ -84,7 +88,8 @@ def test_its_passes_feed_all_that_was_fed(operation):
     for _ in range(2):  # from an empty cache, and from a full one
         done = perform(operation, model, request)
         passes = operation.passes(done.kept, done.fed)
-        assert sum(one.fed * one.times for one in passes) == pytest.approx(done.fed)
+        fed = sum(forward.fed * forward.times for forward in passes)
+        assert fed == pytest.approx(done.fed)
 
 
 def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):
@@ -101,17 +106,19 @@ def test_it_fits_into_what_room_there_is(operation):
 
 
 def test_stopped_half_way_it_shows_no_more_than_there_was(operation):
-    _, whole = run_alone(operation)
-    (complete,) = whole.operations
+    _, undisturbed = run_alone(operation)
+    (complete,) = undisturbed.operations
 
     world = world_of_toys()
-    other = "draft" if device_of(operation) == "target" else "target"
-    future = world.submit(device_of(operation), operation)
-    clock = world.submit(other, OPERATIONS["score"]((1, 2)))
-    if other == "target":
+    device = device_of(operation)
+    other_device = "draft" if device == "target" else "target"
+    future = world.submit(device, operation)
+    clock = world.submit(other_device, OPERATIONS["score"]((1, 2)))
+    if other_device == "target":
         world.wait(clock)  # four draft passes
     world.cancel(future)
-    (event,) = (e for e in world.end().operations if e.device == device_of(operation))
+
+    (event,) = (event for event in world.end().operations if event.device == device)
     if event.cancelled:
         assert len(event.tokens) <= len(complete.tokens)
         assert event.kept + event.fed <= complete.kept + complete.fed
@@ -130,8 +137,8 @@ def test_its_event_tells_of_every_token(operation):
     assert event.pass_count >= 1 and len(event.depths) == len(event.tokens)
     assert event.is_scoring or event.text_length == len(TEXT)
     if event.is_drafting:
-        joined = [token for sequence in event.sequences for token in sequence]
-        assert joined == list(event.tokens)
+        joined = tuple(chain.from_iterable(event.sequences))
+        assert joined == tuple(event.tokens)
         assert event.outcome == ("discarded",) * len(event.tokens)
 
 
@@ -175,20 +182,26 @@ def test_a_replay_gives_it_the_same_again(operation, monkeypatch):
     assert replay(trace).events == trace.events
 
 
-def test_a_worker_gives_what_the_virtual_world_gives(operation):
-    """Of a toy pair, greedily: value, tokens and KV counts."""
-    import speclib
+@pytest.fixture(scope="module")
+def world_of_processes():
+    """One for all operations: their texts begin with empty caches."""
+    with Processes(TOY) as world:
+        yield world
 
-    pair = speclib.load_pair("toy")
-    shown = []
-    virtual = speclib.open_world("virtual", pair)
-    with Processes(pair) as real:
-        for world in (virtual, real):
-            world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
-            world.wait(world.submit(device_of(operation), operation))
-            (event,) = world.end().operations
-            shown.append((event.tokens, event.kept, event.fed, event.payload))
-    assert shown[0] == shown[1]
+
+def test_a_worker_gives_what_the_virtual_world_gives(operation, world_of_processes):
+    """Of a toy pair, greedily: value, tokens and KV counts."""
+    with speclib.open_world("virtual", TOY) as virtual:
+        expected = shown_by(virtual, operation)
+    assert shown_by(world_of_processes, operation) == expected
+
+
+def shown_by(world: World, operation) -> tuple[object, ...]:
+    """Tokens, KV counts and payload in the event of an operation alone."""
+    world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
+    world.wait(world.submit(device_of(operation), operation))
+    (event,) = world.end().operations
+    return event.tokens, event.kept, event.fed, event.payload
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from speclib.experiment.on_nodes import (
     is_of,
 )
 from speclib.experiment.run_cells import Runner, is_complete, run_all, stored
+from speclib.experiment.spec import Spec
 from speclib.progress import Progress
 from speclib.reproduce import measuring_on_nodes
 from speclib.reproduce.costs import Costs
@@ -60,12 +61,12 @@ def test_a_node_of_other_hardware_counts_while_a_cluster_measures(monkeypatch):
     """It has done three requests, and this machine one."""
     spec = measured_spec()
     run_all([spec])
-    here, there = MeasuredCell(spec), MeasuredCell(spec, FASTER)
-    there.header = replace(here.header, machine="another-64c-123456")
-    there.outcomes = here.outcomes
-    there.save()
-    here.outcomes = here.outcomes[:1]
-    here.save()
+    own, of_node = MeasuredCell(spec), MeasuredCell(spec, FASTER)
+    of_node.header = replace(own.header, machine="another-64c-123456")
+    of_node.outcomes = own.outcomes
+    of_node.save()
+    own.outcomes = own.outcomes[:1]
+    own.save()
 
     environments.remember(FASTER)
     assert len(stored(spec).stats) == 1
@@ -136,6 +137,19 @@ def works() -> list[Work]:
 works.calls = 0
 
 
+def specs_of(measured: list[Work]) -> list[Spec]:
+    """Of all cells, in order."""
+    specs: list[Spec] = []
+    for work in measured:
+        specs += work.specs
+    return specs
+
+
+def are_complete(measured: list[Work]) -> bool:
+    """Whether every cell has all of its requests, here."""
+    return all(is_complete(spec) for spec in specs_of(measured))
+
+
 def schedule_of(measured: list[Work], runner: Runner, nodes: Nodes, deadline=None):
     other = virtual_spec(gamma=2)
     virtual = Work("virtual", "virtual", [other], wanted=other.requests)
@@ -184,20 +198,17 @@ def test_every_cell_is_done_and_kept_here_and_names_its_node(ray_nodes):
     measured = works()
     runner = do_on_nodes(measured)
     assert not runner.errors
-    nodes_of_pool = []
-    for work in measured:
-        assert all(is_complete(spec) for spec in work.specs)
-        nodes_of_pool.append({stored(spec).facts["node"] for spec in work.specs})
-    assert all(len(names) == 1 for names in nodes_of_pool)  # a pair's are on one node
-    assert set().union(*nodes_of_pool) == {
-        "one",
-        "two",
-        "three",
-    }  # and all nodes have work
+    assert are_complete(measured)
     assert stored(virtual_spec(gamma=2)) is not None
+
+    nodes_at_work = set()
     for work in measured:
-        for spec in work.specs:  # the same outputs as plain decoding, as on one machine
-            assert stored(spec).facts["differs"] == [None] * spec.requests
+        (node_of_pair,) = {stored(spec).facts["node"] for spec in work.specs}
+        nodes_at_work.add(node_of_pair)
+    assert nodes_at_work == {"one", "two", "three"}
+
+    for spec in specs_of(measured):  # plain decoding's outputs, as on one machine
+        assert stored(spec).facts["differs"] == [None] * spec.requests
 
 
 @pytest.mark.slow
@@ -205,9 +216,9 @@ def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
     """Unless other programs disturbed it, which here nothing does."""
     monkeypatch.setattr(other_load, "others_between", lambda start, end: 0.0)
     measured = works()
-    for work in measured:
-        run_all([spec.but(requests=2) for spec in work.specs])
-    before = {s: stored(s).stats for work in measured for s in work.specs}
+    specs = specs_of(measured)
+    run_all([spec.but(requests=2) for spec in specs])
+    before = {spec: stored(spec).stats for spec in specs}
     do_on_nodes(measured)
     for spec, stats in before.items():
         assert stored(spec).stats[:2] == stats
@@ -227,10 +238,10 @@ def test_an_interrupt_loses_nothing_that_is_finished(nodes):
             )
     finally:
         signal.signal(signal.SIGALRM, before)
-    done = [s for work in measured for s in work.specs if stored(s) is not None]
-    assert done and not all(is_complete(s) for s in done)
+    begun = [spec for spec in specs_of(measured) if stored(spec) is not None]
+    assert begun and not all(is_complete(spec) for spec in begun)
     do_on_nodes(measured)
-    assert all(is_complete(spec) for work in measured for spec in work.specs)
+    assert are_complete(measured)
 
 
 @pytest.mark.slow
@@ -239,7 +250,7 @@ def test_what_a_lost_node_did_not_finish_another_one_does(ray_nodes):
     runner = do_on_nodes(measured, after_a_step=lambda: ray_nodes.kill("two"))
     ray_nodes.add_missing()
     assert not runner.errors
-    assert all(is_complete(spec) for work in measured for spec in work.specs)
+    assert are_complete(measured)
 
 
 @pytest.mark.slow
@@ -247,7 +258,7 @@ def test_what_two_nodes_began_one_finishes_when_the_other_is_lost(nodes_in_proce
     measured = works()
     runner = do_on_nodes(measured, after_a_step=lambda: nodes_in_processes.kill("two"))
     assert not runner.errors
-    assert all(is_complete(spec) for work in measured for spec in work.specs)
+    assert are_complete(measured)
 
 
 @pytest.mark.slow
@@ -259,7 +270,7 @@ def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(nodes):
     unknown = work_of("measured by nobody", nobody)
     runner = do_on_nodes([measured[0], broken, unknown, *measured[1:]])
     assert set(runner.errors) == {on_gpus, nobody}
-    assert all(is_complete(spec) for work in measured for spec in work.specs)
+    assert are_complete(measured)
 
 
 def test_cells_that_were_not_asked_for_are_noticed():
@@ -295,7 +306,7 @@ def test_a_budget_ends_a_sweep(nodes, monkeypatch):
 
     do_on_nodes(measured, seconds=HOUR, after_a_step=clock.leap)
 
-    specs = [spec for work in measured for spec in work.specs]
+    specs = specs_of(measured)
     assert any(stored(spec) for spec in specs)
     assert not any(is_complete(spec) for spec in specs)
 
