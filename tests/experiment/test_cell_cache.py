@@ -16,24 +16,33 @@ from speclib.methods import METHODS
 
 
 # -- code in keys ---------------------------------------------------------------------
+def copy_of(package: Path, into: Path) -> Path:
+    return shutil.copytree(package, into, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture(scope="module")
+def unedited(tmp_path_factory) -> Path:
+    """A copy of the package that nobody edits."""
+    return copy_of(cache_keys.PACKAGE, tmp_path_factory.mktemp("unedited") / "speclib")
+
+
 @pytest.fixture
-def package(tmp_path) -> Path:
-    """A copy of the package, to edit."""
-    return shutil.copytree(
-        cache_keys.PACKAGE,
-        tmp_path / "speclib",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+def package(unedited, tmp_path) -> Path:
+    """Another copy, to edit before it is hashed."""
+    return copy_of(unedited, tmp_path / "speclib")
 
 
 ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
 
 
-def hash_now(package: Path) -> str:
-    """The hash of a PEARL cell's code as the package is now."""
-    cache_keys.hash_of_code.cache_clear()
-    cache_keys._read_module.cache_clear()
+def hash_of(package: Path) -> str:
+    """The hash of a PEARL cell's code. A package that was hashed is not read again."""
     return cache_keys.hash_of_code(ROOTS, package)
+
+
+@pytest.fixture(scope="module")
+def hash_before(unedited) -> str:
+    return hash_of(unedited)
 
 
 def append(path: Path, text: str = "\nEDITED = 1\n") -> None:
@@ -60,48 +69,50 @@ def replace(path: Path, old: str, new: str) -> None:
         "data/latency.py",
     ],
 )
-def test_code_that_a_cell_runs_enters_its_key(package, file):
-    before = hash_now(package)
+def test_code_that_a_cell_runs_enters_its_key(package, hash_before, file):
     append(package / file)
-    assert hash_now(package) != before
+    assert hash_of(package) != hash_before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "file",
-    [
-        "methods/speculative.py",
-        "methods/__init__.py",
-        "papers/__init__.py",
-        "worlds/processes.py",
-        "models/hf.py",
-        "views/timeline/widget.py",
-        "experiment/__init__.py",
-        "experiment/cache.py",
-        "experiment/engines/virtual.py",
-        "__init__.py",
-    ],
+NOT_RUN = (
+    "methods/speculative.py",
+    "methods/__init__.py",
+    "papers/__init__.py",
+    "worlds/processes.py",
+    "models/hf.py",
+    "views/timeline/widget.py",
+    "experiment/__init__.py",
+    "experiment/cache.py",
+    "experiment/engines/virtual.py",
+    "__init__.py",
 )
-def test_code_that_a_cell_does_not_run_keeps_it(package, file):
-    before = hash_now(package)
-    append(package / file)
-    assert hash_now(package) == before
 
 
-def test_prose_keeps_a_cell_and_an_import_inside_a_function_counts(package):
+def test_code_that_a_cell_does_not_run_keeps_it(package, hash_before):
+    """All of these files are edited at once, and no edit counts."""
+    for file in NOT_RUN:
+        append(package / file)
+    assert hash_of(package) == hash_before
+
+
+def test_prose_keeps_a_cell(package, hash_before):
     pearl = package / "methods" / "pearl.py"
-    before = hash_now(package)
     append(pearl, "# a comment\n")
     replace(pearl, '"""PEARL', '"""Pearls: PEARL')
-    assert hash_now(package) == before
+    assert hash_of(package) == hash_before
 
-    extra = package / "extra.py"
-    extra.write_text("X = 1\n")
-    append(pearl, "\ndef late():\n    from ..extra import X\n")
-    with_import = hash_now(package)
-    assert with_import != before
-    replace(extra, "1", "2")
-    assert hash_now(package) != with_import
+
+def test_an_import_inside_a_function_counts(package, hash_before, tmp_path):
+    (package / "extra.py").write_text("X = 1\n")
+    append(
+        package / "methods" / "pearl.py", "\ndef late():\n    from ..extra import X\n"
+    )
+    other = copy_of(package, tmp_path / "other")
+    replace(other / "extra.py", "1", "2")
+
+    with_import = hash_of(package)
+    assert with_import != hash_before
+    assert hash_of(other) != with_import
 
 
 def test_a_method_of_a_notebook_counts_with_its_own_source(monkeypatch):
