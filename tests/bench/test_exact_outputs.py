@@ -2,23 +2,47 @@
 
 from math import inf
 
+import pytest
+
 import speclib
 from speclib.bench.exact_outputs import PLAIN, divergences, written
 
+TEXTS = ["toy", "another toy"]
+LENGTH = 12
 
-def test_an_output_that_leaves_plain_decodings_is_found_at_its_token():
-    """Nothing differs by itself, so what is called plain decoding's is altered."""
-    texts = ["toy", "another toy"]
+
+@pytest.fixture(scope="module")
+def world():
     with speclib.Processes(speclib.load_pair("toy")) as world:
-        plain = written(world, PLAIN, texts, 12, ignore_eos=True)
-        assert [len(tokens) for tokens in plain] == [12, 12]
-        same = divergences(world, "speculative", texts, plain, 12, ignore_eos=True)
-        altered = [plain[0], (*plain[1][:7], plain[1][7] + 1, *plain[1][8:])]
-        found = divergences(world, "pearl", texts, altered, 12, ignore_eos=True)
-        shorter = [plain[0][:5], plain[1]]
-        cut = divergences(world, "pearl", texts, shorter, 12, ignore_eos=True)
+        yield world
 
-    assert same == []
-    assert [(one.prompt, one.token) for one in found] == [(1, 7)]
-    assert found[0].gap == inf or found[0].gap > 0
-    assert [(one.prompt, one.token) for one in cut] == [(0, 5)]
+
+@pytest.fixture(scope="module")
+def plain(world):
+    """What plain decoding writes after each text."""
+    outputs = written(world, PLAIN, TEXTS, LENGTH, ignore_eos=True)
+    assert [len(output) for output in outputs] == [LENGTH, LENGTH]
+    return outputs
+
+
+def divergences_from(world, expected):
+    """Where PEARL's outputs leave those that are said to be plain decoding's."""
+    return divergences(world, "pearl", TEXTS, expected, LENGTH, ignore_eos=True)
+
+
+def test_a_lossless_method_never_leaves_plain_decoding(world, plain):
+    assert divergences_from(world, plain) == []
+
+
+def test_an_output_that_leaves_plain_decodings_is_found_at_its_token(world, plain):
+    """Nothing differs by itself, so what is called plain decoding's is altered."""
+    altered = list(plain[1])
+    altered[7] += 1
+    (divergence,) = divergences_from(world, [plain[0], tuple(altered)])
+    assert (divergence.prompt, divergence.token) == (1, 7)
+    assert divergence.gap == inf or divergence.gap > 0
+
+
+def test_an_output_that_is_longer_leaves_the_other_where_that_ends(world, plain):
+    (divergence,) = divergences_from(world, [plain[0][:5], plain[1]])
+    assert (divergence.prompt, divergence.token) == (0, 5)
