@@ -39,7 +39,7 @@ def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict:
+def findings() -> dict:
     """What it says of this machine, to programs."""
     return json.loads(report.as_json(report.run()))
 
@@ -50,14 +50,15 @@ SHOWN_PAIRS = ("llama-68m-7b", "phi3-4b-14b")
 @pytest.fixture
 def home_of_two_pairs(tmp_path) -> Path:
     """A home with this checkout's data, but of the papers' pairs only two."""
-    data = tmp_path / "data"
-    (data / "pairs" / "hub").mkdir(parents=True)
-    link_all(ROOT / "data", data, but="pairs")
-    link_all(ROOT / "data" / "pairs", data / "pairs", but="hub")
-    for pair in SHOWN_PAIRS:
-        (data / "pairs" / "hub" / f"{pair}.toml").symlink_to(
-            ROOT / "data" / "pairs" / "hub" / f"{pair}.toml"
-        )
+    all_pairs = ROOT / "data" / "pairs"
+    pairs = tmp_path / "data" / "pairs"
+    (pairs / "hub").mkdir(parents=True)
+    link_all(ROOT / "data", tmp_path / "data", but="pairs")
+    link_all(all_pairs, pairs, but="hub")
+
+    for name in SHOWN_PAIRS:
+        file = f"hub/{name}.toml"
+        (pairs / file).symlink_to(all_pairs / file)
     return tmp_path
 
 
@@ -68,18 +69,18 @@ def link_all(folder: Path, into: Path, *, but: str) -> None:
             (into / path.name).symlink_to(path)
 
 
-def check_of(found: dict, name: str) -> dict:
-    (check,) = (check for check in found["checks"] if check["name"] == name)
+def check_of(findings: dict, name: str) -> dict:
+    (check,) = (check for check in findings["checks"] if check["name"] == name)
     return check
 
 
 @pytest.mark.slow
-def test_versions_are_those_installed_and_compared_with_the_pins(found):
-    pins = dict(
-        re.findall(r"^(\S+)==(\S+)$", (ROOT / "requirements.lock").read_text(), re.M)
-    )
+def test_versions_are_those_installed_and_compared_with_the_pins(findings):
+    lock = (ROOT / "requirements.lock").read_text()
+    pins = dict(re.findall(r"^(\S+)==(\S+)$", lock, re.M))
+
     for package in ("torch", "transformers", "accelerate", "numpy"):
-        check = check_of(found, package)
+        check = check_of(findings, package)
         installed = importlib.metadata.version(package)
         assert check["found"] == installed
         same = installed.split("+")[0] == pins[package]
@@ -87,25 +88,28 @@ def test_versions_are_those_installed_and_compared_with_the_pins(found):
 
 
 @pytest.mark.slow
-def test_the_machine_is_this_one(found):
-    cores = check_of(found, "cores")["found"]
+def test_the_machine_is_this_one(findings):
+    cores = check_of(findings, "cores")["found"]
     assert cores.startswith(f"{len(os.sched_getaffinity(0))} of ")
-    total = float(re.search(r"of ([\d.]+) GB", check_of(found, "memory")["found"])[1])
+
+    memory = check_of(findings, "memory")["found"]
+    total = float(re.search(r"of ([\d.]+) GB", memory)[1])
     assert total == pytest.approx(psutil.virtual_memory().total / GB, abs=0.1)
+
     if shutil.which("nvidia-smi") is None:
-        assert check_of(found, "GPUs")["found"] == "none"
+        assert check_of(findings, "GPUs")["found"] == "none"
 
 
 @pytest.mark.slow
-def test_all_kinds_of_number_can_be_produced_here(found):
-    kinds = {kind["name"]: kind["state"] for kind in found["kinds"]}
+def test_all_kinds_of_number_can_be_produced_here(findings):
+    kinds = {kind["name"]: kind["state"] for kind in findings["kinds"]}
     assert kinds == dict.fromkeys(("paper", "virtual", "emulated", "measured"), "yes")
-    assert found["runs_default"]
+    assert findings["runs_default"]
 
 
 @pytest.mark.slow
-def test_every_pair_of_the_papers_is_there_with_its_sizes(found):
-    pairs = {pair["name"]: pair for pair in found["pairs"]}
+def test_every_pair_of_the_papers_is_there_with_its_sizes(findings):
+    pairs = {pair["name"]: pair for pair in findings["pairs"]}
     assert set(pairs) == {f"hub/{name}" for name in names_under(DATA / "pairs" / "hub")}
     papers = {pair["paper"] for pair in pairs.values()}
     assert papers == {"pearl", "easyspec", "duodecoding", "dsi"}
@@ -121,14 +125,14 @@ def test_every_pair_of_the_papers_is_there_with_its_sizes(found):
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_named(found):
-    pairs = {pair["name"]: pair for pair in found["pairs"]}
+def test_what_is_missing_is_named(findings):
+    pairs = {pair["name"]: pair for pair in findings["pairs"]}
     missing = "; ".join(pairs["hub/llama3-8b-70b"]["missing"])
     if torch.cuda.device_count() == 0:
         assert "8 GPUs, of which 0 are here" in missing
     assert "weights of meta-llama/Meta-Llama-3-70B-Instruct, which is gated" in missing
     assert "a way to the hub" in missing  # tests are offline
-    assert "HF_HUB_OFFLINE is set" in check_of(found, "hub of models")["found"]
+    assert "HF_HUB_OFFLINE is set" in check_of(findings, "hub of models")["found"]
 
 
 @pytest.mark.slow
@@ -143,6 +147,10 @@ def test_the_terminal_shows_each_check_and_each_pair(home_of_two_pairs):
     assert done.stderr == ""
 
 
+def weights_of_the_zoo(folder, names):
+    return [name for name in names if name.endswith(".safetensors")]
+
+
 @pytest.mark.slow
 def test_without_the_embedded_models_it_fails_and_says_why(home_of_two_pairs):
     models = home_of_two_pairs / "data" / "models"
@@ -152,9 +160,9 @@ def test_without_the_embedded_models_it_fails_and_says_why(home_of_two_pairs):
     done = doctor("--json", SPECLIB_HOME=str(home_of_two_pairs))
 
     assert done.returncode == 1
-    found = json.loads(done.stdout)
-    assert not found["runs_default"]
-    measured = next(kind for kind in found["kinds"] if kind["name"] == "measured")
+    findings = json.loads(done.stdout)
+    assert not findings["runs_default"]
+    measured = next(kind for kind in findings["kinds"] if kind["name"] == "measured")
     assert measured["state"] == "no"
     assert "zoo/target' is missing" in measured["found"]
 
@@ -171,15 +179,11 @@ def test_without_torch_it_says_so_and_looks_at_the_rest():
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
     )
     assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
-    assert found["pairs"] == []
-    assert "torch is not installed" in found["pairs_reason"]
-    kinds = {kind["name"]: kind["state"] for kind in found["kinds"]}
+    findings = json.loads(done.stdout)
+    assert findings["pairs"] == []
+    assert "torch is not installed" in findings["pairs_reason"]
+    kinds = {kind["name"]: kind["state"] for kind in findings["kinds"]}
     assert kinds["virtual"] == "yes" and kinds["measured"] == "no"
-
-
-def weights_of_the_zoo(folder, names):
-    return [name for name in names if name.endswith(".safetensors")]
 
 
 def test_disk_is_counted_where_a_folder_would_be(tmp_path):
