@@ -52,12 +52,15 @@ def test_errors_come_through_a_pipe_as_they_are():
 
 def test_of_many_names_the_three_nearest_are_told_and_where_all_are():
     known = [f"embedded/llama-{size}b" for size in range(1, 60)]
-    said = str(
-        unknown_name("no pair 'lama-7b'", "lama-7b", known, where_all_are="All are X")
+    error = unknown_name(
+        "no pair 'lama-7b'", "lama-7b", known, where_all_are="All are X"
     )
-    assert said == (
+    assert str(error) == (
         "no pair 'lama-7b'; of 59 known the nearest are: embedded/llama-7b, "
         "embedded/llama-57b, embedded/llama-47b. All are X"
     )
-    few = str(unknown_name("no pair 'a'", "a", known[:3], where_all_are="All are X"))
-    assert few.endswith(": embedded/llama-1b, embedded/llama-2b, embedded/llama-3b")
+
+    error = unknown_name("no pair 'a'", "a", known[:3], where_all_are="All are X")
+    assert str(error).endswith(
+        ": embedded/llama-1b, embedded/llama-2b, embedded/llama-3b"
+    )

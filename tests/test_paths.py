@@ -23,8 +23,8 @@ def python(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 def folders(home: Path) -> list[Path]:
     """Where data, reports and caches are with this SPECLIB_HOME."""
-    done = python("-c", SHOW, home=home)
-    return [Path(word) for word in done.stdout.split()]
+    printed = python("-c", SHOW, home=home).stdout
+    return [Path(word) for word in printed.split()]
 
 
 def test_an_empty_home_is_written_to_and_the_checkout_is_read(tmp_path):
@@ -36,16 +36,17 @@ def test_an_empty_home_is_written_to_and_the_checkout_is_read(tmp_path):
 
 def test_a_home_with_data_of_its_own_is_another_copy_of_the_project(tmp_path):
     (tmp_path / "data").mkdir()
-    assert folders(tmp_path) == [
-        tmp_path / name for name in ("data", "reports", ".cache")
-    ]
+    data, reports, cache = folders(tmp_path)
+    assert data == tmp_path / "data"
+    assert reports == tmp_path / "reports"
+    assert cache == tmp_path / ".cache"
 
 
 def test_where_nothing_can_be_written_reproduce_says_so_in_one_line(tmp_path):
     """No folder can be made below a file, whoever asks."""
     (tmp_path / "file").write_text("no folder")
-    done = python("-m", "speclib", "reproduce", "--quick", home=tmp_path / "file")
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    ended = python("-m", "speclib", "reproduce", "--quick", home=tmp_path / "file")
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
     assert line.startswith(f"error: cannot write {tmp_path / 'file' / '.cache'}")
     assert "Set SPECLIB_HOME to a folder that you may write to" in line

@@ -24,8 +24,8 @@ from speclib.audit.schema import (
 AUDIT = load_audit()
 OWNERS: dict[str, tuple[Publication, AuditItem]] = {}
 for publication in AUDIT.values():
-    for each in publication.items:
-        OWNERS[each.id] = (publication, each)
+    for item in publication.items:
+        OWNERS[item.id] = (publication, item)
 every_item = pytest.mark.parametrize("name", OWNERS)
 
 NOTHING_TO_ANSWER = "There is nothing to answer."

@@ -60,17 +60,18 @@ DIFFERENT = {**SAME, "other": ["at another", "b"]}
     ],
 )
 def test_a_relation_holds_fails_or_is_open_by_the_ranges(left, relation, right, answer):
-    one, other = (Quantity(sum(ends) / 2, *ends) for ends in (left, right))
-    assert compare(one, relation, other) == answer
-    printed = "yes" if answer == "open" else answer
-    assert compare_printed(one, relation, other) == printed
+    value = Quantity(sum(left) / 2, *left)
+    bound = Quantity(sum(right) / 2, *right)
+    assert compare(value, relation, bound) == answer
+    printed_answer = "yes" if answer == "open" else answer
+    assert compare_printed(value, relation, bound) == printed_answer
 
 
 def test_a_tolerance_is_a_share_of_the_right_side():
-    one, other = Quantity.exact(1.04), Quantity.exact(1.0)
-    assert compare(one, "equals", other, within=0.05) == "yes"
-    assert compare(one, "equals", other, within=0.03) == "no"
-    assert compare(one, "at most", other, within=0.05) == "yes"
+    value, bound = Quantity.exact(1.04), Quantity.exact(1.0)
+    assert compare(value, "equals", bound, within=0.05) == "yes"
+    assert compare(value, "equals", bound, within=0.03) == "no"
+    assert compare(value, "at most", bound, within=0.05) == "yes"
 
 
 def test_whole_numbers_are_written_in_full():

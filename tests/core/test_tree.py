@@ -333,12 +333,12 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
     sampler = Sampler(1.0)
     dice = random.Random(2)
     for network in networks(dtype):
-        model, other = HFModel(network, 61), HFModel(network, 61)
+        model, fresh_model = HFModel(network, 61), HFModel(network, 61)
 
-        def fresh_rows(text, other=other):
+        def fresh_rows(text, fresh_model=fresh_model):
             """The row after a text, from an empty cache."""
-            other.reset()
-            return other.rows(text, 0, sampler)
+            fresh_model.reset()
+            return fresh_model.rows(text, 0, sampler)
 
         text = (1, 2, 3)
         for _ in range(12):

@@ -51,7 +51,7 @@ def test_every_model_of_a_paper_has_a_shape_and_is_named_once(name):
     for model in (pair.target.model, pair.draft.model):
         shape = shape_of(model)
         assert shape is not None, model
-        holders = [each for each in SHAPES if model in load_shape(each).models]
+        holders = [holder for holder in SHAPES if model in load_shape(holder).models]
         assert holders == [shape.name]
         model_type, config = published_config(model)
         assert model_type == shape.model_type
@@ -97,15 +97,15 @@ def test_a_shape_that_is_not_there_is_refused_with_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    "other",
+    "settings",
     [
         {"shape": [6, 256, 4, 688]},
         {"runtime": "llamacpp"},
         {"head": True, "model": "zoo/target"},
     ],
 )
-def test_a_published_shape_stands_alone(other):
-    draft = {"model": "zoo/draft-good", "like": "llama-2-7b"} | other
+def test_a_published_shape_stands_alone(settings):
+    draft = {"model": "zoo/draft-good", "like": "llama-2-7b"} | settings
     with pytest.raises(BadValue, match="like is 'llama-2-7b' beside"):
         speclib.pair("zoo/target", draft)
 

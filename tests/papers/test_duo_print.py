@@ -15,6 +15,7 @@ from helpers.printed import (
     load_folder,
     numbers_of,
     printed_cells,
+    row_labels,
     text_of,
 )
 
@@ -50,12 +51,12 @@ def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
     printed = set(numbers_of(TABLES["table-1"]))
     lost = [tuple(place) for place in TABLES["table-1"]["lost"]]
 
-    whole = set()
-    for row in {row for row, _ in printed}:
+    every_place = set()
+    for row in row_labels(TABLES["table-1"]):
         for task in [*TASKS, "Avg."]:
-            whole |= {(row, f"{task} / TPS"), (row, f"{task} / speedup")}
-    assert printed | set(lost) == whole
-    assert len(lost) == len(set(lost)) == 90 and len(whole) == 192
+            every_place |= {(row, f"{task} / TPS"), (row, f"{task} / speedup")}
+    assert printed | set(lost) == every_place
+    assert len(lost) == len(set(lost)) == 90 and len(every_place) == 192
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -106,12 +106,13 @@ class Recomputed(NamedTuple):
 def averages() -> Iterator[Recomputed]:
     """The last column of these tables is the mean of the others."""
     for item in ("table-2", "table-3", "table-8", "table-12", "table-13", "table-18"):
-        *others, average = column_labels(TABLES[item])
+        *columns, average = column_labels(TABLES[item])
         for row in row_labels(TABLES[item]):
             if "retain" in row:
                 continue
             cell = item, row, average
-            mean = sum(CELLS[item, row, column] for column in others) / len(others)
+            total = sum(CELLS[item, row, column] for column in columns)
+            mean = total / len(columns)
             yield Recomputed(cell, CELLS[cell], mean, 2 * half_a_digit(cell))
 
 
