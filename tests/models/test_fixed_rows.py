@@ -36,6 +36,7 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass(family, count):
     net = network(family, layers=3)
     dice = random.Random(1)
     model, text = FixedRows(net, VOCAB, count), [1]
+
     for _ in range(60):
         text = text[: dice.randint(1, len(text))]  # a rejection, however deep
         text += [dice.randrange(VOCAB) for _ in range(dice.randint(0, 9))]
@@ -51,6 +52,7 @@ def test_a_text_that_outgrows_its_room_keeps_what_it_has():
     model = FixedRows(net, VOCAB, 8)
     dice = random.Random(2)
     text = [dice.randrange(VOCAB) for _ in range(3 * FIRST_ROOM)]
+
     for length in (FIRST_ROOM - 3, FIRST_ROOM + 2, 2 * FIRST_ROOM, len(text)):
         rows = model.rows(text[:length], 1, PLAIN)
         np.testing.assert_allclose(rows, fresh(net, text[:length], 1), atol=1e-5)
@@ -81,6 +83,13 @@ def test_the_longest_text_is_scored_though_its_block_reaches_beyond():
     np.testing.assert_allclose(rows, fresh(net, text, 0), atol=1e-5)
 
 
+def assert_equal_trees(fixed, free, text, parents, atol):
+    """Both models give the same rows of a tree, whose nodes end ``text``."""
+    fixed_rows = fixed.tree(text, parents, PLAIN)
+    free_rows = free.tree(text, parents, PLAIN)
+    np.testing.assert_allclose(fixed_rows, free_rows, atol=atol)
+
+
 @pytest.mark.parametrize("count", [2, 5, 16])
 def test_trees_have_the_rows_of_passes_of_any_shape(count):
     """Also those that do not fit into a block, and after another tree."""
@@ -88,12 +97,11 @@ def test_trees_have_the_rows_of_passes_of_any_shape(count):
     fixed, free = FixedRows(net, VOCAB, count), hf.HFModel(net, VOCAB)
     dice = random.Random(3)
     text: list[int] = [1, 2, 3]
+
     for _ in range(12):
         parents = [dice.randrange(-1, node) for node in range(7)]
         nodes = [dice.randrange(VOCAB) for _ in parents]
-        found = fixed.tree((*text, *nodes), parents, PLAIN)
-        wanted = free.tree((*text, *nodes), parents, PLAIN)
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
+        assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-12)
         assert fixed.prefix.fed == free.prefix.fed
         text += nodes[: dice.randrange(3)]
 
@@ -106,9 +114,7 @@ def test_a_tree_that_outgrows_the_room_has_the_rows_of_passes_of_any_shape():
     for model in (fixed, free):
         model.rows(text, 0, PLAIN)
     nodes = list(range(len(parents)))
-    found = fixed.tree((*text, *nodes), parents, PLAIN)
-    wanted = free.tree((*text, *nodes), parents, PLAIN)
-    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-12)
 
 
 def test_a_tree_is_drafted_level_by_level_as_in_passes_of_any_shape():
@@ -129,11 +135,13 @@ def test_a_pass_that_is_stopped_leaves_a_cache_that_can_go_on():
     net = network(dtype=torch.float64, layers=3)
     model = FixedRows(net, VOCAB, 4)
     model.rows((1, 2, 3, 4, 5), 0, PLAIN)
+
     for layers_before in range(6):  # of two blocks through three layers
         asked = iter([False] * layers_before + [True])
         model.stopped = lambda asked=asked: next(asked, False)
         with pytest.raises(Stopped):
             model.rows((1, 2, 3, 9, 8, 7, 6, 5, 4), 0, PLAIN)
+
         model.stopped = bool
         assert model.prefix.fed == [1, 2, 3]
         text = (1, 2, 3, 4, 5, 6)
@@ -147,8 +155,7 @@ def test_features_are_those_of_the_tokens_that_were_fed():
     for text in ((1, 2, 3, 4, 5, 6), (1, 2, 3, 9)):
         for model in (fixed, free):
             model.rows(text, 0, PLAIN)
-        found, wanted = fixed.features_fed(), free.features_fed()
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
+        np.testing.assert_allclose(fixed.features_fed(), free.features_fed(), atol=1e-6)
 
 
 # -- beyond a sliding window -----------------------------------------------------------
@@ -159,6 +166,7 @@ def test_beyond_a_window_rows_are_those_of_a_fresh_pass(name):
     model, text = FixedRows(net, snapshots.VOCAB, 8), [1]
     dice = random.Random(5)
     longest = 0
+
     for _ in range(30):
         text = text[: dice.randint(len(text) // 2 + 1, len(text))]
         text += snapshots.prompt(dice.randint(1, snapshots.WINDOW))
@@ -177,14 +185,10 @@ def test_beyond_a_window_trees_have_the_rows_of_passes_of_any_shape(name):
     text = snapshots.prompt(snapshots.WINDOW + 20)
     parents = [-1, 0, 1, 2, 3, -1, 5, 6, 0]
     nodes = snapshots.prompt(len(parents))
-    found = fixed.tree((*text, *nodes), parents, PLAIN)
-    wanted = free.tree((*text, *nodes), parents, PLAIN)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-5)
 
     text = [*text, *nodes[:4]]  # and with most of it cached
-    found = fixed.tree((*text, *nodes), parents, PLAIN)
-    wanted = free.tree((*text, *nodes), parents, PLAIN)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-5)
 
     for new, parents in ((3, [-1, -1, -1]), (2, [-1, -1, -1, 0, 2])):
         nodes = snapshots.prompt(len(parents))
@@ -217,6 +221,7 @@ def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
     text = text[: FIRST_ROOM + 40]  # so that the room is doubled, sooner or later
     logits_of: dict[int, np.ndarray] = {}
     dice = random.Random(4)
+
     for _ in range(4):
         model.reset()
         fed = 1
