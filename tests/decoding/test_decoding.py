@@ -147,12 +147,13 @@ def test_of_an_open_worlds_servers_dsi_uses_no_more_than_it_is_told():
 def test_the_latency_file_is_read_once(monkeypatch, world):
     read = []
 
-    def reading(folder, name, *told):
+    def noting(folder, name, *further):
         read.append(name)
-        return read_toml(folder, name, *told)
+        return read_toml(folder, name, *further)
 
-    monkeypatch.setattr(latency, "read_toml", reading)
-    speclib.decode("x", pair="toy", world=world, method="dsi", servers=1)
+    monkeypatch.setattr(latency, "read_toml", noting)
+    asked = {"method": "dsi", "servers": 1, "max_new_tokens": 4}
+    speclib.decode("x", pair="toy", world=world, **asked)
     assert read == ["pearl/codellama-7-70"]
 
 

@@ -4,6 +4,7 @@ are seen.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -40,31 +41,37 @@ def error(
     **settings,
 ) -> float:
     """The largest difference between ``method``'s distribution and the target's."""
-    pair = models(vocab, 1 + tokens if horizon else None, seed)
-    found = outcomes(method, pair, tokens, sampler=sampler, eos=eos, **settings)
-    assert sum(found.values()) == pytest.approx(1, abs=EXACT)
-    return distance(found, truth(pair["target"], tokens, sampler=sampler, eos=eos))
+    end = 1 + tokens if horizon else None
+    pair = models(vocab, end, seed)
+    of_method = outcomes(method, pair, tokens, sampler=sampler, eos=eos, **settings)
+    assert sum(of_method.values()) == pytest.approx(1, abs=EXACT)
+    of_target = truth(pair["target"], tokens, sampler=sampler, eos=eos)
+    return distance(of_method, of_target)
 
 
 # -- the truth -------------------------------------------------------------------------
 def test_the_truth_sums_to_one_and_is_the_product_of_the_rows():
     target, sampler = Random(3, 4), Sampler(1.0)
-    found = truth(target, 3)
-    assert sum(found.values()) == pytest.approx(1, abs=EXACT) and len(found) == 27
+    probability_of = truth(target, 3)
+    assert sum(probability_of.values()) == pytest.approx(1, abs=EXACT)
+    assert len(probability_of) == 27
+
     for output in product(range(3), repeat=3):
         rows = target.rows((0, *output[:2]), 2, sampler)
-        assert found[output] == pytest.approx(
-            np.prod(rows[range(3), output]), abs=EXACT
-        )
+        product_of_rows = np.prod(rows[range(3), output])
+        assert probability_of[output] == pytest.approx(product_of_rows, abs=EXACT)
 
 
 def test_the_truth_stops_at_eos_and_only_there():
-    found = truth(Random(3, 4), 3, eos=frozenset({2}))
-    assert sum(found.values()) == pytest.approx(1, abs=EXACT)
-    assert all((len(o) == 3 or o[-1] == 2) and 2 not in o[:-1] for o in found)
-    assert found[2,] == pytest.approx(
-        Random(3, 4).rows((0,), 0, Sampler(1.0))[0, 2], abs=EXACT
-    )
+    target = Random(3, 4)
+    probability_of = truth(target, 3, eos=frozenset({2}))
+    assert sum(probability_of.values()) == pytest.approx(1, abs=EXACT)
+    for output in probability_of:
+        assert len(output) == 3 or output[-1] == 2
+        assert 2 not in output[:-1]
+
+    first_row = target.rows((0,), 0, Sampler(1.0))[0]
+    assert probability_of[2,] == pytest.approx(first_row[2], abs=EXACT)
 
 
 def test_the_enumerator_agrees_with_sampling():
@@ -72,16 +79,17 @@ def test_the_enumerator_agrees_with_sampling():
     (a fresh seed would fail about 1 in 10,000).
     """
     pair = models(2, None)
-    found, counts, runs = outcomes(speculative, pair, 3, gamma=2), {}, 4000
+    runs = 4000
+    counts: Counter[tuple[int, ...]] = Counter()
     world = exact.Virtual(pair, exact.Latency.ratio(2))
     for seed in range(runs):
         world.begin((0,), sampler=Sampler(1.0), coins=Coins(seed), limit=3)
         speculative(world, 2)
-        counts[world.text[1:]] = counts.get(world.text[1:], 0) + 1
-    assert all(
-        abs(counts.get(o, 0) - runs * p) < 4.5 * (runs * p * (1 - p)) ** 0.5
-        for o, p in found.items()
-    )
+        counts[world.text[1:]] += 1
+
+    for output, probability in outcomes(speculative, pair, 3, gamma=2).items():
+        standard_error = (runs * probability * (1 - probability)) ** 0.5
+        assert abs(counts[output] - runs * probability) < 4.5 * standard_error
 
 
 # -- losslessness ----------------------------------------------------------------------
