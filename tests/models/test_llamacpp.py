@@ -290,7 +290,7 @@ def test_output_in_real_processes_is_that_of_the_virtual_clock(virtual):
     request = {
         "prompt": prompts.load("gsm8k")[2].input,
         "seed": 3,
-        "max_new_tokens": 24,
+        "max_new_tokens": 16,
     }
     with speclib.Processes(as_trained_on_cores(DUO)) as world:
         for temperature in (0.0, 0.9):
