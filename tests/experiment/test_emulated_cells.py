@@ -37,10 +37,11 @@ TIMES = {
 
 def counts(result: CellResult) -> list[dict[str, Any]]:
     """What was counted of each request, without its times."""
-    return [
-        {name: value for name, value in vars(stats).items() if name not in TIMES}
-        for stats in result.stats
-    ]
+    all_counts = []
+    for stats in result.stats:
+        values = vars(stats).items()
+        all_counts.append({name: value for name, value in values if name not in TIMES})
+    return all_counts
 
 
 def decisions(trace: Trace) -> list[tuple]:

@@ -9,6 +9,7 @@ import re
 import struct
 from base64 import b64decode
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def folder(tmp_path_factory):
     """A folder with all pictures."""
     folder = tmp_path_factory.mktemp("pictures")
     written = write_pictures(folder)
-    wanted = {folder / f"{name}{ending}" for name in PICTURES for ending in ENDINGS}
+    wanted = {folder / (name + ending) for name, ending in product(PICTURES, ENDINGS)}
     assert set(written) == wanted
     return folder
 
@@ -89,12 +90,12 @@ def test_the_svg_holds_every_letter_that_it_needs_of_our_font(folder, name):
     svg = svg_of(folder, name)
     faces = re.findall(r"font-weight:(\d+);src:url\(data:font/woff;base64,(.+?)\)", svg)
     assert [weight for weight, _data in faces] == ["400", "600"]
-    needed = {ord(letter) for text in texts(svg) for letter in text}
+    needed = set(map(ord, "".join(texts(svg))))
     for (_weight, data), file in zip(faces, font_files(), strict=True):
-        held = TTFont(BytesIO(b64decode(data))).getBestCmap().keys()
+        embedded = TTFont(BytesIO(b64decode(data))).getBestCmap().keys()
         in_our_font = TTFont(file).getBestCmap().keys()
-        assert held >= needed & in_our_font
-        assert len(held) < len(in_our_font) / 4  # and not the whole font
+        assert embedded >= needed & in_our_font
+        assert len(embedded) < len(in_our_font) / 4  # and not the whole font
 
 
 @every_picture

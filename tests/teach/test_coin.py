@@ -50,8 +50,7 @@ def test_a_coin_that_is_compared_twice_is_one_coin():
         u = coin()
         return u < 0.3, u < 0.2, u > 0.6
 
-    found = all_outcomes(both)
-    assert found == {
+    assert all_outcomes(both) == {
         (True, True, False): pytest.approx(0.2),
         (True, False, False): pytest.approx(0.1),
         (False, False, False): pytest.approx(0.3),
@@ -86,16 +85,20 @@ def test_after_it_was_0_a_coin_stays_0():
 
 def test_a_token_is_drawn_with_its_probability():
     row = np.array([0.2, 0.0, 0.5, 0.3])
-    found = all_outcomes(lambda coin: draw(row, coin()))
-    assert found == {t: pytest.approx(p) for t, p in enumerate(row) if p}
+    probabilities = all_outcomes(lambda coin: draw(row, coin()))
+    assert probabilities == {
+        0: pytest.approx(0.2),
+        2: pytest.approx(0.5),
+        3: pytest.approx(0.3),
+    }
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_coin_finds_its_place_in_a_sum_of_probabilities(side):
     sums = np.cumsum([0.2, 0.5, 0.3])
-    found = all_outcomes(lambda coin: int(np.searchsorted(sums, coin(), side)))
-    share = {token: mass for token, mass in found.items() if mass}
-    assert share == {
+    chances = all_outcomes(lambda coin: int(np.searchsorted(sums, coin(), side)))
+    possible = {token: chance for token, chance in chances.items() if chance}
+    assert possible == {
         0: pytest.approx(0.2),
         1: pytest.approx(0.5),
         2: pytest.approx(0.3),
@@ -109,8 +112,8 @@ def test_what_numpy_cannot_know_of_a_coin_is_said_with_what_it_can_do(use):
 
 
 def test_what_a_row_lacks_falls_to_its_last_token():
-    found = all_outcomes(lambda coin: draw(np.array([0.2, 0.3, 0.1]), coin()))
-    assert found == {
+    row = np.array([0.2, 0.3, 0.1])
+    assert all_outcomes(lambda coin: draw(row, coin())) == {
         0: pytest.approx(0.2),
         1: pytest.approx(0.3),
         2: pytest.approx(0.5),
@@ -124,15 +127,20 @@ def test_walking_agrees_with_throwing():
         place = 0
         for _ in range(3):
             u = coin()
-            place += 1 if u < 0.6 else (2 if 1 - u < 0.1 else 0)
+            if u < 0.6:
+                place += 1
+            elif 1 - u < 0.1:
+                place += 2
         return place
 
     exact = all_outcomes(walk_of_three)
     assert sum(exact.values()) == pytest.approx(1)
+
     generator, throws = random.Random(5), 10_000
     counts = dict.fromkeys(exact, 0)
     for _ in range(throws):
         counts[walk_of_three(generator.random)] += 1
+
     for place, share in exact.items():
         error = (throws * share * (1 - share)) ** 0.5
         assert abs(counts[place] - throws * share) < 4.5 * error

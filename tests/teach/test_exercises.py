@@ -73,15 +73,17 @@ CHECKS = {
     "network gamma": (teach.check_network_gamma, formulas.NETWORK_GAMMA.mistakes),
     "clock": (teach.check_clock, formulas.CLOCK.mistakes),
 }
-CASES = [
-    pytest.param(check, mistake, id=f"{exercise}: {mistake.name}")
-    for exercise, (check, mistakes) in CHECKS.items()
-    for mistake in mistakes
-]
+
+
+def every_mistake():
+    """Each check with each of the mistakes that it knows."""
+    for exercise, (check, mistakes) in CHECKS.items():
+        for mistake in mistakes:
+            yield pytest.param(check, mistake, id=f"{exercise}: {mistake.name}")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check, mistake", CASES)
+@pytest.mark.parametrize("check, mistake", list(every_mistake()))
 def test_a_named_mistake_is_called_by_its_name(check, mistake):
     card = check(mistake.solution)
     assert card.is_almost or not card.is_right
