@@ -197,7 +197,7 @@ def test_a_plan_of_real_models_names_a_method_that_is_faster_than_plain_decoding
 ):
     measure_c_briefly(monkeypatch)
 
-    made = plan(prompts=1, max_new_tokens=32, check=1)
+    made = plan(prompts=1, max_new_tokens=24, check=1)
 
     assert made.cost_ratio.trials > 0
     assert made.speedup(made.choice).value > 1
