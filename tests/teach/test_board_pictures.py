@@ -19,6 +19,7 @@ from helpers.svg import elements, number, texts
 
 from speclib.teach.board_pictures import PICTURES, write_pictures
 from speclib.views.display import png
+from speclib.views.printing import font_of, subset_of
 from speclib.views.text import font_files
 
 pytestmark = pytest.mark.slow
@@ -96,6 +97,20 @@ def test_the_svg_holds_every_letter_that_it_needs_of_our_font(folder, name):
         in_our_font = TTFont(file).getBestCmap().keys()
         assert embedded >= needed & in_our_font
         assert len(embedded) < len(in_our_font) / 4  # and not the whole font
+
+
+def test_common_letters_make_the_font_that_a_cut_of_the_whole_one_would():
+    letters = "PEARL, γ = 5 × 10"
+    for file in font_files():
+        whole_font = Path(file).read_bytes()
+        assert font_of(letters, file) == subset_of(whole_font, letters, flavor="woff")
+
+
+def test_letters_that_are_not_common_are_in_the_font_too():
+    letters = "Aя"
+    for file in font_files():
+        font = TTFont(BytesIO(font_of(letters, file)))
+        assert font.getBestCmap().keys() == set(map(ord, letters))
 
 
 @every_picture
