@@ -8,6 +8,7 @@ no method.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,18 @@ def runtime(pair: Pair, role: Role) -> str:
     from .llamacpp.gguf import describe
 
     return f"llama.cpp {describe(spec.model).quantization}"
+
+
+def limit_threads(pair: Pair) -> None:
+    """Has torch compute in this process on no more threads than a device of ``pair``.
+
+    Its models must have been loaded. By itself torch takes a thread for each core, and
+    these wait for one another by counting. Where something else has a core, a pass of a
+    small model then takes more than ten times as long: see LOG, 2026-11-25.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and not pair.target.is_toy:
+        torch.set_num_threads(min(pair.place.threads, torch.get_num_threads()))
 
 
 # -- models ----------------------------------------------------------------------------

@@ -37,6 +37,26 @@ def test_without_the_extra_auto_is_torch(monkeypatch):
     assert type(draft).__name__ == "Layered"
 
 
+@pytest.mark.parametrize(
+    "threads_of_torch, threads_of_pair, threads", [(3, 1, 1), (3, 2, 2), (1, 2, 1)]
+)
+def test_tokens_are_computed_inline_by_no_more_threads_than_a_device_has(
+    threads_of_torch, threads_of_pair, threads
+):
+    torch = pytest.importorskip("torch")
+    pair = speclib.load_pair("embedded/llama-7b-70b")
+    place = pair.place.model_copy(update={"threads": threads_of_pair})
+    pair = pair.model_copy(update={"place": place})
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads_of_torch)
+    try:
+        speclib.open_world("virtual", pair).close()
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.slow
 def test_without_the_extra_llamacpp_says_how_to_install_it():
     """In a process of its own, which has not imported it yet."""

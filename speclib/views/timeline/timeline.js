@@ -250,6 +250,10 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
     if (middle >= 0 && middle <= plotWidth) return;
     moveTo(view.zoom, view.start + (middle - plotWidth / 2) / view.zoom);
   };
+  const whenPointerLeaves = () => {             // a box that a key has asked about stays explained
+    if (explained) tooltip.showBeside(explained);
+    else tooltip.hide();
+  };
   const isOnPlot = (event) => pixelsOf(event) >= 0 && pixelsOf(event) <= plotWidth;
 
   listenToPointer();
@@ -284,7 +288,7 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
     });
     svg.addEventListener("pointerup", letGo);
     svg.addEventListener("pointercancel", letGo);
-    svg.addEventListener("pointerleave", tooltip.hide);
+    svg.addEventListener("pointerleave", whenPointerLeaves);
     svg.addEventListener("dblclick", reset);
   }
 
