@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -23,7 +24,7 @@ import pytest
 from helpers import late
 from helpers.browser import FLAGS, chromium, new_page
 from helpers.jupyter_lab import running_lab
-from helpers.reproduce_home import fill_only
+from helpers.reproduce_home import fill_only, with_brief_cells
 
 from speclib.views.pages.index import index_page
 
@@ -70,12 +71,16 @@ CLASSES_AND_WIDTHS = """all => all.map(
 
 
 class Lecture(NamedTuple):
-    """A lecture that was run: its page, the page's errors, its file, and the timeline
-    that its sliders move."""
+    """A lecture that was run.
+
+    Its page, the errors of the page, its file, its code cells as they were saved when
+    it had run, and the timeline that its sliders move.
+    """
 
     page: object
     errors: list[str]
     book: Path
+    cells: list
     picture: object
 
 
@@ -112,11 +117,14 @@ def opened_lecture(browser, lab, request):
     for item in ("Run", "Run All Cells"):
         page.get_by_role("menuitem", name=item, exact=True).click()
     page.wait_for_function(ENDED_OR_FAILED, timeout=900_000)
+    page.keyboard.press("Control+s")
+    page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
+    cells = code_cells(late.nbformat.read(book, as_version=4))
     for button in page.locator("button.widget-toggle-button").all():
         button.click()  # "More": unfolds the other sliders
 
     picture = page.locator(".widget-vbox:has(.widget-slider) .speclib-timeline > svg")
-    yield Lecture(page, errors, book, picture)
+    yield Lecture(page, errors, book, cells, picture)
     page.close()
 
 
@@ -228,16 +236,14 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
     "90_several_machines",
 )
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
-    lecture.page.keyboard.press("Control+s")
-    lecture.page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
-    cells = code_cells(late.nbformat.read(lecture.book, as_version=4))
-    for cell in cells:
+    for cell in lecture.cells:
         for output in cell.outputs:
             assert output.output_type != "error", output.evalue
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    counts = [cell.execution_count for cell in lecture.cells]
+    assert counts == list(range(1, len(counts) + 1))
 
     calls = 0
-    for cell in cells:
+    for cell in lecture.cells:
         calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
     assert lecture.page.locator(".speclib-timeline > svg").count() == calls
 
@@ -626,7 +632,13 @@ def test_a_rounds_tree_follows_its_slider_and_has_one_way(lecture):
 REPRODUCE = ("reproduce", "--quick", "--virtual", "--minutes=60")
 REPRODUCE += ("--paper", "pearl", "--paper", "dsi")
 ITEMS_OF_DSI = ("theorem-1", "figure-6", "section-5")  # lines, heatmaps, print alone
-OWN_FOLDERS = ("papers", "reproduce", "dsi", "dsi.ipynb", "audit", "audit.ipynb")
+PEARL = tomllib.loads((ROOT / "data/papers/pearl/paper.toml").read_text())
+FILLED = {
+    "pearl": PEARL["fill"] | {"emulated": ["table-15"]},
+    "dsi": {"virtual": ["theorem-1", "figure-6"]},
+}
+OWN_FOLDERS = ("papers", "reproduce", "pearl", "dsi", "dsi.ipynb")
+OWN_FOLDERS += ("audit", "audit.ipynb")
 WIDTHS_OF_PICTURES = "all => all.map(picture => picture.naturalWidth)"
 PAGES = ("index.html", "pearl.html", "pearl-traces.html", "dsi.html")
 PAGE_WIDTH = "document.documentElement.scrollWidth"
@@ -636,7 +648,8 @@ PAGE_WIDTH = "document.documentElement.scrollWidth"
 def reports(tmp_path_factory):
     """The folder that the quick, virtual version leaves.
 
-    It has all of PEARL, and of DSI the few items that take seconds.
+    It has all virtual numbers of PEARL, the emulated ones of the table that has no
+    virtual ones, and of DSI the few items that take seconds.
     """
     home = tmp_path_factory.mktemp("home")
     for folder in ("data", "data/papers", "notebooks", "notebooks/reproduce"):
@@ -644,13 +657,8 @@ def reports(tmp_path_factory):
         for path in (ROOT / folder).iterdir():
             if path.name not in OWN_FOLDERS:
                 (home / folder / path.name).symlink_to(path)
-    (home / "data/papers/dsi").mkdir()
-    for name in ITEMS_OF_DSI:
-        file = f"data/papers/dsi/{name}.toml"
-        (home / file).symlink_to(ROOT / file)
-    paper = home / "data/papers/dsi/paper.toml"
-    shutil.copy(ROOT / "data/papers/dsi/paper.toml", paper)
-    fill_only(paper, {"virtual": ["theorem-1", "figure-6"]})
+    for paper in ("pearl", "dsi"):
+        link_tables(paper, home)
     write_dsi_notebook(home / "notebooks/reproduce/dsi.ipynb")
 
     subprocess.run(
@@ -659,6 +667,19 @@ def reports(tmp_path_factory):
         check=True,
     )
     return home / "reports"
+
+
+def link_tables(paper: str, home: Path) -> None:
+    """Puts the tables of a paper into a home, to be filled as ``FILLED`` says."""
+    folder = home / "data" / "papers" / paper
+    folder.mkdir()
+    for path in (ROOT / "data" / "papers" / paper).iterdir():
+        is_left_out = paper == "dsi" and path.stem not in ITEMS_OF_DSI
+        if path.name != "paper.toml" and not is_left_out:
+            (folder / path.name).write_text(with_brief_cells(path.read_text()))
+    description = folder / "paper.toml"
+    shutil.copy(ROOT / "data" / "papers" / paper / "paper.toml", description)
+    fill_only(description, FILLED[paper])
 
 
 def write_dsi_notebook(path: Path) -> None:
