@@ -73,15 +73,17 @@ CLASSES_AND_WIDTHS = """all => all.map(
 class Lecture(NamedTuple):
     """A lecture that was run.
 
-    Its page, the errors of the page, its file, its code cells as they were saved when
-    it had run, and the timeline that its sliders move.
+    Its page, the errors of the page, its file, and the timeline that its sliders move.
+    When it had run, before a test touched it: its code cells as they were saved, and
+    the number of timelines.
     """
 
     page: object
     errors: list[str]
     book: Path
-    cells: list
     picture: object
+    cells: list
+    timelines: int
 
 
 class Bar(NamedTuple):
@@ -124,7 +126,9 @@ def opened_lecture(browser, lab, request):
         button.click()  # "More": unfolds the other sliders
 
     picture = page.locator(".widget-vbox:has(.widget-slider) .speclib-timeline > svg")
-    yield Lecture(page, errors, book, cells, picture)
+    wait_until_still(page)
+    timelines = page.locator(".speclib-timeline > svg").count()
+    yield Lecture(page, errors, book, picture, cells, timelines)
     page.close()
 
 
@@ -245,7 +249,7 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     calls = 0
     for cell in lecture.cells:
         calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
-    assert lecture.page.locator(".speclib-timeline > svg").count() == calls
+    assert lecture.timelines == calls
 
 
 # -- lectures, what can be played and taken hold of ------------------------------------
