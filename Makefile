@@ -52,8 +52,9 @@ test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
 
 test-all: $(READY)  ## every test, those of minutes too
-	$(PY) -m pytest -q -m "" -n auto --dist worksteal -p no:nbval
+	$(PY) -m pytest -q -m "not browser" -n auto --dist worksteal -p no:nbval
 	$(MAKE) test-notebooks
+	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
 
 lab: $(READY)    ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb

@@ -144,8 +144,11 @@ def code_cells(notebook) -> list:
 
 
 @pytest.fixture
-def lecture(opened_lecture):
+def lecture(opened_lecture, request):
     """The lecture, once nothing on its page moves any more."""
+    if request.config.getoption("loadgroup", False):
+        group = f"@{opened_lecture.book.stem}"
+        assert request.node.nodeid.endswith(group), "each process opens each lecture"
     wait_until_still(opened_lecture.page)
     yield opened_lecture
     assert not opened_lecture.errors
