@@ -13,7 +13,7 @@ OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llamacpp cluster reproduce test test-code test-notebooks test-all test-browser lab lectures pictures models merge bench gpu-check lint clean
+.PHONY: help setup llamacpp cluster reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -52,8 +52,12 @@ test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
 
 test-all: $(READY)  ## every test, those of minutes too
+	$(MAKE) --keep-going test-thorough test-notebooks test-browser-thorough
+
+test-thorough: $(READY)
 	$(PY) -m pytest -q -m "not browser" -n auto --dist worksteal -p no:nbval
-	$(MAKE) test-notebooks
+
+test-browser-thorough: $(READY)
 	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py
 
 lab: $(READY)    ## open the notebooks in JupyterLab

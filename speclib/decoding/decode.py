@@ -65,9 +65,9 @@ def open_world(
 
     ``world`` is one of
 
-    - "virtual": tokens are computed inline and undilated, by at most as many threads
-      as the pair gives a device, and operations last as long as the pair's latency file
-      says;
+    - "virtual": tokens are computed inline and undilated, and operations last as long
+      as the pair's latency file says; where the pair says how many threads a device
+      has, torch takes no more in this process, until another pair is opened;
     - "emulated": the same tokens and durations, in worker processes that wait;
     - "processes": one worker process per device, on the wall clock;
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
@@ -135,7 +135,7 @@ def _open(
     for name in device_names(servers):
         role: Literal["draft", "target"] = "draft" if name == "draft" else "target"
         models[name] = factory.build(pair, role, dtype, dilated=False)
-    factory.limit_threads(pair)
+    factory.set_threads(pair)
     opened = Virtual(models, latency, cancel=cancel)
     opened.pair, opened.dtype = pair, dtype
     opened.files = files

@@ -83,16 +83,28 @@ def runtime(pair: Pair, role: Role) -> str:
     return f"llama.cpp {describe(spec.model).quantization}"
 
 
-def limit_threads(pair: Pair) -> None:
-    """Has torch compute in this process on no more threads than a device of ``pair``.
+def set_threads(pair: Pair) -> None:
+    """Sets how many threads torch takes in this process to compute ``pair``'s models.
 
-    Its models must have been loaded. By itself torch takes a thread for each core, and
-    these wait for one another by counting. Where something else has a core, a pass of a
-    small model then takes more than ten times as long: see LOG, 2026-11-25.
+    By itself it takes one for each core, and each waits for the others in a loop that
+    keeps its core busy. Where another program has a core, a pass of a small model then
+    takes more than ten times as long (see LOG, 2026-11-25). A pair that says how many
+    threads a device has gets no more of them, and any other pair as many as torch took
+    at first. Call it when the models are loaded, since they bring torch.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and not pair.target.is_toy:
-        torch.set_num_threads(min(pair.place.threads, torch.get_num_threads()))
+    if "torch" not in sys.modules or pair.target.is_toy:
+        return
+    threads = own_threads_of_torch()
+    if "threads" in pair.place.model_fields_set:
+        threads = min(pair.place.threads, threads)
+    sys.modules["torch"].set_num_threads(threads)
+
+
+@cache
+def own_threads_of_torch() -> int:
+    """How many threads torch took before anybody here set them."""
+    threads: int = sys.modules["torch"].get_num_threads()
+    return threads
 
 
 # -- models ----------------------------------------------------------------------------

@@ -37,24 +37,39 @@ def test_without_the_extra_auto_is_torch(monkeypatch):
     assert type(draft).__name__ == "Layered"
 
 
-@pytest.mark.parametrize(
-    "threads_of_torch, threads_of_pair, threads", [(3, 1, 1), (3, 2, 2), (1, 2, 1)]
-)
-def test_tokens_are_computed_inline_by_no_more_threads_than_a_device_has(
-    threads_of_torch, threads_of_pair, threads
-):
+@pytest.fixture
+def three_threads(monkeypatch):
+    """torch, which takes three threads by itself."""
     torch = pytest.importorskip("torch")
-    pair = speclib.load_pair("embedded/llama-7b-70b")
-    place = pair.place.model_copy(update={"threads": threads_of_pair})
-    pair = pair.model_copy(update={"place": place})
-
+    monkeypatch.setattr(factory, "own_threads_of_torch", lambda: 3)
     before = torch.get_num_threads()
-    torch.set_num_threads(threads_of_torch)
-    try:
-        speclib.open_world("virtual", pair).close()
-        assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
+    torch.set_num_threads(3)
+    yield torch
+    torch.set_num_threads(before)
+
+
+def test_tokens_are_computed_inline_by_no_more_threads_than_a_device_has(three_threads):
+    pair = speclib.load_pair("embedded/llama-7b-70b")
+    assert pair.place.threads == 1
+    speclib.open_world("virtual", pair).close()
+    assert three_threads.get_num_threads() == 1
+
+    for threads, expected in ((2, 2), (16, 3)):
+        place = pair.place.model_copy(update={"threads": threads})
+        wider = pair.model_copy(update={"place": place})
+        speclib.open_world("virtual", wider).close()
+        assert three_threads.get_num_threads() == expected
+
+
+def test_a_pair_that_names_no_threads_is_computed_by_those_that_torch_takes(
+    three_threads,
+):
+    pair = speclib.load_pair("embedded/llama-7b-70b")
+    speclib.open_world("virtual", pair).close()
+
+    place = Place(target=pair.place.target, draft=pair.place.draft)
+    speclib.open_world("virtual", pair.model_copy(update={"place": place})).close()
+    assert three_threads.get_num_threads() == 3
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ TWENTY_FRAMES = """() => new Promise(resolve => {
   const next = () => left-- ? requestAnimationFrame(next) : resolve();
   next();
 })"""
-# What stands where, and whether the kernel works.
+# Where the parts of a lecture stand, and what they say.
 LOOK_OF_PAGE = """() => {
   const parts = document.querySelectorAll(".jp-Cell, .speclib-timeline, .speclib-live");
   const looks = [...parts].map(part => {
@@ -61,6 +61,7 @@ LOOK_OF_PAGE = """() => {
   });
   return looks.join();
 }"""
+# Whether the kernel has nothing to do.
 IS_IDLE = """() =>
   document.querySelector("#jp-main-statusbar").textContent.includes("| Idle")"""
 # In the picture's text the caption before ends where this one begins.
@@ -113,7 +114,21 @@ def opened_lecture(browser, lab, request):
     book = lab.books / f"{request.param}.ipynb"
     copy_without_outputs(ROOT / "notebooks" / "learn" / book.name, book)
     page, errors = new_page(browser)
-    page.goto(lab.address(request.param))
+    try:
+        page.goto(lab.address(request.param))
+        cells = run_all_cells(page, book)
+        wait_until_still(page)
+        picture = page.locator(
+            ".widget-vbox:has(.widget-slider) .speclib-timeline > svg"
+        )
+        timelines = page.locator(".speclib-timeline > svg").count()
+        yield Lecture(page, errors, book, picture, cells, timelines)
+    finally:
+        page.close()
+
+
+def run_all_cells(page, book: Path) -> list:
+    """Runs a lecture by the menu; its code cells as they are saved then."""
     # Before the kernel is idle, Run is ignored.
     page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
     for item in ("Run", "Run All Cells"):
@@ -121,15 +136,10 @@ def opened_lecture(browser, lab, request):
     page.wait_for_function(ENDED_OR_FAILED, timeout=900_000)
     page.keyboard.press("Control+s")
     page.locator(".jp-mod-dirty").wait_for(state="detached", timeout=60_000)
-    cells = code_cells(late.nbformat.read(book, as_version=4))
+
     for button in page.locator("button.widget-toggle-button").all():
         button.click()  # "More": unfolds the other sliders
-
-    picture = page.locator(".widget-vbox:has(.widget-slider) .speclib-timeline > svg")
-    wait_until_still(page)
-    timelines = page.locator(".speclib-timeline > svg").count()
-    yield Lecture(page, errors, book, picture, cells, timelines)
-    page.close()
+    return code_cells(late.nbformat.read(book, as_version=4))
 
 
 def copy_without_outputs(source: Path, target: Path) -> None:
@@ -148,7 +158,7 @@ def lecture(opened_lecture, request):
     """The lecture, once nothing on its page moves any more."""
     if request.config.getoption("loadgroup", False):
         group = f"@{opened_lecture.book.stem}"
-        assert request.node.nodeid.endswith(group), "each process opens each lecture"
+        assert request.node.nodeid.endswith(group), "tests are not shared out in groups"
     wait_until_still(opened_lecture.page)
     yield opened_lecture
     assert not opened_lecture.errors
@@ -205,15 +215,14 @@ def wait_until_still(page) -> None:
     A picture that is given another width asks the kernel to draw it anew, and what
     stands below it moves then: whoever clicks on it meanwhile misses it.
     """
-    page.wait_for_function(IS_IDLE, timeout=300_000)
     wait_until_same(page, lambda: page.evaluate(LOOK_OF_PAGE))
 
 
 def wait_until_same(page, look: Callable[[], str]) -> None:
-    """Waits until what ``look`` gives is the same twenty frames later."""
+    """Waits until the kernel is idle, and ``look`` the same as twenty frames before."""
     before = None
     now = look()
-    while now != before:
+    while now != before or not page.evaluate(IS_IDLE):
         page.evaluate(TWENTY_FRAMES)
         before, now = now, look()
 
@@ -336,6 +345,13 @@ def test_a_key_explains_a_box_and_does_not_cover_it(lecture):
     assert all(said) and len(set(said)) == 3
     page.keyboard.press("ArrowUp")
     assert tip.text_content() == said[1]
+
+    picture = view.locator("svg").first
+    picture.hover(position={"x": 2, "y": 2})  # where nothing has an explanation
+    assert tip.is_visible()
+    picture.hover(position={"x": 300, "y": 2})
+    page.mouse.move(1, 1)  # out of the picture
+    assert tip.is_visible() and tip.text_content() == said[1]
     for _ in range(6):
         page.keyboard.press("+")  # the first boxes leave the picture
     page.keyboard.press("ArrowUp")
@@ -641,7 +657,7 @@ REPRODUCE += ("--paper", "pearl", "--paper", "dsi")
 ITEMS_OF_DSI = ("theorem-1", "figure-6", "section-5")  # lines, heatmaps, print alone
 PEARL = tomllib.loads((ROOT / "data/papers/pearl/paper.toml").read_text())
 FILLED = {
-    "pearl": PEARL["fill"] | {"emulated": ["table-15"]},
+    "pearl": PEARL["fill"] | {"emulated": ["table-4", "table-15"]},
     "dsi": {"virtual": ["theorem-1", "figure-6"]},
 }
 OWN_FOLDERS = ("papers", "reproduce", "pearl", "dsi", "dsi.ipynb")
@@ -655,8 +671,8 @@ PAGE_WIDTH = "document.documentElement.scrollWidth"
 def reports(tmp_path_factory):
     """The folder that the quick, virtual version leaves.
 
-    It has all virtual numbers of PEARL, the emulated ones of the table that has no
-    virtual ones, and of DSI the few items that take seconds.
+    It has all virtual numbers of PEARL, the emulated ones of two tables, of which one
+    has no others, and of DSI the few items that take seconds.
     """
     home = tmp_path_factory.mktemp("home")
     for folder in ("data", "data/papers", "notebooks", "notebooks/reproduce"):

@@ -250,8 +250,11 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
     if (middle >= 0 && middle <= plotWidth) return;
     moveTo(view.zoom, view.start + (middle - plotWidth / 2) / view.zoom);
   };
-  const whenPointerLeaves = () => {             // a box that a key has asked about stays explained
-    if (explained) tooltip.showBeside(explained);
+  // What the pointer is on is explained, and else the box that a key has asked about.
+  const explainUnderPointer = (event) => {
+    const saysSomething = event.type !== "pointerleave" && tooltip.textOf(event.target);
+    if (saysSomething) tooltip.showBeside(event.target, event.clientX);
+    else if (explained) tooltip.showBeside(explained);
     else tooltip.hide();
   };
   const isOnPlot = (event) => pixelsOf(event) >= 0 && pixelsOf(event) <= plotWidth;
@@ -283,12 +286,12 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
         moveTo(view.zoom, held.start - (pixelsOf(event) - held.px) / view.zoom);
         tooltip.hide();
       } else {
-        tooltip.showBeside(event.target, event.clientX);
+        explainUnderPointer(event);
       }
     });
     svg.addEventListener("pointerup", letGo);
     svg.addEventListener("pointercancel", letGo);
-    svg.addEventListener("pointerleave", whenPointerLeaves);
+    svg.addEventListener("pointerleave", explainUnderPointer);
     svg.addEventListener("dblclick", reset);
   }
 
