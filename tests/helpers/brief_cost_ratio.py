@@ -1,4 +1,4 @@
-"""c = t_target / t_draft, measured in a second: for tests of something else."""
+"""c = t_target / t_draft, measured within a second: for tests of something else."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from speclib.worlds import cost_ratio
 
 
 def measure_c_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets trials end after a second, however little c is settled then.
+    """Lets trials go on for about a second, whether or not round(c) is settled then.
 
-    Where it is not settled they go on for ten. Ask for ``own_cache`` as well, or later
-    runs on this machine may go by the c of a test.
+    Without this they go on for at least a second where it is settled, and else for five
+    to ten. Ask for ``own_cache`` as well, or later runs on this
+    machine may go by the c of a test.
     """
     monkeypatch.setattr(cost_ratio, "MOST_SECONDS", 1.0)
