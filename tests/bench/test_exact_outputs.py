@@ -25,13 +25,14 @@ def plain(world):
     return outputs
 
 
-def divergences_from(world, expected):
-    """Where PEARL's outputs leave those that are said to be plain decoding's."""
-    return divergences(world, "pearl", TEXTS, expected, LENGTH, ignore_eos=True)
+def divergences_from(world, expected, method="pearl"):
+    """Where a method's outputs leave those that are said to be plain decoding's."""
+    return divergences(world, method, TEXTS, expected, LENGTH, ignore_eos=True)
 
 
-def test_a_lossless_method_never_leaves_plain_decoding(world, plain):
-    assert divergences_from(world, plain) == []
+@pytest.mark.parametrize("method", ["pearl", "speculative"])
+def test_a_lossless_method_never_leaves_plain_decoding(world, plain, method):
+    assert divergences_from(world, plain, method) == []
 
 
 def test_an_output_that_leaves_plain_decodings_is_found_at_its_token(world, plain):
