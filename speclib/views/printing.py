@@ -32,6 +32,7 @@ FONT_FACE = (
     "src:url(data:font/woff;base64,{data}) format('woff')}}"
 )
 # Latin, Greek, punctuation and mathematical signs: all that a lesson's pictures need.
+# A picture with other letters is right as well, but takes the slow way in `font_of`.
 COMMON_CODES = (*range(0x20, 0x180), *range(0x370, 0x400), *range(0x2000, 0x2300))
 COMMON_LETTERS = "".join(map(chr, COMMON_CODES))
 # What typst is told: a page as large as its picture.
@@ -55,7 +56,8 @@ def svg_with_font(svg: str) -> str:
 def letters_of(svg: str) -> str:
     """The different letters of a picture's texts, in alphabetical order."""
     texts = re.sub(r"<[^>]*>", "", svg)
-    letters = set(unescape(texts)) - {"\n"}  # a line's end is no letter
+    # A line's end is not drawn; with it in the set no picture would take the quick way.
+    letters = set(unescape(texts)) - {"\n"}
     return "".join(sorted(letters))
 
 
@@ -68,7 +70,10 @@ def font_of(letters: str, file: str) -> bytes:
 
 @lru_cache
 def common_letters_of(file: str) -> bytes:
-    """The common letters of a font: a picture's letters are found faster in these."""
+    """A small font, of the common letters of the one in ``file``.
+
+    Cutting a picture's font from this small one is faster than from the whole.
+    """
     return subset_of(Path(file).read_bytes(), COMMON_LETTERS, flavor=None)
 
 

@@ -19,7 +19,7 @@ from helpers.svg import elements, number, texts
 
 from speclib.teach.board_pictures import PICTURES, write_pictures
 from speclib.views.display import png
-from speclib.views.printing import font_of, subset_of
+from speclib.views.printing import COMMON_LETTERS, font_of, letters_of, subset_of
 from speclib.views.text import font_files
 
 pytestmark = pytest.mark.slow
@@ -86,24 +86,54 @@ def test_the_svg_is_valid_and_says_what_it_should(folder, name):
         assert words in shown
 
 
+def fonts_in(svg: str) -> list[bytes]:
+    """The font that a picture holds: its regular face, and its semibold one."""
+    faces = re.findall(r"font-weight:(\d+);src:url\(data:font/woff;base64,(.+?)\)", svg)
+    assert [weight for weight, _data in faces] == ["400", "600"]
+    return [b64decode(data) for _weight, data in faces]
+
+
+def without_font(svg: str) -> str:
+    """The same picture as it was before it held a font."""
+    return re.sub(r"<defs><style>.*?</style></defs>", "", svg)
+
+
+def cut_of_whole_font(letters: str, file: str) -> bytes:
+    """What the quick way, over a font of the common letters, should come to."""
+    return subset_of(Path(file).read_bytes(), letters, flavor="woff")
+
+
 @every_picture
 def test_the_svg_holds_every_letter_that_it_needs_of_our_font(folder, name):
     svg = svg_of(folder, name)
-    faces = re.findall(r"font-weight:(\d+);src:url\(data:font/woff;base64,(.+?)\)", svg)
-    assert [weight for weight, _data in faces] == ["400", "600"]
     needed = set(map(ord, "".join(texts(svg))))
-    for (_weight, data), file in zip(faces, font_files(), strict=True):
-        embedded = TTFont(BytesIO(b64decode(data))).getBestCmap().keys()
+    for font, file in zip(fonts_in(svg), font_files(), strict=True):
+        embedded = TTFont(BytesIO(font)).getBestCmap().keys()
         in_our_font = TTFont(file).getBestCmap().keys()
         assert embedded >= needed & in_our_font
         assert len(embedded) < len(in_our_font) / 4  # and not the whole font
 
 
-def test_common_letters_make_the_font_that_a_cut_of_the_whole_one_would():
-    letters = "PEARL, γ = 5 × 10"
+@every_picture
+def test_the_font_of_an_svg_is_the_one_that_a_cut_of_the_whole_one_would_be(
+    folder, name
+):
+    svg = svg_of(folder, name)
+    letters = letters_of(without_font(svg))
+    assert set(letters) <= set(COMMON_LETTERS)
+    for font, file in zip(fonts_in(svg), font_files(), strict=True):
+        assert font == cut_of_whole_font(letters, file)
+
+
+@pytest.mark.parametrize(
+    "letters",
+    ["PEARL, γ = 5 × 10", "fi fl ffi ff", "naïve Ångström, Dvořák", "a → b ← c ↔ d"],
+    ids=["signs", "ligatures", "accents", "arrows"],
+)
+def test_common_letters_make_the_font_that_a_cut_of_the_whole_one_would(letters):
+    assert set(letters) <= set(COMMON_LETTERS)
     for file in font_files():
-        whole_font = Path(file).read_bytes()
-        assert font_of(letters, file) == subset_of(whole_font, letters, flavor="woff")
+        assert font_of(letters, file) == cut_of_whole_font(letters, file)
 
 
 def test_letters_that_are_not_common_are_in_the_font_too():
@@ -116,9 +146,9 @@ def test_letters_that_are_not_common_are_in_the_font_too():
 @every_picture
 def test_the_font_that_an_svg_holds_does_not_change_how_it_is_drawn(folder, name):
     svg = svg_of(folder, name)
-    without_font = re.sub(r"<defs><style>.*?</style></defs>", "", svg)
-    assert len(without_font) < len(svg)
-    assert png(svg, scale=1) == png(without_font, scale=1)
+    bare_svg = without_font(svg)
+    assert len(bare_svg) < len(svg)
+    assert png(svg, scale=1) == png(bare_svg, scale=1)
 
 
 @every_picture
