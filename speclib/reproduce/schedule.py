@@ -90,7 +90,7 @@ class Schedule:
                 self._do_completely(self._done_here(paper.rest))
         else:
             self._do_what_gives_most(self._done_here(self._all_work()))
-        self._repeat_disturbed()
+        self.repeat_disturbed()
 
     # -- headlines ---------------------------------------------------------------------
     def do_headlines(self) -> None:
@@ -195,7 +195,8 @@ class Schedule:
         kept_back = min(seconds_of(self._done_here(works), self.costs), left / 2)
         return time.monotonic() + left - kept_back
 
-    def _repeat_disturbed(self) -> None:
+    # -- again -------------------------------------------------------------------------
+    def repeat_disturbed(self) -> None:
         """Runs again what other programs disturbed, as far as there is time."""
         self.runner.bar.rename("what other programs disturbed, once more")
         if self._on_nodes is not None:

@@ -192,7 +192,7 @@ def test_disturbed_requests_are_repeated_only_while_one_more_fits_into_the_budge
         repeated.done = repeated.wanted
         papers = [PaperWork("pearl", "table-1", [], [repeated])]
         schedule = Schedule(papers, runner, costs, deadline, lambda _: None)
-        schedule._repeat_disturbed()
+        schedule.repeat_disturbed()
     (limits,) = runner.repeated
     assert limits.deadline == pytest.approx(deadline - 40)
     assert limits.end == deadline
