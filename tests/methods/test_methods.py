@@ -55,13 +55,22 @@ def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
     for settings in case.at(*gammas):
         gamma = settings.get("gamma", 8)
         models = toys(alpha, seed=gamma)
-        longest_prompt = min(gamma, max(gammas)) + 1
-        for prompt in range(1, longest_prompt + 1):
+        for prompt in prompt_lengths(gamma, max(gammas)):
             for limit in range(1, 3 * gamma + 1):
                 output, _ = decode(
                     case.method, models, limit, prompt=(0,) * prompt, **settings
                 )
                 assert output == WORDS[prompt - 1 :][:limit], (settings, prompt, limit)
+
+
+def prompt_lengths(gamma: int, largest_gamma: int) -> list[int]:
+    """Of prompts that are shorter than a draft of ``gamma`` tokens, as long, or longer.
+
+    A method without a gamma counts as one of 8. Where all others have smaller ones, it
+    has the lengths of their prompts, and the longest of its own.
+    """
+    lengths = range(1, min(gamma, largest_gamma) + 2)
+    return sorted({*lengths, gamma + 1})
 
 
 @some_or_all
