@@ -1,12 +1,12 @@
-"""Which processes are alive, and how to start one that hears interrupts."""
+"""Which processes are alive, how to start one that hears interrupts, how to end one."""
 
 from __future__ import annotations
 
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -110,6 +110,16 @@ def all_ended(processes: Iterable[BaseProcess], patience: float = HANG) -> bool:
         if process.is_alive():
             return False
     return True
+
+
+@contextmanager
+def killed_at_the_end(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
+    """A process that is there no more when the block is left, even by an error."""
+    with process:  # which closes its pipes and waits for it
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def worker_processes(world: Processes, device: str) -> list[BaseProcess]:

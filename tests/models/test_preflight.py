@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from helpers.checkpoints import (  # noqa: E402
     pair_over_ranks,
     save_tokenizer,
 )
+from helpers.processes import killed_at_the_end  # noqa: E402
 from huggingface_hub import constants  # noqa: E402
 
 import speclib  # noqa: E402
@@ -223,6 +224,7 @@ def start_loading(folder: Path, address: str) -> subprocess.Popen[str]:
         [sys.executable, "-c", textwrap.dedent(SAY_WHY_NOT)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env=inherited | own,
     )
@@ -230,10 +232,12 @@ def start_loading(folder: Path, address: str) -> subprocess.Popen[str]:
 
 def message_about(model: str, process: subprocess.Popen[str]) -> str:
     """What such a process says of a model."""
-    assert process.stdin and process.stdout
+    assert process.stdin and process.stdout and process.stderr
     process.stdin.write(f"{model}\n")
     process.stdin.flush()
-    return process.stdout.readline()
+    message = process.stdout.readline()
+    assert message, process.stderr.read()  # it has ended
+    return message
 
 
 REFUSALS = [
@@ -268,13 +272,15 @@ class Attempts(NamedTuple):
 def attempts(tmp_path_factory) -> Attempts:
     cache = tmp_path_factory.mktemp("hub")
     refused = {}
-    with hub() as address:
-        process = start_loading(cache, address)
-        for status, code, _says in REFUSALS:
-            model = f"someone/large-{status}-{code}"
-            refused[model] = message_about(model, process)
+    with ExitStack() as processes:
+        with hub() as address:
+            process = start_loading(cache, address)
+            processes.enter_context(killed_at_the_end(process))
+            for status, code, _says in REFUSALS:
+                model = f"someone/large-{status}-{code}"
+                refused[model] = message_about(model, process)
 
-    with process:  # nobody listens at the address any more
+        # Nobody listens at the address any more.
         unreachable = message_about("someone/large", process)
     return Attempts(refused, unreachable, address, cache)
 
