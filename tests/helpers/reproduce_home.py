@@ -36,7 +36,7 @@ def make_home(
 ) -> Path:
     """A home in ``path`` that fills these tables, each with the given kind of cells.
 
-    ``brief``: a virtual cell has two short requests, which is a matter of milliseconds.
+    ``brief``: a virtual cell has three short requests, a matter of milliseconds.
     """
     for folder in ("papers/pearl", "latency", "hardware", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
@@ -50,8 +50,11 @@ def make_home(
 
 
 def with_brief_cells(table: str) -> str:
-    """A table's text with two requests of 128 tokens in each virtual cell."""
-    brief = 2 * 128 / QUICK.virtual_tokens
+    """A table's text with three requests of 128 tokens in each virtual cell.
+
+    With two, a sum is the same in any order, and an interval ends at their values.
+    """
+    brief = 3 * 128 / QUICK.virtual_tokens
     table = re.sub(r"^max_new_tokens = \d+", "max_new_tokens = 128", table, flags=re.M)
     table = re.sub(r"^sample = .*\n", "", table, flags=re.M)
     return table.replace("\n[settings]\n", f"\n[settings]\nsample = {brief}\n")
