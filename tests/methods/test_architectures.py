@@ -1,9 +1,12 @@
-"""Any pair of models: every method writes what transformers' own ``generate`` writes.
+"""Any pair of models: methods write what transformers' own ``generate`` writes.
 
 The models are random ones of eleven architectures, saved as the hub has them: sharded,
-in bfloat16, with tied embeddings and several end tokens. Where there is a sliding
-window, one prompt is shorter than it, so that the text grows beyond the window while it
-is written, and one prompt is ten times as long.
+in bfloat16, with tied embeddings and several end tokens. Every change tries every
+method on four of them, and on the other seven a few methods that together make each
+kind of pass. The thorough tests try every method, in every variant, on all eleven.
+
+Where there is a sliding window, one prompt is shorter than it, so that the text grows
+beyond the window while it is written, and one prompt is ten times as long.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: 
 from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
+from speclib.models.toy import Toy  # noqa: E402
+from speclib.operations import OPERATIONS  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -56,9 +61,17 @@ OTHER_ARCHITECTURES = [
     name for name in ARCHITECTURES if name not in EACH_KIND_OF_WINDOW
 ]
 
-# Together they compute every kind of pass: of one token and of several, after
-# rejections, of a tree that is tested, and of trees that are drafted, also by features.
-EACH_KIND_OF_PASS = ("autoregressive", "pearl", "ouroboros", "tree", "eagle")
+# Together they ask for every operation that a model can be asked for: passes of one
+# token and of several, after rejections, of trees that are tested, and of phrases,
+# sequences and trees that are drafted.
+EACH_KIND_OF_PASS = (
+    "autoregressive",
+    "pearl",
+    "duodecoding",
+    "ouroboros",
+    "tree",
+    "eagle",
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +138,16 @@ def differences(
     return differing
 
 
+def test_a_few_methods_ask_for_every_operation_that_there_is(decode):
+    """So that all kinds of pass are made where only these methods are tried."""
+    models = {"draft": Toy(0.7), "target": Toy()}
+    operations = set()
+    for method, settings in cases_of(EACH_KIND_OF_PASS, models["draft"], False):
+        _, trace = decode(METHODS[method], models, NEW_TOKENS, **settings)
+        operations.update(event.op for event in trace.operations)
+    assert operations == OPERATIONS.keys()
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
     """Else the tests below would try less than they say."""
@@ -185,8 +208,8 @@ FAMILIES = (
     "Phi3Config",
 )
 
-# Of these every change tries every method both ways; of the others one way, and each
-# kind of pass.
+# Of these, every change tries every method with either model wider; of the others only
+# the methods of EACH_KIND_OF_PASS, with one of the two wider.
 BOTH_WAYS = ("LlamaConfig", "Gemma3TextConfig")
 WIDER_OF = {
     "Qwen2Config": "target",
