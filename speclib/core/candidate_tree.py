@@ -77,7 +77,8 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
     """
     start = len(text) - len(parents)
     bare_text = first_tokens(as_text(text), start)
-    paths_of_rows = [bare_text]  # a node's is one place later than the node
+    # The path of node i is at i + 1; that of the bare text at 0.
+    paths_of_rows = [bare_text]
     for parent, token in zip(parents, text[start:], strict=True):
         paths_of_rows.append(paths_of_rows[parent + 1] + (token,))
     return tuple(paths_of_rows)

@@ -110,7 +110,7 @@ def test_a_text_stays_what_it_was_when_its_log_grows():
 
 # -- what a cache keeps of it ----------------------------------------------------------
 def random_tokens(dice: random.Random, count: int) -> list[int]:
-    """So many tokens of two kinds."""
+    """``count`` random tokens, each 0 or 1."""
     return [dice.randrange(2) for _ in range(count)]
 
 

@@ -22,7 +22,8 @@ from .checkpoints import numbered_words, save_tokenizer, with_rows
 
 VOCAB = 61
 WINDOW = 60
-LAYERS = 2  # where they differ, one of each kind
+# Layers of a network; where it has two kinds of attention, one layer of each.
+LAYERS = 2
 LAYERS_OF_LLAMA = 4  # so that a draft has two which share an input
 NEW_TOKENS = 40
 

@@ -1,7 +1,7 @@
 """Greedy output is plain decoding's, token for token, on the embedded pair in float32.
 
 The fast part takes one prompt, for every method in its first variant. The slow part
-takes one prompt of two other tasks, each at one gamma: every method decodes both in
+takes one prompt of each of two other tasks, at one gamma: every method decodes both in
 its first variant, and one of them in each further variant. The thorough part takes
 two prompts of every task x gamma x every variant on the virtual clock, and one of every
 task in real processes. A difference is shown with the gap between the target's two best

@@ -184,7 +184,7 @@ def test_a_replay_gives_it_the_same_again(operation, monkeypatch):
 
 @pytest.fixture(scope="module")
 def world_of_processes():
-    """One for all operations: their texts begin with empty caches."""
+    """One for all operations: each request begins with empty caches."""
     with Processes(TOY) as world:
         yield world
 

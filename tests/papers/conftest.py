@@ -11,7 +11,8 @@ from speclib.papers.load import load_paper
 from speclib.papers.schema import Paper
 from speclib.papers.table_result import TableResult
 
-# What is said of these takes tokens; what is said of the others holds at any number.
+# Tests of these items compare statistics, which need 2,048 tokens; tests of the others
+# hold however few tokens there are.
 LONG_ITEMS = ("table-4", "table-7", "table-9", "table-11", "figure-3", "theorem-2")
 BRIEF_ITEMS = ("table-18", "figure-2a", "figure-2b")
 BRIEF = replace(SMALL, virtual_tokens=256)

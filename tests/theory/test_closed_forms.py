@@ -345,8 +345,11 @@ def speed_of(method: str, alpha: float, **settings: object) -> float:
     ],
 )
 def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
-    """1,600 tokens leave 1 to 3 %, and the cut at the end up to 2 %; the toys are
-    seeded."""
+    """1,600 tokens leave 1 to 3 %, and the cut at the end of a text up to 2 %.
+
+    The 400 tokens at either end of the rate leave nothing but the cut. The toys are
+    seeded.
+    """
     speed = speed_of("speculative", alpha, gamma=gamma)
     formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
     assert speed == pytest.approx(formula, rel=within)

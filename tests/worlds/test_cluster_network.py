@@ -102,7 +102,10 @@ def over_the_link(
 
 @pytest.fixture(scope="module")
 def rows():
-    """Of passes as short as a message, so that several messages are under way."""
+    """What a few methods wrote, with passes as short as a message.
+
+    So several messages are under way at once.
+    """
     return over_the_link(FEW, seconds=0.02, max_new_tokens=25)
 
 
