@@ -149,6 +149,11 @@ class Handle:
         for threads in (self._in_turn, self._aside):
             threads.shutdown(wait=False)
 
+    def wait_for_threads(self) -> None:
+        """Waits until what it was asked for is over, once it has ended."""
+        for threads in (self._in_turn, self._aside):
+            threads.shutdown()
+
 
 def note(of_thread: threading.local, node: Node) -> None:
     """Says in a thread which node it runs on."""
@@ -186,6 +191,17 @@ class StandInForRay:
         for function in ("placement_group", "placement_group_table"):
             monkeypatch.setattr(world, function, getattr(self, function))
         monkeypatch.setattr(world, "remove_placement_group", Group.give_back)
+
+    def end(self) -> None:
+        """Ends all actors, before Ray itself stands where it stood.
+
+        An actor that then still ran would ask Ray where it is. Ray would answer by
+        starting a cluster, and end this process a minute after that was gone.
+        """
+        for handle in self.handles:
+            handle.end(ActorDiedError())
+        for handle in self.handles:
+            handle.wait_for_threads()
 
     # -- the cluster -------------------------------------------------------------------
     def is_initialized(self) -> bool:

@@ -4,6 +4,7 @@ Nodes and processes are a stand-in's, which die in a given operation. That they 
 in a real cluster is tried once for each way to go on, in ``test_cluster``.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -34,11 +35,12 @@ SWIFT = Latency.ratio(4, 0.02)  # so that both of DSI's targets have work all th
 
 
 @pytest.fixture
-def ray(monkeypatch) -> StandInForRay:
+def ray(monkeypatch) -> Iterator[StandInForRay]:
     """Four nodes of one processor each, which are names."""
     stand_in = StandInForRay(NAMES)
     stand_in.install(monkeypatch)
-    return stand_in
+    yield stand_in
+    stand_in.end()
 
 
 def request(method: str, **more) -> dict:
