@@ -5,8 +5,10 @@ Each node of the cluster is in a network namespace with an address of its own.
 
 import json
 import os
+import secrets
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -75,23 +77,33 @@ def over_the_link(
 
     ``seconds``: of a target pass.
     """
-    env = dict(os.environ, RAY_USAGE_STATS_ENABLED="0")
     head, other = slow_link.address_of(0), slow_link.address_of(1)
     near = ["--head", f"--node-ip-address={head}", "--port=6379", "--node-name=near"]
     near += ["--include-dashboard=false", "--no-monitor"]
     far = [f"--address={head}:6379", f"--node-ip-address={other}", "--node-name=far"]
-    with slow_link.two_namespaces(DELAY, LOSS) as (first, second):
-        for namespace, arguments in ((first, near), (second, far)):
+    # Addresses of sockets are short, so that the folder cannot be just anywhere.
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder,
+        slow_link.two_namespaces(DELAY, LOSS) as (first, second),
+    ):
+        # There is a token, so the first node asks for it, and only others must be told.
+        token = {"RAY_AUTH_TOKEN": secrets.token_hex(16)}
+        settings = {"RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0"}
+        env = os.environ | token | settings
+        for namespace, arguments, told in (
+            (first, near, {}),
+            (second, far, {"RAY_AUTH_MODE": "token"}),
+        ):
             command = [RAY, "start", *ON_EVERY_NODE, *arguments]
             started = slow_link.run_in(
-                namespace, command, env=env, stdout=subprocess.DEVNULL
+                namespace, command, env=env | told, stdout=subprocess.DEVNULL
             )
             assert started.wait(timeout=120) == 0
         what = json.dumps([methods, vocab, seconds, asked])
         ran = slow_link.run_in(
             first,
             [sys.executable, "-c", textwrap.dedent(RUN), what],
-            env=env | {"RAY_ADDRESS": f"{head}:6379"},
+            env=env,
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -15,7 +15,11 @@ from itertools import count
 from typing import NamedTuple
 
 import ray
+from ray._private.authentication.authentication_token_setup import (
+    maybe_enable_token_auth_if_token_available,
+)
 from ray._private.utils import read_ray_address
+from ray.exceptions import AuthenticationError
 
 from speclib.core.settings import Role
 from speclib.data.pairs import Pair
@@ -27,6 +31,11 @@ HOW_TO_START = (
     "Start one with `ray start --head`, join it on every other machine with `ray start "
     "--address=<host>:6379`, and set RAY_ADDRESS=<host>:6379 where speclib runs on a "
     "machine that has not joined"
+)
+HOW_TO_SHARE_A_TOKEN = (
+    "Where the first machine has a file ~/.ray/auth_token, its cluster asks for that "
+    "token: copy the file to every other machine, and set RAY_AUTH_MODE=token there, "
+    "and wherever RAY_ADDRESS is set"
 )
 SECONDS_TO_REACH = 3.0
 
@@ -44,8 +53,11 @@ def join(address: str | None = None) -> None:
         _check_same(address)
         return
     address = address or os.environ.get("RAY_ADDRESS")
-    # Ray notes where a cluster of this machine was started last; it may be gone.
-    address = address or read_ray_address() or ANY_RUNNING
+    if address is None:
+        # Ray notes where a cluster of this machine was started last; it may be gone.
+        address = read_ray_address() or ANY_RUNNING
+        # `ray start --head` has asked for this machine's token if there is one.
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     if address != ANY_RUNNING:
         _check_reachable(address)
     try:
@@ -55,9 +67,10 @@ def join(address: str | None = None) -> None:
             configure_logging=False,
             logging_level=logging.ERROR,
         )
-    except ConnectionError as error:
+    except (ConnectionError, AuthenticationError) as error:
         raise BadValue(
-            f"no Ray cluster is running that could be joined. {HOW_TO_START}"
+            f"no Ray cluster is running that could be joined. {HOW_TO_START}. "
+            f"{HOW_TO_SHARE_A_TOKEN}"
         ) from error
     except RuntimeError as error:  # it compares the versions of Ray and of Python
         raise BadValue(
