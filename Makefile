@@ -38,7 +38,7 @@ cluster: $(READY)  ## install Ray, for devices on several machines
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-cluster.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
-	@$(PY) -m speclib reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER)) $(if $(WORLD),--world $(WORLD))
+	@$(PY) -m speclab reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER)) $(if $(WORLD),--world $(WORLD))
 
 test: test-code test-notebooks  ## the tests, and the learn notebooks
 
@@ -64,24 +64,24 @@ lab: $(READY)    ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
 
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
-	$(PY) -m speclib lessons
-	$(PY) -m speclib store notebooks/learn/*.ipynb
+	$(PY) -m speclab lessons
+	$(PY) -m speclab store notebooks/learn/*.ipynb
 
 pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/pictures
-	@$(PY) -m speclib pictures
+	@$(PY) -m speclab pictures
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
-	$(PY) -m speclib.training
+	$(PY) -m speclab.training
 
 merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger.csv
 	@test -n "$(FROM)" || { echo "say which: make merge FROM=other/ledger.csv"; exit 1; }
-	@$(PY) -m speclib merge "$(FROM)"
+	@$(PY) -m speclab merge "$(FROM)"
 
 bench: $(READY)  ## measure rates and ratios against their aims, into reports/bench.csv
-	@$(PY) -m speclib.bench
+	@$(PY) -m speclab.bench
 
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
-	$(PY) -m speclib.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
+	$(PY) -m speclab.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
 lint: $(READY)   ## format, habits, import directions, types
 	$(VENV)/bin/ruff format --check .

@@ -1,14 +1,14 @@
-"""speclib: learn, check and reproduce parallel speculative decoding.
+"""speclib: parallel speculative decoding, run, simulated and drawn.
 
-Importing this is fast and needs no torch; what is heavy is loaded when first used.
+What reproduces the papers, judges and teaches with it is the package speclab. Importing
+this is fast and needs no torch; what is heavy is loaded when first used.
 """
 
-from importlib import import_module
-
-from speclib.errors import SpeclibError, is_installed, missing_extra, unknown_name
+from speclib import public_names
+from speclib.errors import SpeclibError, is_installed
 from speclib.methods import METHODS
 
-_LAZY = {
+_MODULE_OF_NAME = {
     "decode": "decoding.decode",
     "open_world": "decoding.decode",
     "Result": "decoding.decode",
@@ -22,7 +22,6 @@ _LAZY = {
     "Virtual": "worlds.virtual",
     "DeviceFailed": "worlds.world",
     "DeviceLost": "worlds.world",
-    "similarities": "experiment.cells.similarity",
     "Latency": "data.latency",
     "load_latency": "data.latency",
     "Trace": "trace.events",
@@ -30,26 +29,32 @@ _LAZY = {
     "simulate": "decoding.simulate",
     "compare": "decoding.simulate",
     "replay": "decoding.replay",
-    "timeline": "views.timeline.widget",
-    "explorer": "views.widgets.explorer",
-    "regions": "views.widgets.dsi_regions",
-    "dots": "views.stills.dots",
-    "steps": "views.tables.steps",
-    "sequences": "views.drafts.explorer",
-    "layers": "views.widgets.layer_schedule",
-    "heat": "views.stills.heat",
-    "curves": "views.stills.curves",
-    "accept_bars": "views.live.accept_bars",
-    "coins": "views.live.coins",
-    "kv_ribbon": "views.live.kv_ribbon",
-    "Book": "reproduce.book",
-    "Audit": "reproduce.audit_book",
-    "plan": "planning.plan",
+    "timeline": "drawing.timeline.widget",
 }
 # What `from speclib import *` gives. Without Ray there is no Cluster, and all others.
-__all__ = ["METHODS", "SpeclibError", *_LAZY]
+__all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray"):
     __all__.remove("Cluster")
+
+# They were here until the workbench got a package of its own.
+_IN_SPECLAB = {
+    "Audit",
+    "Book",
+    "accept_bars",
+    "coins",
+    "curves",
+    "dots",
+    "explorer",
+    "heat",
+    "kv_ribbon",
+    "layers",
+    "plan",
+    "regions",
+    "sequences",
+    "similarities",
+    "steps",
+    "teach",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -57,17 +62,9 @@ def __getattr__(name: str) -> object:
 
     Raises MissingExtra where it needs a library that is not installed.
     """
-    if name not in _LAZY:
-        message = f"module 'speclib' has no attribute {name!r}"
-        raise AttributeError(str(unknown_name(message, name, __all__)))
-    try:
-        module = import_module(f".{_LAZY[name]}", __name__)
-    except ModuleNotFoundError as error:
-        missing = missing_extra(f"speclib.{name}", error)
-        if missing is None:
-            raise
-        raise missing from error
-    value = getattr(module, name)
+    if name in _IN_SPECLAB:
+        raise AttributeError(f"speclib.{name} is speclab.{name} now: `import speclab`")
+    value = public_names.load(__name__, name, _MODULE_OF_NAME, __all__)
     globals()[name] = value
     return value
 

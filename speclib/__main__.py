@@ -1,27 +1,7 @@
-"""`python -m speclib <command>`; `--help` lists the commands. Knows none of them."""
+"""`python -m speclib` says where the commands are: in the workbench's package."""
 
 import sys
 
-
-def main() -> None:
-    """Runs the command.
-
-    A mistake that the caller can mend is one line, not a traceback. So is an interrupt,
-    from the first import on.
-    """
-    try:
-        from speclib.cli import app
-        from speclib.errors import SpeclibError
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        sys.exit(130)
-
-    try:
-        app()
-    except SpeclibError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-
-
 if __name__ == "__main__":
-    main()
+    print("error: the commands are in speclab: `python -m speclab`", file=sys.stderr)
+    sys.exit(2)

@@ -42,6 +42,21 @@ EXTRAS = {
     "accelerate": ("accelerate", "models", "`make setup`"),
     "safetensors": ("safetensors", "models", "`make setup`"),
     "tokenizers": ("tokenizers", "models", "`make setup`"),
+    "anywidget": ("anywidget", "timeline", "`make setup`"),
+    "ipywidgets": ("ipywidgets", "timeline", "`make setup`"),
+    "traitlets": ("traitlets", "timeline", "`make setup`"),
+    "fontTools": ("fontTools", "timeline", "`make setup`"),
+    "font_source_sans_pro": ("a font", "timeline", "`make setup`"),
+    "resvg_py": ("resvg", "timeline", "`make setup`"),
+    "filelock": ("filelock", "lab", "`make setup`"),
+    "jinja2": ("Jinja", "lab", "`make setup`"),
+    "mistune": ("mistune", "lab", "`make setup`"),
+    "pandas": ("pandas", "lab", "`make setup`"),
+    "plotly": ("plotly", "lab", "`make setup`"),
+    "rich": ("rich", "lab", "`make setup`"),
+    "scipy": ("SciPy", "lab", "`make setup`"),
+    "tqdm": ("tqdm", "lab", "`make setup`"),
+    "typer": ("typer", "lab", "`make setup`"),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import speclab
 import speclib
 from speclib.core.sampling import Sampler
 from speclib.errors import BadCall, BadValue, SpeclibError, UnknownName
@@ -80,20 +81,20 @@ def timeline(**values: Any) -> object:
 
 
 def explorer(controls: Any) -> object:
-    return speclib.explorer(speclib.simulate, controls)
+    return speclab.explorer(speclib.simulate, controls)
 
 
 def explorer_of(results: Any) -> object:
-    return speclib.explorer(lambda **_: results)
+    return speclab.explorer(lambda **_: results)
 
 
 def stored_explorer(first: Any) -> object:
     """An explorer of results that exist already."""
-    return speclib.explorer({1: [speclib.simulate(tokens=4)]}, {"k": first})
+    return speclab.explorer({1: [speclib.simulate(tokens=4)]}, {"k": first})
 
 
 def book(paper: Any = "pearl", **values: Any) -> object:
-    return speclib.Book(paper, **{"quick": True, "measured": False} | values)
+    return speclab.Book(paper, **{"quick": True, "measured": False} | values)
 
 
 def show(item: Any) -> object:
@@ -309,22 +310,22 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (explorer, {"controls": {"alpha": (0.5,)}}, "alpha"),
     (explorer, {"controls": {"speed": (0, 1, 0.1, 0.5)}}, "no parameter 'speed'"),
     (explorer, {"controls": 5}, "controls is 5"),
-    (speclib.explorer, {"simulate": 5}, "simulate is 5"),
-    (speclib.similarities, {"model": 5, "texts": "x"}, "model is 5"),
-    (speclib.similarities, {"model": "zoo/target", "texts": "x", "lp": 0}, "lp is 0"),
-    (speclib.similarities, {"model": "zoo/target", "texts": []}, "texts"),
+    (speclab.explorer, {"simulate": 5}, "simulate is 5"),
+    (speclab.similarities, {"model": 5, "texts": "x"}, "model is 5"),
+    (speclab.similarities, {"model": "zoo/target", "texts": "x", "lp": 0}, "lp is 0"),
+    (speclab.similarities, {"model": "zoo/target", "texts": []}, "texts"),
     (explorer_of, {"results": 5}, "simulate gave 5: let it return a result"),
     (stored_explorer, {"first": 2}, "no results for k = 2; known: 1"),
-    (speclib.sequences, {"shown": 3}, "int is neither"),
-    (speclib.layers, {"layer": -1}, "layer is -1"),
-    (speclib.layers, {"controls": {"n": (1, 2, 1, 1)}}, "no control 'n' here; known"),
-    (speclib.regions, {"controls": 5}, "controls is 5"),
-    (speclib.dots, {"rows": 3, "title": "t"}, "rows is 3"),
-    (speclib.dots, {"rows": {"a": [1, "x"]}, "title": "t"}, r"rows\['a'\] is"),
-    (speclib.heat, {"panels": {}, "title": "t"}, "give all the same number"),
-    (speclib.heat, {"panels": {"a": {"b": ["x"]}}, "title": "t"}, "give numbers"),
-    (speclib.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
-    (speclib.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
+    (speclab.sequences, {"shown": 3}, "int is neither"),
+    (speclab.layers, {"layer": -1}, "layer is -1"),
+    (speclab.layers, {"controls": {"n": (1, 2, 1, 1)}}, "no control 'n' here; known"),
+    (speclab.regions, {"controls": 5}, "controls is 5"),
+    (speclab.dots, {"rows": 3, "title": "t"}, "rows is 3"),
+    (speclab.dots, {"rows": {"a": [1, "x"]}, "title": "t"}, r"rows\['a'\] is"),
+    (speclab.heat, {"panels": {}, "title": "t"}, "give all the same number"),
+    (speclab.heat, {"panels": {"a": {"b": ["x"]}}, "title": "t"}, "give numbers"),
+    (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
+    (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
     (speclib.stats, {"trace": "a.json"}, "trace is 'a.json'"),
     (speclib.Trace.from_json, {"text": "{"}, "the text is no trace"),
     (speclib.Trace.from_json, {"text": "[]"}, "the text is no trace"),

@@ -10,24 +10,27 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import speclab
 import speclib
 
-ROOT = Path(speclib.__file__).parent
+ROOT = Path(speclib.__file__).parents[1]
+PACKAGES = ("speclib", "speclab")
 
 
 def module_name(path: Path) -> str:
-    """ "methods.pearl" of speclib/methods/pearl.py."""
+    """ "speclib.methods.pearl" of speclib/methods/pearl.py."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 FILES = {
     module_name(path): path
-    for path in sorted(ROOT.rglob("*.py"))
-    if "__pycache__" not in path.parts
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
 }
 HEAVY = {
     "accelerate",
@@ -67,14 +70,14 @@ def imported_modules(nodes: Iterable[ast.AST], package: list[str]) -> set[str]:
 @cache
 def imports_anywhere(name: str) -> frozenset[str]:
     """What a module imports, at its top or inside functions."""
-    package = ["speclib", *name.split(".")[:-1]]
+    package = name.split(".")[:-1]
     return frozenset(imported_modules(ast.walk(syntax_tree(name)), package))
 
 
 @cache
 def imports_at_the_top(name: str) -> frozenset[str]:
     """What a module imports when it is imported itself."""
-    package = ["speclib", *name.split(".")[:-1]]
+    package = name.split(".")[:-1]
     return frozenset(imported_modules(syntax_tree(name).body, package))
 
 
@@ -97,9 +100,10 @@ KNOWN_TO_METHODS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in modules_within("methods") if name != "methods.__init__"]
-)
+METHOD_PAGES = set(modules_within("speclib.methods")) - {"speclib.methods.__init__"}
+
+
+@pytest.mark.parametrize("name", sorted(METHOD_PAGES))
 def test_a_method_knows_no_time_chance_or_device(name):
     """A contract lists what is forbidden; here is all that is allowed."""
     packages = {module.split(".")[0] for module in imports_anywhere(name)}
@@ -110,7 +114,7 @@ def test_a_method_knows_no_time_chance_or_device(name):
 
 
 def loaded_with(name: str) -> set[str]:
-    """Modules of speclib that are imported when ``name`` is, itself included."""
+    """Modules of ours that are imported when ``name`` is, itself included."""
     loaded: set[str] = set()
     waiting = [name]
     while waiting:
@@ -119,16 +123,15 @@ def loaded_with(name: str) -> set[str]:
             continue
         loaded.add(module)
         for imported in imports_at_the_top(module):
-            inside = imported.removeprefix("speclib.")
-            waiting += [inside, f"{inside}.__init__"]
+            waiting += [imported, f"{imported}.__init__"]
     return loaded
 
 
-@pytest.mark.parametrize("room", ["data", "decoding", "worlds"])
+@pytest.mark.parametrize("room", ["speclib.data", "speclib.decoding", "speclib.worlds"])
 def test_worlds_and_pairs_reach_torch_inside_functions_only(room):
     """So that describing a pair, or a virtual run of toys, costs no import of torch."""
     for name in modules_within(room):
-        if name.startswith("worlds.cluster"):
+        if name.startswith("speclib.worlds.cluster"):
             continue  # these need Ray, and are themselves imported in functions only
         for module in loaded_with(name):
             packages = {m.split(".")[0] for m in imports_at_the_top(module)}
@@ -138,7 +141,7 @@ def test_worlds_and_pairs_reach_torch_inside_functions_only(room):
 def test_ray_is_imported_for_clusters_alone_and_only_where_one_is_opened():
     """A module outside imports what needs Ray in the function that opens a cluster."""
     for name in FILES:
-        if name.startswith("worlds.cluster"):
+        if name.startswith("speclib.worlds.cluster"):
             continue
         packages = {module.split(".")[0] for module in imports_anywhere(name)}
         assert "ray" not in packages, name
@@ -151,6 +154,7 @@ def test_ray_is_imported_for_clusters_alone_and_only_where_one_is_opened():
     "line",
     [
         "import speclib",
+        "import speclab",
         "import speclib.worlds.virtual, speclib.worlds.enumerator",
         "from speclib import METHODS, Virtual, Latency, stats",
     ],
@@ -171,6 +175,24 @@ def test_every_public_name_is_there_and_an_unknown_one_lists_them():
     assert expected <= set(dir(speclib))
     with pytest.raises(AttributeError, match="'nothing'; known: METHODS"):
         _ = speclib.nothing
+
+    assert {"Book", "Audit", "plan", "explorer"} <= set(dir(speclab))
+    with pytest.raises(AttributeError, match="'nothing'; known: similarities"):
+        _ = speclab.nothing
+
+
+@pytest.mark.parametrize("name", ["Book", "explorer", "teach"])
+def test_a_name_that_moved_to_the_workbench_says_where_it_is(name):
+    with pytest.raises(AttributeError, match=f"speclab.{name} now: `import speclab`"):
+        getattr(speclib, name)
+    assert import_module("speclab.teach") and getattr(speclab, name)
+
+
+def test_commands_are_the_workbenchs_and_the_engine_says_so():
+    asked = [sys.executable, "-m", "speclib", "reproduce"]
+    done = subprocess.run(asked, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: the commands are in speclab: `python -m speclab`\n"
 
 
 def test_every_file_says_what_it_is():
@@ -214,3 +236,52 @@ def test_without_ray_and_torch_all_names_come_and_the_cluster_says_what_it_needs
         [sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
+
+
+WITH_THE_BASE_ALONE = """
+import sys
+allowed = {"numpy", "psutil", "pydantic", "pydantic_core", "annotated_types",
+           "typing_extensions", "typing_inspection", "speclib", "speclab"}
+
+class NothingElse:  # as in an environment with the base install alone
+    def find_spec(self, name, path=None, target=None):
+        library = name.split(".")[0]
+        if library in allowed or library in sys.stdlib_module_names:
+            return None
+        if library.startswith("_"):
+            return None
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NothingElse())
+
+import speclib
+
+assert speclib.simulate("pearl", c=8, alpha=0.8).tokens
+assert speclib.decode("x", pair="toy", world="virtual", max_new_tokens=4).tokens
+assert speclib.load_latency("LATENCY")
+
+import speclab
+
+for ask, extra in (
+    (lambda: speclib.timeline, "timeline"),
+    (lambda: speclab.explorer, "timeline"),
+    (lambda: speclab.Book, "lab"),
+):
+    try:
+        ask()
+        raise AssertionError(extra)
+    except speclib.errors.MissingExtra as error:
+        assert f"speclib[{extra}]" in str(error), error
+
+from speclab.__main__ import main
+main()
+"""
+
+
+def test_the_engine_runs_with_three_libraries_and_the_rest_says_what_it_needs():
+    latency = sorted((ROOT / "data" / "latency").rglob("*.toml"))[0]
+    name = latency.relative_to(ROOT / "data" / "latency").with_suffix("").as_posix()
+    code = WITH_THE_BASE_ALONE.replace("LATENCY", name)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.startswith("error: speclab needs typer"), ended.stderr

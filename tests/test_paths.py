@@ -45,7 +45,7 @@ def test_a_home_with_data_of_its_own_is_another_copy_of_the_project(tmp_path):
 def test_where_nothing_can_be_written_reproduce_says_so_in_one_line(tmp_path):
     """No folder can be made below a file, whoever asks."""
     (tmp_path / "file").write_text("no folder")
-    ended = python("-m", "speclib", "reproduce", "--quick", home=tmp_path / "file")
+    ended = python("-m", "speclab", "reproduce", "--quick", home=tmp_path / "file")
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert line.startswith(f"error: cannot write {tmp_path / 'file' / '.cache'}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from speclib.progress import Progress
+from speclab.progress import Progress
 
 
 def test_progress_is_silent_for_two_seconds_then_plain_lines(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr("speclib.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("speclab.progress.time.monotonic", lambda: now[0])
     with Progress("cells", 3) as bar:
         bar.step("one")
         assert capsys.readouterr().out == ""

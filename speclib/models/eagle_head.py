@@ -135,7 +135,7 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
     if not path.exists():
         raise BadValue(
             f"there is no EAGLE head, {path}: only a target that has one can draft "
-            "for itself. zoo/target's is trained by `python -m speclib.training head`"
+            "for itself. zoo/target's is trained by `python -m speclab.training head`"
         )
     head = fresh(target, 0)
     weights = _stored_weights(path)
@@ -144,7 +144,7 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
         raise BadValue(
             f"{path} is no EAGLE head of this target: its weights are others, "
             f"{problems}. Restore the file, or train it anew by `python -m "
-            "speclib.training head`"
+            "speclab.training head`"
         )
     head.load_state_dict(weights, strict=False)
     return head.requires_grad_(False).eval()

@@ -59,7 +59,7 @@ def check_gpus(pair: Pair, place: Place, targets: int) -> None:
     raise BadValue(
         f"pair {pair.name!r} stands on {names}, but {gpus.available()}. Give other "
         "places, as in place={'draft': ['core:0'], 'target': ['core:1']}; "
-        "`python -m speclib doctor` says what this machine can run"
+        "`python -m speclab doctor` says what this machine can run"
     )
 
 

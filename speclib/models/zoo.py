@@ -65,7 +65,7 @@ def _check(folder: Path, state: State, state_of_sums: State) -> None:
             raise BadValue(
                 f"embedded model file {path} has no line in {ZOO / 'SHA256SUMS'}: "
                 "restore it from the repository, or run "
-                "`python -m speclib.training checksums`, which writes the checksums"
+                "`python -m speclab.training checksums`, which writes the checksums"
             )
         if expected is None:
             continue  # a file of the system's, or the user's

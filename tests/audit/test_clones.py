@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from helpers.audit_files import COMMIT, PUBLICATION, item_of_code
 
-from speclib.audit.clones import check_readings, digest_of
-from speclib.audit.load import load_audit
+from speclab.audit.clones import check_readings, digest_of
+from speclab.audit.load import load_audit
 from speclib.errors import SpeclibError
 
 ENGINE = ["import model", "", "draft = write(5)", "test(draft[1:])  ", "keep(draft)"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from helpers.audit_items import values_of_run
 
-from speclib.audit.runs import run
+from speclab.audit.runs import run
 from speclib.errors import SpeclibError
 
 

@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from speclib.audit import claims
-from speclib.audit.judge import judge_item
-from speclib.audit.load import load_audit
-from speclib.audit.schema import (
+from speclab.audit import claims
+from speclab.audit.judge import judge_item
+from speclab.audit.load import load_audit
+from speclab.audit.schema import (
     MOST_GRAVE,
     AuditItem,
     ClaimVerdict,

@@ -9,9 +9,9 @@ from helpers.audit_items import (
     pieces,
 )
 
-from speclib.audit.judge import judge_item, produce
-from speclib.audit.load import publication
-from speclib.audit.schema import Run
+from speclab.audit.judge import judge_item, produce
+from speclab.audit.load import publication
+from speclab.audit.schema import Run
 
 AUDIT = publication("duodecoding")
 ITEMS = {item.id: item for item in AUDIT.items}

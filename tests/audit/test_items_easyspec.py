@@ -12,10 +12,10 @@ from helpers.audit_items import (
 )
 from helpers.two_models import MODELS, VOCAB, p, q
 
-from speclib.audit import planted
-from speclib.audit.judge import judge_item, produce
-from speclib.audit.load import publication
-from speclib.audit.schema import Run
+from speclab.audit import planted
+from speclab.audit.judge import judge_item, produce
+from speclab.audit.load import publication
+from speclab.audit.schema import Run
 from speclib.worlds.enumerator import outcomes
 
 ITEMS = {item.id: item for item in publication("easyspec").items}

@@ -11,13 +11,13 @@ import pytest
 from helpers.audit_items import values_of_run
 from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
-from speclib.audit.judge import judge_item
-from speclib.audit.load import publication
-from speclib.audit.planted import engines
-from speclib.audit.planted.engines import ENGINE_MISTAKES, chances_by_products
-from speclib.audit.printed import work_out
-from speclib.audit.runs import run
-from speclib.audit.schema import Arithmetic
+from speclab.audit.judge import judge_item
+from speclab.audit.load import publication
+from speclab.audit.planted import engines
+from speclab.audit.planted.engines import ENGINE_MISTAKES, chances_by_products
+from speclab.audit.printed import work_out
+from speclab.audit.runs import run
+from speclab.audit.schema import Arithmetic
 from speclib.errors import SpeclibError
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth

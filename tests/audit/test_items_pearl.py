@@ -14,12 +14,12 @@ from helpers.audit_items import (
     values_of_run,
 )
 
-from speclib.audit.judge import judge_item
-from speclib.audit.load import publication
-from speclib.audit.printed import compare_words, work_out_conflict
-from speclib.audit.runs import experiment
-from speclib.audit.schema import CodeRead, PrintedTwice, Run, Words
-from speclib.papers.load import load_paper
+from speclab.audit.judge import judge_item
+from speclab.audit.load import publication
+from speclab.audit.printed import compare_words, work_out_conflict
+from speclab.audit.runs import experiment
+from speclab.audit.schema import CodeRead, PrintedTwice, Run, Words
+from speclab.papers.load import load_paper
 
 PEARL = publication("pearl")
 ITEMS = {item.id: item for item in PEARL.items}

@@ -11,14 +11,14 @@ from helpers.audit_files import (
     item_of_code,
 )
 
-from speclib.audit import judge
-from speclib.audit.judge import conclude, judge_item
-from speclib.audit.load import errata_notes, load_audit
-from speclib.audit.printed import number_in_brackets, printed_number, work_out
-from speclib.audit.quantity import Quantity, compare, compare_printed, digits
-from speclib.audit.schema import Arithmetic, AuditItem
+from speclab.audit import judge
+from speclab.audit.judge import conclude, judge_item
+from speclab.audit.load import errata_notes, load_audit
+from speclab.audit.printed import number_in_brackets, printed_number, work_out
+from speclab.audit.quantity import Quantity, compare, compare_printed, digits
+from speclab.audit.schema import Arithmetic, AuditItem
+from speclab.papers.load import load_paper
 from speclib.errors import SpeclibError
-from speclib.papers.load import load_paper
 
 
 def arithmetic(**fields) -> Arithmetic:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
-from speclib.audit import planted
-from speclib.audit.planted import MISTAKES
+from speclab.audit import planted
+from speclab.audit.planted import MISTAKES
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth
 

@@ -6,9 +6,9 @@ import pytest
 from helpers.audit_items import values_of_run
 from helpers.printed import load_folder
 
-from speclib.audit.runs import RUNS, run
-from speclib.audit.runs.number_formats import to_bfloat16
-from speclib.audit.runs.walks import Near
+from speclab.audit.runs import RUNS, run
+from speclab.audit.runs.number_formats import to_bfloat16
+from speclab.audit.runs.walks import Near
 from speclib.core.sampling import Sampler
 from speclib.errors import SpeclibError
 from speclib.models.toy import Random

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 import speclib
+from speclab.bench import contention, orchestration, rates, speedups, vocabularies
+from speclab.bench.races import race
+from speclab.bench.rows import COLUMNS, BenchRow, Size, median_row
+from speclab.bench.run_bench import run_bench
 from speclib import machine, paths
-from speclib.bench import contention, orchestration, rates, speedups, vocabularies
-from speclib.bench.races import race
-from speclib.bench.rows import COLUMNS, BenchRow, Size, median_row
-from speclib.bench.run_bench import run_bench
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError

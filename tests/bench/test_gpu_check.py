@@ -27,10 +27,10 @@ from packaging.requirements import Requirement  # noqa: E402
 from torch.autograd import DeviceType  # noqa: E402
 
 import speclib  # noqa: E402
+from speclab.bench.exact_outputs import WITH_TREES  # noqa: E402
+from speclab.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
+from speclab.bench.rows import BenchRow  # noqa: E402
 from speclib import SpeclibError, machine, paths  # noqa: E402
-from speclib.bench.exact_outputs import WITH_TREES  # noqa: E402
-from speclib.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
-from speclib.bench.rows import BenchRow  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
 from speclib.models import device_speed, factory, gpus  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
@@ -102,7 +102,7 @@ def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(ima
 
 @pytest.mark.thorough
 def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_path):
-    command = [sys.executable, "-m", "speclib.bench.gpu", "--device", "cpu"]
+    command = [sys.executable, "-m", "speclab.bench.gpu", "--device", "cpu"]
     options = ["--only", "growth", "ranks", "--out", str(tmp_path / "out")]
     done = subprocess.run(
         [*command, *options], capture_output=True, text=True, env=image

@@ -1,4 +1,4 @@
-"""`python -m speclib doctor`: what it says is so."""
+"""`python -m speclab doctor`: what it says is so."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import speclib  # noqa: E402
+from speclab.doctor import machine_checks, report  # noqa: E402
 from speclib.data.toml_files import names_under  # noqa: E402
-from speclib.doctor import machine_checks, report  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.paths import DATA  # noqa: E402
 
@@ -30,7 +30,7 @@ GB = 1e9
 
 def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "speclib", "doctor", *options],
+        [sys.executable, "-m", "speclab", "doctor", *options],
         capture_output=True,
         text=True,
         env=os.environ | environment,
@@ -171,8 +171,8 @@ def test_without_torch_it_says_so_and_looks_at_the_rest():
     code = """
         import sys
         sys.modules["torch"] = None
-        sys.argv = ["speclib", "doctor", "--json"]
-        from speclib.__main__ import main
+        sys.argv = ["speclab", "doctor", "--json"]
+        from speclab.__main__ import main
         main()
     """
     done = subprocess.run(

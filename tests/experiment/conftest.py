@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
+from speclab.experiment import cache
+from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.engines import emulated, virtual_cell
 from speclib import paths
 from speclib.data import latency
-from speclib.experiment import cache
-from speclib.experiment.cells import virtual as virtual_cells
-from speclib.experiment.engines import emulated, virtual_cell
 
 
 class ComputedCell(NamedTuple):

@@ -8,39 +8,43 @@ from pathlib import Path
 import pytest
 from helpers.specs import LATENCY, measured_spec, virtual_spec
 
+from speclab.experiment import cache, cache_keys
+from speclab.experiment.engines import measured_cell, virtual_cell
+from speclab.experiment.run_cells import run_all
 from speclib import machine, paths
-from speclib.experiment import cache, cache_keys
-from speclib.experiment.engines import measured_cell, virtual_cell
-from speclib.experiment.run_cells import run_all
 from speclib.methods import METHODS
 
 
 # -- code in keys ---------------------------------------------------------------------
-def copy_of(package: Path, into: Path) -> Path:
-    return shutil.copytree(package, into, ignore=shutil.ignore_patterns("__pycache__"))
+def copy_of(folder: Path, into: Path) -> Path:
+    """A folder with copies of both packages."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for package in cache_keys.PACKAGES:
+        shutil.copytree(folder / package, into / package, ignore=ignored)
+    return into
 
 
 @pytest.fixture(scope="module")
 def unedited(tmp_path_factory) -> Path:
-    """A copy of the package that nobody edits."""
-    return copy_of(cache_keys.PACKAGE, tmp_path_factory.mktemp("unedited") / "speclib")
+    """A copy of the code that nobody edits."""
+    return copy_of(cache_keys.FOLDER, tmp_path_factory.mktemp("unedited"))
 
 
 @pytest.fixture
-def package(unedited, tmp_path) -> Path:
+def code(unedited, tmp_path) -> Path:
     """Another copy, to edit before it is hashed."""
-    return copy_of(unedited, tmp_path / "speclib")
+    return copy_of(unedited, tmp_path / "code")
 
 
-ROOTS = ("speclib.methods.pearl", "speclib.experiment.cells.virtual")
+ROOTS = ("speclib.methods.pearl", "speclab.experiment.cells.virtual")
 
 
-def hash_of(package: Path) -> str:
+def hash_of(code: Path) -> str:
     """The hash of a PEARL cell's code.
 
-    Hashes are remembered by path: edit a package before it is hashed.
+    Hashes are remembered by path: edit the code before it is hashed.
     """
-    return cache_keys.hash_of_code(ROOTS, package)
+    return cache_keys.hash_of_code(ROOTS, code)
 
 
 @pytest.fixture(scope="module")
@@ -62,61 +66,60 @@ def replace(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     "file",
     [
-        "methods/pearl.py",
-        "experiment/cells/virtual.py",
-        "worlds/virtual.py",
-        "core/sampling.py",
-        "core/verification.py",
-        "models/toy.py",
-        "trace/events.py",
-        "data/latency.py",
+        "speclib/methods/pearl.py",
+        "speclab/experiment/cells/virtual.py",
+        "speclib/worlds/virtual.py",
+        "speclib/core/sampling.py",
+        "speclib/core/verification.py",
+        "speclib/models/toy.py",
+        "speclib/trace/events.py",
+        "speclib/data/latency.py",
     ],
 )
-def test_code_that_a_cell_runs_enters_its_key(package, hash_before, file):
-    append(package / file)
-    assert hash_of(package) != hash_before
+def test_code_that_a_cell_runs_enters_its_key(code, hash_before, file):
+    append(code / file)
+    assert hash_of(code) != hash_before
 
 
 NOT_RUN = (
-    "methods/speculative.py",
-    "methods/__init__.py",
-    "papers/__init__.py",
-    "worlds/processes.py",
-    "models/hf.py",
-    "views/timeline/widget.py",
-    "experiment/__init__.py",
-    "experiment/cache.py",
-    "experiment/engines/virtual.py",
-    "__init__.py",
+    "speclib/methods/speculative.py",
+    "speclib/methods/__init__.py",
+    "speclab/papers/__init__.py",
+    "speclib/worlds/processes.py",
+    "speclib/models/hf.py",
+    "speclib/drawing/timeline/widget.py",
+    "speclab/experiment/__init__.py",
+    "speclab/experiment/cache.py",
+    "speclab/experiment/engines/virtual.py",
+    "speclib/__init__.py",
 )
 
 
-def test_code_that_a_cell_does_not_run_keeps_it(package, hash_before):
+def test_code_that_a_cell_does_not_run_keeps_it(code, hash_before):
     """All of these files are edited at once, and no edit counts."""
-    edited = {package / file for file in NOT_RUN}
+    edited = {code / file for file in NOT_RUN}
     for path in edited:
         append(path)
-    modules = cache_keys.imported_modules(ROOTS, package)
+    modules = cache_keys.imported_modules(ROOTS, code)
     assert edited & set(modules.values()) == set()
-    assert hash_of(package) == hash_before
+    assert hash_of(code) == hash_before
 
 
-def test_prose_keeps_a_cell(package, hash_before):
-    pearl = package / "methods" / "pearl.py"
+def test_prose_keeps_a_cell(code, hash_before):
+    pearl = code / "speclib" / "methods" / "pearl.py"
     append(pearl, "# a comment\n")
     replace(pearl, '"""PEARL', '"""Pearls: PEARL')
-    assert hash_of(package) == hash_before
+    assert hash_of(code) == hash_before
 
 
-def test_an_import_inside_a_function_counts(package, hash_before, tmp_path):
-    (package / "extra.py").write_text("X = 1\n")
-    append(
-        package / "methods" / "pearl.py", "\ndef late():\n    from ..extra import X\n"
-    )
-    other = copy_of(package, tmp_path / "other")
-    replace(other / "extra.py", "1", "2")
+def test_an_import_inside_a_function_counts(code, hash_before, tmp_path):
+    (code / "speclib" / "extra.py").write_text("X = 1\n")
+    late_import = "\ndef late():\n    from ..extra import X\n"
+    append(code / "speclib" / "methods" / "pearl.py", late_import)
+    other = copy_of(code, tmp_path / "other")
+    replace(other / "speclib" / "extra.py", "1", "2")
 
-    with_import = hash_of(package)
+    with_import = hash_of(code)
     assert with_import != hash_before
     assert hash_of(other) != with_import
 
@@ -145,7 +148,7 @@ def test_a_measured_cell_depends_on_models_machine_and_prompts(monkeypatch):
         "speclib.models.dilate",
         "speclib.worlds.worker",
     } <= modules
-    assert not {"speclib.methods.speculative", "speclib.experiment"} & modules
+    assert not {"speclib.methods.speculative", "speclab.experiment"} & modules
 
     before = measured_cell.key_of(measured_spec())
     monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))

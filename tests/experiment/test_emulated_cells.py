@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from helpers.specs import emulated_spec
 
+from speclab.experiment import cache_keys
+from speclab.experiment.cells import emulated as emulated_cells
+from speclab.experiment.engines import emulated, virtual, virtual_cell
+from speclab.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclab.experiment.spec import CellResult
 from speclib import machine
-from speclib.experiment import cache_keys
-from speclib.experiment.cells import emulated as emulated_cells
-from speclib.experiment.engines import emulated, virtual, virtual_cell
-from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
-from speclib.experiment.spec import CellResult
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import total
 
@@ -177,4 +177,4 @@ def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
         "speclib.worlds.worker",
         "speclib.models.toy",
     } <= modules
-    assert not {"speclib.experiment", "speclib.methods.speculative"} & modules
+    assert not {"speclab.experiment", "speclib.methods.speculative"} & modules

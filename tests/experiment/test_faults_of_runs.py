@@ -42,7 +42,7 @@ from pathlib import Path
 
 class Watcher:
     def find_spec(name, path=None, target=None):
-        if name == "speclib.cli":
+        if name == "speclab.cli":
             Path(__file__).with_name("started").touch()
 
 sys.meta_path.insert(0, Watcher)

@@ -7,18 +7,18 @@ import time
 import pytest
 from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
-from speclib.experiment import cache
-from speclib.experiment.engines import emulated, measured
-from speclib.experiment.engines.measured_cell import MeasuredCell
-from speclib.experiment.limits import Limits
-from speclib.experiment.run_cells import (
+from speclab.experiment import cache
+from speclab.experiment.engines import emulated, measured
+from speclab.experiment.engines.measured_cell import MeasuredCell
+from speclab.experiment.limits import Limits
+from speclab.experiment.run_cells import (
     CellsFailed,
     Runner,
     is_complete,
     run_all,
     stored,
 )
-from speclib.progress import Progress
+from speclab.progress import Progress
 
 LATER = 1000.0  # seconds
 
@@ -69,7 +69,7 @@ def test_a_search_is_made_once_whatever_asks_for_its_answer(runner, monkeypatch)
     def never(*_, **__):
         raise AssertionError("searched again")
 
-    monkeypatch.setattr("speclib.experiment.engines.resolve.try_windows", never)
+    monkeypatch.setattr("speclab.experiment.engines.resolve.try_windows", never)
     assert stored(spec) == searched
     assert run_all([spec])[spec].gamma == searched.gamma
 

@@ -8,17 +8,17 @@ from dataclasses import asdict, replace
 import pytest
 from helpers.specs import measured_spec
 
+from speclab.experiment.cells import measured as measured_cells
+from speclab.experiment.engines import measured
+from speclab.experiment.engines.measured_cell import MeasuredCell
+from speclab.experiment.limits import NO_LIMITS, Limits
+from speclab.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclab.papers.notes import note_of
+from speclab.papers.table_cells import TableCell
+from speclab.progress import Progress
 from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment.cells import measured as measured_cells
-from speclib.experiment.engines import measured
-from speclib.experiment.engines.measured_cell import MeasuredCell
-from speclib.experiment.limits import NO_LIMITS, Limits
-from speclib.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclib.methods import METHODS
-from speclib.papers.notes import note_of
-from speclib.papers.table_cells import TableCell
-from speclib.progress import Progress
 from speclib.worlds.cost_ratio import CostRatio
 from speclib.worlds.processes import Processes
 

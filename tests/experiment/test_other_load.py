@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from speclab.experiment import other_load
+from speclab.experiment.other_load import Reading, is_disturbed, others_between
 from speclib import machine
-from speclib.experiment import other_load
-from speclib.experiment.other_load import Reading, is_disturbed, others_between
 
 CORES = machine.cores()
 BURNT = 1.0  # seconds of a processor

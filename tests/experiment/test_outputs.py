@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from helpers.specs import LATENCY, measured_spec
 
-from speclib.data.latency import Latency, load_latency
-from speclib.data.pairs import load_pair
-from speclib.decoding.decode import open_world
-from speclib.experiment.cells import virtual as virtual_cells
-from speclib.experiment.cells.outputs import (
+from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.cells.outputs import (
     Departure,
     find_agreements,
     find_departure,
     first_difference,
 )
-from speclib.experiment.run_cells import example_trace, run_all
+from speclab.experiment.run_cells import example_trace, run_all
+from speclib.data.latency import Latency, load_latency
+from speclib.data.pairs import load_pair
+from speclib.decoding.decode import open_world
 from speclib.methods import METHODS
 from speclib.models import factory, zoo
 from speclib.models.toy import Toy

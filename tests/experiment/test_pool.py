@@ -10,13 +10,13 @@ import time
 
 import pytest
 
+from speclab.experiment.pool import on_every_core
 from speclib.errors import SpeclibError
-from speclib.experiment.pool import on_every_core
 
 # When the interrupt comes, the first process has started and the others have not.
 INTERRUPTED_AT_ITS_START = """
 import signal, time
-from speclib.experiment.pool import on_every_core
+from speclab.experiment.pool import on_every_core
 from speclib.worlds.worker_process import CONTEXT
 
 start_process = CONTEXT.Process.start

@@ -6,7 +6,7 @@ import pytest
 from helpers.specs import virtual_spec
 from pydantic import ValidationError
 
-from speclib.experiment.spec import FULL, QUICK
+from speclab.experiment.spec import FULL, QUICK
 
 
 @pytest.mark.parametrize(

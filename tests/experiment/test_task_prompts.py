@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 import speclib
-from speclib import paths
-from speclib.data import prompts
-from speclib.errors import BadValue
-from speclib.experiment.cells.measured import (
+from speclab.experiment.cells.measured import (
     PLAIN,
     Conditions,
     decode_prompt,
     with_replies,
 )
-from speclib.experiment.cells.task_prompts import Turn, load_prompts
-from speclib.experiment.engines.measured_cell import key_of
-from speclib.experiment.spec import Spec
+from speclab.experiment.cells.task_prompts import Turn, load_prompts
+from speclab.experiment.engines.measured_cell import key_of
+from speclab.experiment.spec import Spec
+from speclib import paths
+from speclib.data import prompts
+from speclib.errors import BadValue
 
 
 def test_both_turns_of_a_dialogue_follow_each_other():

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from helpers.specs import virtual_spec
 
+from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.engines import resolve
+from speclab.experiment.run_cells import CellsFailed, run_all
 from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment.cells import virtual as virtual_cells
-from speclib.experiment.engines import resolve
-from speclib.experiment.run_cells import CellsFailed, run_all
 from speclib.methods import METHODS
 from speclib.trace.metrics import Stats, total
 

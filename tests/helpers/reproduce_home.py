@@ -1,4 +1,4 @@
-"""A home of its own for ``speclib reproduce``, and the command run in it as a process.
+"""A home of its own for ``speclab reproduce``, and the command run in it as a process.
 
 A home is a folder with a copy of the data of one paper, PEARL, of whose tables only
 some are to be filled; it has no notebook.
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from speclab.experiment.spec import QUICK
 from speclib import paths
-from speclib.experiment.spec import QUICK
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("ledger.csv", "claims.csv", "pearl.md", "index.html")
@@ -75,13 +75,13 @@ def fill_only(paper: Path, tables: Mapping[str, Iterable[str]]) -> None:
 def command(
     home: Path, *words: str, environment: dict[str, str] | None = None, **options
 ) -> subprocess.Popen:
-    """Starts ``python -m speclib <words>`` in a home.
+    """Starts ``python -m speclab <words>`` in a home.
 
     ``environment`` holds further variables, ``options`` are those of Popen.
     """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
-        [sys.executable, "-m", "speclib", *words],
+        [sys.executable, "-m", "speclab", *words],
         text=True,
         cwd=home,
         env=os.environ | {"SPECLIB_HOME": str(home)} | (environment or {}),

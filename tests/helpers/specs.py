@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from speclib.experiment.spec import Spec
+from speclab.experiment.spec import Spec
 
 LATENCY = "pearl/codellama-7-34"  # its c is 2.66
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from speclab.experiment.run_cells import CellsFailed
+from speclab.experiment.spec import CellResult, Profile, Spec
+from speclab.papers.fill import fill, fill_all
+from speclab.papers.ledger import ClaimRow, LedgerRow
+from speclab.papers.schema import Paper, Table
+from speclab.papers.table_result import TableResult
+from speclab.progress import Progress
 from speclib import paths
-from speclib.experiment.run_cells import CellsFailed
-from speclib.experiment.spec import CellResult, Profile, Spec
-from speclib.papers.fill import fill, fill_all
-from speclib.papers.ledger import ClaimRow, LedgerRow
-from speclib.papers.schema import Paper, Table
-from speclib.papers.table_result import TableResult
-from speclib.progress import Progress
 from speclib.trace.metrics import Stats
 
 SMALL = Profile(
@@ -61,7 +61,7 @@ def fill_with(
     """The table filled with made-up results of one kind."""
     with pytest.MonkeyPatch.context() as patch:
         run_all = instead_of_running(make_result)
-        patch.setattr("speclib.papers.fill.run_all", run_all)
+        patch.setattr("speclab.papers.fill.run_all", run_all)
         return fill(table, profile, kinds=(kind,))
 
 

@@ -230,8 +230,8 @@ def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on
     embedded_pair,
 ):
     """As the trainer writes it; code there has an end token more."""
+    from speclab.training.tokenizer import Writer
     from speclib.data.training_tasks import corpus
-    from speclib.training.tokenizer import Writer
 
     tokenizer = factory.tokenizer(embedded_pair)
     writer = Writer(tokenizer)

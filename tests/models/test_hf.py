@@ -13,9 +13,9 @@ transformers = pytest.importorskip("transformers")
 from helpers.checkpoints import save_tokenizer  # noqa: E402
 
 import speclib  # noqa: E402
+from speclab.experiment.pool import on_every_core  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
-from speclib.experiment.pool import on_every_core  # noqa: E402
 from speclib.methods import takes_gamma  # noqa: E402
 from speclib.models import hf, vocabulary, zoo  # noqa: E402
 from speclib.models import packed_linear as packed  # noqa: E402

@@ -32,6 +32,7 @@ from helpers.layers_by_hand import APART, GROUPS, ByHand  # noqa: E402
 from helpers.patience import HANG, wait_until  # noqa: E402
 from helpers.processes import all_ended, worker_processes  # noqa: E402
 
+import speclab  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
@@ -282,12 +283,12 @@ def test_similarities_of_texts_are_of_their_positions_together(tmp_path):
     first = similarities(network(), [5, 9, 2, 7], 3)
     second = similarities(network(), [11, 3, 8, 8, 1, 4], 3)
     for model in (pair, str(tmp_path)):
-        together = speclib.similarities(model, texts, lp=3)
+        together = speclab.similarities(model, texts, lp=3)
         for state in STATES:
             total = 4 * np.array(first[state]) + 6 * np.array(second[state])
             np.testing.assert_allclose(together[state], total / 10, atol=1e-6)
 
-    alone = speclib.similarities(pair, texts[0], lp=3)
+    alone = speclab.similarities(pair, texts[0], lp=3)
     np.testing.assert_allclose(alone["h"], first["h"], atol=1e-6)
 
 
@@ -514,8 +515,8 @@ def test_a_draft_whose_layers_cannot_be_shared_is_refused_before_it_is_used(tmp_
 
 
 def test_the_bench_times_passes_and_meetings_on_real_ranks(tmp_path, monkeypatch):
-    from speclib.bench import layered
-    from speclib.bench.rows import Size
+    from speclab.bench import layered
+    from speclab.bench.rows import Size
 
     monkeypatch.setattr(layered, "load_pair", lambda name: pair_over_ranks(tmp_path, 2))
     monkeypatch.setattr(layered, "CONTEXTS", (20,))

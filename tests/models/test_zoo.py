@@ -10,12 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from speclab.training import cards, make_head, measure, recipes, tokenizer  # noqa: E402
+from speclab.training.folders import MODELS  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.data.training_tasks import corpus  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models import eagle_head, hf, vocabulary, zoo  # noqa: E402
-from speclib.training import cards, make_head, measure, recipes, tokenizer  # noqa: E402
-from speclib.training.folders import MODELS  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
 LADDER = ["draft-good", "draft-fair", "draft-plain", "draft-poor"]  # best first

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from helpers.tables import SMALL, fill_virtually
 
-from speclib.papers.load import load_paper
-from speclib.papers.schema import Paper
-from speclib.papers.table_result import TableResult
+from speclab.papers.load import load_paper
+from speclab.papers.schema import Paper
+from speclab.papers.table_result import TableResult
 
 # Tests of these items compare statistics, which need 2,048 tokens; tests of the others
 # hold however few tokens there are.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from helpers.tables import every_cell, rows_of_kind
 
+from speclab.papers.load import load_paper
+from speclab.theory import closed_forms
 from speclib.data.latency import load_latency
-from speclib.papers.load import load_paper
-from speclib.theory import closed_forms
 
 
 @pytest.mark.parametrize(

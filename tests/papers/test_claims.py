@@ -17,16 +17,16 @@ import pytest
 from helpers.tables import SMALL, verdicts_of_kind
 from scipy.stats import t
 
+from speclab.papers.bootstrap import Resamples, measured_once
+from speclab.papers.claim_numbers import Cell
+from speclab.papers.claims import judge, judge_in_result
+from speclab.papers.estimates import Estimate
+from speclab.papers.fill import fill_all
+from speclab.papers.ledger import ClaimRow
+from speclab.papers.load import load_paper
+from speclab.papers.schema import Claim, Paper, Table
+from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError
-from speclib.papers.bootstrap import Resamples, measured_once
-from speclib.papers.claim_numbers import Cell
-from speclib.papers.claims import judge, judge_in_result
-from speclib.papers.estimates import Estimate
-from speclib.papers.fill import fill_all
-from speclib.papers.ledger import ClaimRow
-from speclib.papers.load import load_paper
-from speclib.papers.schema import Claim, Paper, Table
-from speclib.papers.table_result import TableResult
 
 TABLE = Table(
     item="table-0",

@@ -22,17 +22,17 @@ from helpers.tables import (
 )
 from pydantic import ValidationError
 
+from speclab.experiment import cache
+from speclab.experiment.cells.grid_row import GridRow
+from speclab.experiment.engines.latency_acceptance_grid import mean_times
+from speclab.experiment.run_cells import example_trace, run_all
+from speclab.experiment.spec import QUICK, CellResult, Spec
+from speclab.papers.load import load_paper
+from speclab.papers.schema import Paper
+from speclab.papers.table_cells import cells_to_run
+from speclab.views.charts.choose import chart
 from speclib.data.latency import load_latency
-from speclib.experiment import cache
-from speclib.experiment.cells.grid_row import GridRow
-from speclib.experiment.engines.latency_acceptance_grid import mean_times
-from speclib.experiment.run_cells import example_trace, run_all
-from speclib.experiment.spec import QUICK, CellResult, Spec
-from speclib.papers.load import load_paper
-from speclib.papers.schema import Paper
-from speclib.papers.table_cells import cells_to_run
 from speclib.trace.metrics import Stats, total
-from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -24,29 +24,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from speclab.experiment.run_cells import run_all
+from speclab.experiment.spec import FULL, QUICK, CellResult, Spec
+from speclab.papers.duodecoding_sequences import SHARES, count_draftings
+from speclab.papers.estimates import Estimate
+from speclab.papers.ledger import ClaimRow
+from speclab.papers.load import load_paper
+from speclab.papers.schema import Paper
+from speclab.papers.statistics import apply_accounting, compute, resample
+from speclab.papers.table_cells import cells_to_run
+from speclab.papers.table_result import TableResult
+from speclab.views.charts.choose import chart
 from speclib import SpeclibError
 from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode as speclib_decode
-from speclib.experiment.run_cells import run_all
-from speclib.experiment.spec import FULL, QUICK, CellResult, Spec
 from speclib.methods import METHODS
 from speclib.models import factory
 from speclib.models.toy import BOS, Toy
-from speclib.papers.duodecoding_sequences import SHARES, count_draftings
-from speclib.papers.estimates import Estimate
-from speclib.papers.ledger import ClaimRow
-from speclib.papers.load import load_paper
-from speclib.papers.schema import Paper
-from speclib.papers.statistics import apply_accounting, compute, resample
-from speclib.papers.table_cells import cells_to_run
-from speclib.papers.table_result import TableResult
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
 from speclib.trace.rounds import sequence_choices
-from speclib.views.charts.choose import chart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

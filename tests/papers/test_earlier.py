@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from speclib.papers.earlier import earlier_numbers
-from speclib.papers.ledger import LedgerRow
-from speclib.papers.load import load_paper
+from speclab.papers.earlier import earlier_numbers
+from speclab.papers.ledger import LedgerRow
+from speclab.papers.load import load_paper
 
 ROW, COLUMN = "PEARL (ours)", "CodeLlama 7&34B"
 

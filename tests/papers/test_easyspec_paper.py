@@ -20,19 +20,19 @@ from helpers.tables import (
     verdicts_of_kind,
 )
 
+from speclab.experiment.engines.similarity import compute_similarities
+from speclab.experiment.spec import QUICK, CellResult, Spec
+from speclab.papers.estimates import Estimate
+from speclab.papers.load import load_paper
+from speclab.papers.notes import describe_departures
+from speclab.papers.schema import Paper
+from speclab.papers.statistics import compute, resample
+from speclab.papers.table_cells import TableCell, cells_to_run
+from speclab.papers.table_result import TableResult
+from speclab.views.charts.choose import chart
 from speclib import SpeclibError, paths
 from speclib.data.pairs import Pair, load_pair
-from speclib.experiment.engines.similarity import compute_similarities
-from speclib.experiment.spec import QUICK, CellResult, Spec
-from speclib.papers.estimates import Estimate
-from speclib.papers.load import load_paper
-from speclib.papers.notes import describe_departures
-from speclib.papers.schema import Paper
-from speclib.papers.statistics import compute, resample
-from speclib.papers.table_cells import TableCell, cells_to_run
-from speclib.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
-from speclib.views.charts.choose import chart
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 

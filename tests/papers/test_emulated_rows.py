@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from speclab.experiment.spec import CellResult, Profile
+from speclab.papers.fill import fill
+from speclab.papers.ledger import LedgerRow
+from speclab.papers.load import load_paper
+from speclab.papers.schema import Paper
+from speclab.papers.table_cells import cells_to_run
+from speclab.papers.table_result import TableResult
+from speclab.reproduce.book import of_another_machine
+from speclab.views.charts.choose import chart
+from speclab.views.tables.html import section_html
+from speclab.views.tables.markdown import section_md
 from speclib import machine
-from speclib.experiment.spec import CellResult, Profile
-from speclib.papers.fill import fill
-from speclib.papers.ledger import LedgerRow
-from speclib.papers.load import load_paper
-from speclib.papers.schema import Paper
-from speclib.papers.table_cells import cells_to_run
-from speclib.papers.table_result import TableResult
-from speclib.reproduce.book import of_another_machine
 from speclib.trace.metrics import Stats
-from speclib.views.charts.choose import chart
-from speclib.views.tables.html import section_html
-from speclib.views.tables.markdown import section_md
 
 SMALL = Profile("small", 2_048, 1, 8, 1, 2, 8)
 
@@ -62,7 +62,7 @@ def filled(monkeypatch) -> TableResult:
             )
         return results
 
-    monkeypatch.setattr("speclib.papers.fill.run_all", made_up_results)
+    monkeypatch.setattr("speclab.papers.fill.run_all", made_up_results)
     return fill(load_paper("pearl").table("table-1"), SMALL, kinds=("emulated",))
 
 

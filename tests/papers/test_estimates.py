@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_1samp, ttest_rel
 
-from speclib.papers.bootstrap import Resamples, draw_resamples, measured_once
-from speclib.papers.estimates import (
+from speclab.papers.bootstrap import Resamples, draw_resamples, measured_once
+from speclab.papers.estimates import (
     Estimate,
     average,
     divide,

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from speclib import paths
-from speclib.errors import SpeclibError
-from speclib.papers.ledger import (
+from speclab.papers.ledger import (
     KEY,
     ClaimRow,
     LedgerRow,
@@ -20,7 +18,9 @@ from speclib.papers.ledger import (
     write_claims,
     write_ledger,
 )
-from speclib.reproduce import publish
+from speclab.reproduce import publish
+from speclib import paths
+from speclib.errors import SpeclibError
 
 COLUMNS = (
     "paper,item,row,column,metric,unit,kind,setup,value,low,high,n,source,note"

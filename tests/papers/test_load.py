@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from speclib import papers, paths
+from speclab import papers
+from speclab.papers.fill import fill, fill_all
+from speclab.papers.load import load_paper
+from speclab.papers.schema import Paper, Table
+from speclab.papers.table_result import TableResult
+from speclib import paths
 from speclib.errors import SpeclibError
-from speclib.papers.fill import fill, fill_all
-from speclib.papers.load import load_paper
-from speclib.papers.schema import Paper, Table
-from speclib.papers.table_result import TableResult
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_public_names():
     }
     for module, objects in owners.items():
         for named in objects:
-            assert named.__module__ == f"speclib.papers.{module}", named
+            assert named.__module__ == f"speclab.papers.{module}", named
 
 
 # -- what is wrong ---------------------------------------------------------------------

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from helpers.tables import SMALL, rows_of_kind, verdicts_of_kind
 
+from speclab.experiment.run_cells import example_trace, run_all
+from speclab.experiment.spec import Spec
+from speclab.papers import rows
+from speclab.papers.fill import fill
+from speclab.papers.pearl_figures import best_lengths, virtual_lengths
+from speclab.papers.table_cells import cells_to_run
 from speclib import paths
-from speclib.experiment.run_cells import example_trace, run_all
-from speclib.experiment.spec import Spec
-from speclib.papers import rows
-from speclib.papers.fill import fill
-from speclib.papers.pearl_figures import best_lengths, virtual_lengths
-from speclib.papers.table_cells import cells_to_run
 
 
 # -- printed steps ---------------------------------------------------------------------

@@ -13,14 +13,14 @@ from helpers.tables import (
     verdicts_of_kind,
 )
 
-from speclib.experiment.spec import CellResult, Spec
-from speclib.papers.fill import fill
-from speclib.papers.ledger import KEY, LedgerRow
-from speclib.papers.load import load_paper
-from speclib.papers.rows import add_rows_and_verdicts
-from speclib.papers.schema import Table
-from speclib.papers.table_cells import cells_to_run
-from speclib.papers.table_result import TableResult
+from speclab.experiment.spec import CellResult, Spec
+from speclab.papers.fill import fill
+from speclab.papers.ledger import KEY, LedgerRow
+from speclab.papers.load import load_paper
+from speclab.papers.rows import add_rows_and_verdicts
+from speclab.papers.schema import Table
+from speclab.papers.table_cells import cells_to_run
+from speclab.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
 
 Place = tuple[str, str, str]  # row, column, kind

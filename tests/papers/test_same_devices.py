@@ -14,15 +14,15 @@ from helpers.tables import (
     verdicts_of_kind,
 )
 
+from speclab.experiment.spec import CellResult, Spec
+from speclab.papers import statistics
+from speclab.papers.devices import reserved_devices
+from speclab.papers.ledger import DEVICE_SECONDS, KEY, OVER_SAME_DEVICES
+from speclab.papers.same_devices import plain_specs, second_number
+from speclab.papers.table_cells import cells_to_run
+from speclab.papers.table_result import TableResult
 from speclib.data.hardware import load_hardware
 from speclib.data.latency import load_latency
-from speclib.experiment.spec import CellResult, Spec
-from speclib.papers import statistics
-from speclib.papers.devices import reserved_devices
-from speclib.papers.ledger import DEVICE_SECONDS, KEY, OVER_SAME_DEVICES
-from speclib.papers.same_devices import plain_specs, second_number
-from speclib.papers.table_cells import cells_to_run
-from speclib.papers.table_result import TableResult
 from speclib.trace.metrics import Stats
 
 PAIR = "embedded/codellama-7b-34b"

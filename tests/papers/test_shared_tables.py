@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import speclib
+from speclab.experiment.cells.cache_transport import measure_transport
+from speclab.experiment.spec import QUICK
+from speclab.papers.derived_rows import add_quotients
+from speclab.papers.load import load_paper
+from speclab.papers.table_result import TableResult
 from speclib.errors import BadValue
-from speclib.experiment.cells.cache_transport import measure_transport
-from speclib.experiment.spec import QUICK
-from speclib.papers.derived_rows import add_quotients
-from speclib.papers.load import load_paper
-from speclib.papers.table_result import TableResult
 
 LANGUAGE = "thai"
 

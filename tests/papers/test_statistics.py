@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from speclab.experiment.spec import CellResult, Spec
+from speclab.papers.bootstrap import RESAMPLES
+from speclab.papers.estimates import Estimate, Interval, ledger_interval
+from speclab.papers.statistics import compute, resample
 from speclib.errors import SpeclibError
-from speclib.experiment.spec import CellResult, Spec
-from speclib.papers.bootstrap import RESAMPLES
-from speclib.papers.estimates import Estimate, Interval, ledger_interval
-from speclib.papers.statistics import compute, resample
 from speclib.trace.metrics import Stats
 
 PLAIN = Stats(requests=1, tokens=11, first_tokens=1, seconds=10.0)

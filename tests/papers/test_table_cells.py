@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from helpers.tables import SMALL
 
+from speclab.experiment.spec import FULL, QUICK, Profile, Spec
+from speclab.papers.fill import fill
+from speclab.papers.schema import Paper
+from speclab.papers.table_cells import cells_to_run
 from speclib import machine
 from speclib.errors import SpeclibError
-from speclib.experiment.spec import FULL, QUICK, Profile, Spec
-from speclib.papers.fill import fill
-from speclib.papers.schema import Paper
-from speclib.papers.table_cells import cells_to_run
 
 
 def measured_specs(paper: Paper, item: str, profile: Profile = QUICK) -> set[Spec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speclib.planning.hits import Hit, describe, read_hits, records, write_hits
+from speclab.planning.hits import Hit, describe, read_hits, records, write_hits
 
 
 def hit(first: str, fastest: str, measured: float, best: float) -> Hit:

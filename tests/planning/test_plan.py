@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 from helpers.brief_cost_ratio import measure_c_briefly
 
-from speclib import SpeclibError, load_latency, open_world, plan, simulate
+from speclab import plan
+from speclab.papers.bootstrap import Resamples, draw_resamples
+from speclab.papers.estimates import Estimate
+from speclab.planning.candidates import LONGEST, PLAIN, Candidate, candidates_at
+from speclab.planning.measure import Measured
+from speclab.planning.plan import Plan
+from speclab.planning.rank import best_of_each_method, rank, works_at_once
+from speclab.planning.timed_passes import MachineTimes, TimedPasses, time_passes
+from speclib import SpeclibError, load_latency, open_world, simulate
 from speclib.data import prompts
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import request_settings
-from speclib.papers.bootstrap import Resamples, draw_resamples
-from speclib.papers.estimates import Estimate
-from speclib.planning.candidates import LONGEST, PLAIN, Candidate, candidates_at
-from speclib.planning.measure import Measured
-from speclib.planning.plan import Plan
-from speclib.planning.rank import best_of_each_method, rank, works_at_once
-from speclib.planning.timed_passes import MachineTimes, TimedPasses, time_passes
 from speclib.worlds.cost_ratio import CostRatio
 
 LATENCY = "pearl/codellama-7-70"  # that of the toy pair

@@ -8,7 +8,7 @@ import pytest
 from helpers import late
 from helpers.reproduce_home import REPRODUCE, enter, make_home, reports, run
 
-from speclib.reproduce import audit_page
+from speclab.reproduce import audit_page
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +105,6 @@ def test_an_audit_that_fails_leaves_the_papers_reports_and_is_named(home, monkey
 
 
 def is_stale(home: Path, monkeypatch) -> bool:
-    """What ``speclib reproduce`` asks, in this home, before it makes the page."""
+    """What ``speclab reproduce`` asks, in this home, before it makes the page."""
     enter(home, monkeypatch)
     return audit_page.is_stale()

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from speclab.papers.fill import fill_all
+from speclab.papers.ledger import LedgerRow
+from speclab.reproduce.book import Book, of_another_machine
 from speclib import SpeclibError, machine, paths
-from speclib.papers.fill import fill_all
-from speclib.papers.ledger import LedgerRow
-from speclib.reproduce.book import Book, of_another_machine
 
 pytestmark = pytest.mark.slow
 

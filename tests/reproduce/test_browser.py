@@ -26,7 +26,7 @@ from helpers.browser import FLAGS, chromium, new_page
 from helpers.jupyter_lab import running_lab
 from helpers.reproduce_home import fill_only, with_brief_cells
 
-from speclib.views.pages.index import index_page
+from speclab.views.pages.index import index_page
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -494,7 +494,7 @@ def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
             judge(exercise.answer, exercise.check, "✓ Right.")
         asked = mistake.question
         typed = (
-            "from speclib.teach import formulas, tree_exercise, verify_exercise\n"
+            "from speclab.teach import formulas, tree_exercise, verify_exercise\n"
             f"mistake = {MISTAKES[exercise.name]}[{number}].solution\n"
             f"def {exercise.function}(*given): return mistake(*given)"
         )
@@ -508,7 +508,7 @@ def mistakes_of(exercise: str) -> tuple:
     if exercise in WITHOUT_MISTAKES:
         return ()
     module, *names = MISTAKES[exercise].split(".")
-    mistakes = import_module(f"speclib.teach.{module}")
+    mistakes = import_module(f"speclab.teach.{module}")
     for name in names:
         mistakes = getattr(mistakes, name)
     assert mistakes
@@ -685,7 +685,7 @@ def reports(tmp_path_factory):
     write_dsi_notebook(home / "notebooks/reproduce/dsi.ipynb")
 
     subprocess.run(
-        [sys.executable, "-m", "speclib", *REPRODUCE],
+        [sys.executable, "-m", "speclab", *REPRODUCE],
         env=os.environ | {"SPECLIB_HOME": str(home)},
         check=True,
     )

@@ -11,11 +11,9 @@ import pytest
 from helpers.nodes_in_processes import NodesInProcesses
 from helpers.specs import measured_spec, virtual_spec
 
-from speclib import machine, paths
-from speclib.errors import SpeclibError
-from speclib.experiment import cache, environments, other_load
-from speclib.experiment.engines.measured_cell import MeasuredCell, key_of
-from speclib.experiment.on_nodes import (
+from speclab.experiment import cache, environments, other_load
+from speclab.experiment.engines.measured_cell import MeasuredCell, key_of
+from speclab.experiment.on_nodes import (
     Answer,
     CellsOfNode,
     Nodes,
@@ -23,13 +21,15 @@ from speclib.experiment.on_nodes import (
     Report,
     is_of,
 )
-from speclib.experiment.run_cells import Runner, is_complete, run_all, stored
-from speclib.experiment.spec import Spec
-from speclib.progress import Progress
-from speclib.reproduce import measuring_on_nodes
-from speclib.reproduce.costs import Costs
-from speclib.reproduce.schedule import PaperWork, Schedule
-from speclib.reproduce.work import Work
+from speclab.experiment.run_cells import Runner, is_complete, run_all, stored
+from speclab.experiment.spec import Spec
+from speclab.progress import Progress
+from speclab.reproduce import measuring_on_nodes
+from speclab.reproduce.costs import Costs
+from speclab.reproduce.schedule import PaperWork, Schedule
+from speclab.reproduce.work import Work
+from speclib import machine, paths
+from speclib.errors import SpeclibError
 
 HOUR = 3600.0  # seconds
 FASTER = (("cpu", "Another Processor 9000"), ("cores", "64"))  # another machine's

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from helpers import late
 
-from speclib.errors import SpeclibError
-from speclib.papers.load import load_paper
-from speclib.reproduce.notebooks import run_notebook
-from speclib.teach.lessons import (
+from speclab.papers.load import load_paper
+from speclab.reproduce.notebooks import run_notebook
+from speclab.teach.lessons import (
     BEGIN,
     END,
     EXERCISE,
@@ -22,6 +21,7 @@ from speclib.teach.lessons import (
     version_of_cell,
     write_versions,
 )
+from speclib.errors import SpeclibError
 
 ROOT = Path(__file__).resolve().parents[2]
 

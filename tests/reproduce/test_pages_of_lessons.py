@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 from helpers.reproduce_home import REPRODUCE, enter, make_home, run
 
-from speclib.reproduce.lesson_pages import (
+from speclab.reproduce.lesson_pages import (
     lecturers_address,
     list_lessons,
     write_lesson_pages,

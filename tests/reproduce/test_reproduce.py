@@ -31,8 +31,7 @@ from helpers.reproduce_home import (
     run,
 )
 
-from speclib.atomic_files import write_atomically
-from speclib.papers.ledger import (
+from speclab.papers.ledger import (
     DEVICE_SECONDS,
     OVER_SAME_DEVICES,
     SAME_DEVICES_SUFFIX,
@@ -41,7 +40,8 @@ from speclib.papers.ledger import (
     read_ledger,
     write_ledger,
 )
-from speclib.reproduce import freshness
+from speclab.reproduce import freshness
+from speclib.atomic_files import write_atomically
 
 pytestmark = pytest.mark.slow
 
@@ -180,7 +180,7 @@ def test_a_lost_or_edited_report_is_to_be_made_again(home, name, monkeypatch):
 
 
 def is_current(home: Path, monkeypatch, *, measured: bool = False) -> bool:
-    """What a quick run of ``speclib reproduce`` in this home asks before all else."""
+    """What a quick run of ``speclab reproduce`` in this home asks before all else."""
     enter(home, monkeypatch)
     inputs = freshness.hash_of_inputs("pearl", quick=True, measured=measured)
     return freshness.is_current("pearl", inputs)

@@ -8,20 +8,20 @@ import time
 import pytest
 from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
-from speclib import paths
-from speclib.errors import BadValue
-from speclib.experiment.limits import NO_LIMITS
-from speclib.experiment.run_cells import Runner, stored
-from speclib.progress import Progress
-from speclib.reproduce.budget import Budget
-from speclib.reproduce.costs import Costs
-from speclib.reproduce.schedule import (
+from speclab.experiment.limits import NO_LIMITS
+from speclab.experiment.run_cells import Runner, stored
+from speclab.progress import Progress
+from speclab.reproduce.budget import Budget
+from speclab.reproduce.costs import Costs
+from speclab.reproduce.schedule import (
     PaperWork,
     Schedule,
     describe_seconds,
     in_order_of_pairs,
 )
-from speclib.reproduce.work import Work
+from speclab.reproduce.work import Work
+from speclib import paths
+from speclib.errors import BadValue
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from speclib import teach
+from speclab import teach
+from speclab.teach.coin import draw
 from speclib.core.sampling import ids, residual
 from speclib.core.verification import verify as library_verify
-from speclib.teach.coin import draw
 
 
 # -- verify and pick, with a fault that begins late ------------------------------------
@@ -282,6 +282,6 @@ def commits_accepted_alone(world, gamma):
 def test_a_loop_that_is_stopped_inside_a_device_is_told_that_it_never_ends(
     monkeypatch,
 ):
-    monkeypatch.setattr("speclib.teach.calls.SECONDS", 0.5)
+    monkeypatch.setattr("speclab.teach.calls.SECONDS", 0.5)
     card = teach.check_method(commits_accepted_alone)
     assert "did not end within 0.5 s" in card.verdict

@@ -17,10 +17,10 @@ from fontTools.ttLib import TTFont
 from helpers import late
 from helpers.svg import elements, number, texts
 
-from speclib.teach.board_pictures import PICTURES, write_pictures
-from speclib.views.display import png
-from speclib.views.printing import COMMON_LETTERS, font_of, letters_of, subset_of
-from speclib.views.text import font_files
+from speclab.teach.board_pictures import PICTURES, write_pictures
+from speclab.views.printing import COMMON_LETTERS, font_of, letters_of, subset_of
+from speclib.drawing.display import png
+from speclib.drawing.text import font_files
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

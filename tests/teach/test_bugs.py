@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from helpers.svg import elements
 
-from speclib import teach
-from speclib.teach.bugs import HIDDEN, NO_BUG, P, Q, branches_of, method_of
+from speclab import teach
+from speclab.teach.bugs import HIDDEN, NO_BUG, P, Q, branches_of, method_of
 
 
 def test_without_a_bug_the_ways_sum_to_the_targets_probabilities():

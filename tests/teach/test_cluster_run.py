@@ -8,10 +8,11 @@ from importlib import import_module
 import pytest
 from helpers.processes import own_processes_but
 
-from speclib import SpeclibError, decode, teach
-from speclib.teach.cluster_run import node_to_kill
+from speclab import teach
+from speclab.teach.cluster_run import node_to_kill
+from speclib import SpeclibError, decode
 
-MODULE = import_module("speclib.teach.cluster_run")  # the function has its name
+MODULE = import_module("speclab.teach.cluster_run")  # the function has its name
 PASSES = "dsi/starcoder-15b-mbpp"
 
 

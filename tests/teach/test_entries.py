@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from helpers.markdown import marked
 
+from speclab.teach.entries import entries, stated_address, write_entries
 from speclib import SpeclibError
-from speclib.teach.entries import entries, stated_address, write_entries
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "https://github.com/somebody/some-name"
@@ -64,7 +64,7 @@ def test_the_first_cell_of_colab_is_python_but_for_its_two_commands():
     commands = [line for line in cell.splitlines() if line.startswith(("!", "%"))]
     assert commands == [
         f"!git clone --quiet --depth 1 {ADDRESS} speclib",
-        '%pip install --quiet -e "speclib[models]"',
+        '%pip install --quiet -e "speclib[lab,models]"',
     ]
     rest = [line for line in cell.splitlines() if line not in commands]
     assert ast.parse("\n".join(rest)).body

@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 
 import speclib
-from speclib import SpeclibError, teach
+from speclab import teach
+from speclab.teach import (
+    formulas,
+    methods_to_write,
+    tree_exercise,
+    verify_exercise,
+)
+from speclab.teach.coin import draw
+from speclib import SpeclibError
 from speclib.core.sampling import ids
 from speclib.core.verification import match
 from speclib.core.verification import verify as core_verify
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.methods.pearl import next_window, pearl_without_pre_verify
-from speclib.teach import (
-    formulas,
-    methods_to_write,
-    tree_exercise,
-    verify_exercise,
-)
-from speclib.teach.coin import draw
 
 # What the lessons promise to tell apart.
 PROMISED = {
@@ -452,7 +453,7 @@ def test_a_function_that_gives_nothing_gets_a_card(check):
 
 @pytest.mark.parametrize("check", [teach.check_residual, teach.check_method])
 def test_a_function_that_never_ends_is_stopped(check, monkeypatch):
-    monkeypatch.setattr("speclib.teach.calls.SECONDS", 0.2)
+    monkeypatch.setattr("speclab.teach.calls.SECONDS", 0.2)
     card = check(never_ends)
     assert "did not end within 0.2 s" in card.verdict
 

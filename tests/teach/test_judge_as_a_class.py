@@ -11,13 +11,13 @@ import random
 import numpy as np
 import pytest
 
-from speclib import teach
+from speclab import teach
+from speclab.teach import record, verify_exercise
+from speclab.teach.coin import draw
 from speclib.core.sampling import ids
 from speclib.core.sampling import residual as library_residual
 from speclib.core.verification import match
 from speclib.core.verification import verify as library_verify
-from speclib.teach import record, verify_exercise
-from speclib.teach.coin import draw
 
 
 # -- right, in another style -----------------------------------------------------------

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import pytest
 from helpers.markdown import marked, rows_of_tables
 
-from speclib import SpeclibError, teach
-from speclib.cli import app
-from speclib.teach import verify_exercise
-from speclib.teach.catalogue import all_exercises, exercises_in
-from speclib.teach.lecturers_page import exercise_tables, picture_table
-from speclib.teach.marked_text import replace_marked
+from speclab import teach
+from speclab.cli import app
+from speclab.teach import verify_exercise
+from speclab.teach.catalogue import all_exercises, exercises_in
+from speclab.teach.lecturers_page import exercise_tables, picture_table
+from speclab.teach.marked_text import replace_marked
+from speclib import SpeclibError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "notebooks" / "LECTURERS.md").read_text("utf-8")
@@ -236,7 +237,7 @@ def test_commands_and_files_that_the_page_names_exist():
     commands = {
         command.name or command.callback.__name__ for command in app.registered_commands
     }
-    named = set(re.findall(r"`python -m speclib ([a-z-]+)", PAGE))
+    named = set(re.findall(r"`python -m speclab ([a-z-]+)", PAGE))
     assert named and named <= commands
 
     for path in re.findall(r"`(notebooks/[\w/.]+)`", PAGE):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from speclib import SpeclibError, paths, teach
-from speclib.teach.lesson_files import load_hints, load_quizzes
-from speclib.teach.verify_exercise import verify
+from speclab import teach
+from speclab.teach.lesson_files import load_hints, load_quizzes
+from speclab.teach.verify_exercise import verify
+from speclib import SpeclibError, paths
 
 
 def test_hints_lead_from_a_nudge_to_the_end_and_no_further():

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from helpers.brief_cost_ratio import measure_c_briefly
 
-from speclib import SpeclibError, decode, teach
+from speclab import teach
+from speclib import SpeclibError, decode
 
 PAIR = "embedded/llama-7b-70b"
 PROMPT = "Tom has 3 apples."

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
+from speclab.experiment.cells.virtual import ToyCell, run_requests
+from speclab.theory import closed_forms as theory
 from speclib.data.latency import Latency
 from speclib.decoding.simulate import simulate
 from speclib.errors import SpeclibError
-from speclib.experiment.cells.virtual import ToyCell, run_requests
 from speclib.methods import METHODS
-from speclib.theory import closed_forms as theory
 from speclib.trace.metrics import total
 
 ALPHAS = (0.0, 0.3, 0.7, 0.9, 0.97)

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from speclib.errors import SpeclibError
-from speclib.theory.dsi_accounting import (
+from speclab.theory.dsi_accounting import (
     LISTING,
     SIMULATOR,
     dsi_bound,
@@ -31,7 +30,8 @@ from speclib.theory.dsi_accounting import (
     speedup,
     switched,
 )
-from speclib.theory.dsi_heatmaps import ALPHAS, SHARES
+from speclab.theory.dsi_heatmaps import ALPHAS, SHARES
+from speclib.errors import SpeclibError
 
 Coins = Sequence[bool]  # whether each draft is right
 

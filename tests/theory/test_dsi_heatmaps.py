@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from speclib.theory.dsi_accounting import si_time
-from speclib.theory.dsi_heatmaps import ALPHAS, LOOKAHEADS, SHARES, heatmaps
+from speclab.theory.dsi_accounting import si_time
+from speclab.theory.dsi_heatmaps import ALPHAS, LOOKAHEADS, SHARES, heatmaps
 
 SI = "(a) SI vs. non-SI"
 DSI_OVER_SI = "(b) DSI vs. SI"

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
+from speclab.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 from speclib.errors import SpeclibError
-from speclib.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 
 
 def own_attentions(parts: tuple[Part, ...]) -> list[Part]:

@@ -7,10 +7,10 @@ import tomllib
 
 import pytest
 
+from speclab.papers.load import load_paper
 from speclib.data.hardware import BYTES_PER_WEIGHT, load_hardware
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
-from speclib.papers.load import load_paper
 from speclib.paths import DATA
 from speclib.theory.plain_decoding import BOUNDS, PlainPass, plain_pass
 

@@ -14,16 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from speclib.data import prompts  # noqa: E402
-from speclib.data.training_tasks import (  # noqa: E402
-    arithmetic,
-    code,
-    corpus,
-    reasoning,
-)
-from speclib.errors import SpeclibError  # noqa: E402
-from speclib.models import eagle_head  # noqa: E402
-from speclib.training import (  # noqa: E402
+from speclab.training import (  # noqa: E402
     __main__,
     cards,
     distil,
@@ -35,13 +26,22 @@ from speclib.training import (  # noqa: E402
     recipes,
     tokenizer,
 )
-from speclib.training.batches import batches, documents  # noqa: E402
-from speclib.training.folders import MODELS, PROMPTS  # noqa: E402
-from speclib.training.options import parse_options  # noqa: E402
+from speclab.training.batches import batches, documents  # noqa: E402
+from speclab.training.folders import MODELS, PROMPTS  # noqa: E402
+from speclab.training.options import parse_options  # noqa: E402
+from speclib.data import prompts  # noqa: E402
+from speclib.data.training_tasks import (  # noqa: E402
+    arithmetic,
+    code,
+    corpus,
+    reasoning,
+)
+from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models import eagle_head  # noqa: E402
 
 TINY = fit.ZooArchitecture(layers=1, width=64, heads=1, ffn=96)
 TINY_QWEN = replace(TINY, family="qwen2")
-COMMAND = "python -m speclib.training"
+COMMAND = "python -m speclab.training"
 
 
 def some(category, count, seed=0):

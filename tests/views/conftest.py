@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from speclab.experiment.spec import QUICK
+from speclab.papers.fill import fill_all
+from speclab.papers.load import load_paper
 from speclib import paths
-from speclib.experiment.spec import QUICK
-from speclib.papers.fill import fill_all
-from speclib.papers.load import load_paper
 
 SHORT = replace(QUICK, virtual_tokens=512)
 ITEMS = (

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from speclib.audit.judge import Finding, JudgedItem, JudgedPublication
-from speclib.audit.load import load_audit
-from speclib.audit.schema import AuditItem, CodeRead, Publication
-from speclib.views.anchors import cell_anchor
-from speclib.views.audit.lines import lines_of
-from speclib.views.audit.pages import (
+from speclab.audit.judge import Finding, JudgedItem, JudgedPublication
+from speclab.audit.load import load_audit
+from speclab.audit.schema import AuditItem, CodeRead, Publication
+from speclab.views.anchors import cell_anchor
+from speclab.views.audit.lines import lines_of
+from speclab.views.audit.pages import (
     gravest_html,
     gravest_md,
     items_html,

@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from speclib import SpeclibError
-from speclib.experiment.spec import QUICK
-from speclib.papers.load import load_paper
-from speclib.papers.pearl_figures import DraftLengths
-from speclib.papers.table_result import TableResult
-from speclib.views.charts.bars import (
+from speclab.experiment.spec import QUICK
+from speclab.papers.load import load_paper
+from speclab.papers.pearl_figures import DraftLengths
+from speclab.papers.table_result import TableResult
+from speclab.views.charts.bars import (
     bars_by_kind,
     bars_by_method,
     bars_over_iterations,
 )
-from speclib.views.charts.choose import CHARTS, chart
+from speclab.views.charts.choose import CHARTS, chart
+from speclib import SpeclibError
 
 OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")

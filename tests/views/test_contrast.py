@@ -6,21 +6,22 @@ import pytest
 from helpers.contrast import contrast, texts_of
 from helpers.toy_runs import toy_runs
 
+import speclab
 import speclib
-from speclib import teach
-from speclib.views.svg import KIND_COLOURS, OUTLINES, hatch_patterns
+from speclab import teach
+from speclib.drawing.svg import KIND_COLOURS, OUTLINES, hatch_patterns
 
 LETTERS, SHAPES = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11
 
 
 def thrown_coins():
-    view = speclib.coins()
+    view = speclab.coins()
     view.live.throw(300)
     return view
 
 
 def stale_ribbon():
-    view = speclib.kv_ribbon(speclib.simulate("pearl", alpha=0.4, tokens=24))
+    view = speclab.kv_ribbon(speclib.simulate("pearl", alpha=0.4, tokens=24))
     moments = view.live.moments
     stale = [moment for moment in moments if "stale" in moment.kinds["target"]]
     view.live.step = 1 + moments.index(stale[0])
@@ -35,7 +36,7 @@ def wrong_tree():
 
 PICTURES = {
     "timeline": lambda: speclib.timeline(*toy_runs(alpha=0.6)),
-    "accept bars": speclib.accept_bars,
+    "accept bars": speclab.accept_bars,
     "coins": thrown_coins,
     "ribbon": stale_ribbon,
     "outcome tree": wrong_tree,

@@ -12,9 +12,10 @@ import pytest
 from helpers.events import event_of
 from helpers.svg import elements, number, rectangles, texts, tooltips
 
-from speclib import SpeclibError, compare, sequences, simulate, timeline
+from speclab import sequences
+from speclib import SpeclibError, compare, simulate, timeline
+from speclib.drawing.timeline.run import timeline_run
 from speclib.trace.events import Event, Trace
-from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e", " f"]))
 OUTCOMES = ("accepted", "rejected", "discarded", "dropped")

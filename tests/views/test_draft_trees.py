@@ -11,9 +11,10 @@ import pytest
 from helpers.events import event_of
 from helpers.svg import elements, number, rectangles, tooltips
 
-from speclib import sequences, simulate, timeline
+from speclab import sequences
+from speclib import simulate, timeline
+from speclib.drawing.timeline.run import timeline_run
 from speclib.trace.events import Trace
-from speclib.views.timeline.run import timeline_run
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e"]))
 OUTCOMES = ("accepted", "rejected", "dropped")

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from speclib.papers.dsi_heatmaps import HeatmapFigure
-from speclib.papers.ledger import LedgerRow
-from speclib.papers.load import load_paper
-from speclib.theory.dsi_heatmaps import heatmaps
-from speclib.views.charts.choose import chart
-from speclib.views.tables.grid import Source, build_grid
-from speclib.views.tables.html import table_html
+from speclab.papers.dsi_heatmaps import HeatmapFigure
+from speclab.papers.ledger import LedgerRow
+from speclab.papers.load import load_paper
+from speclab.theory.dsi_heatmaps import heatmaps
+from speclab.views.charts.choose import chart
+from speclab.views.tables.grid import Source, build_grid
+from speclab.views.tables.html import table_html
 
 
 def extra_1(**means: float):

@@ -8,8 +8,9 @@ import re
 import pytest
 from helpers.svg import centres, elements
 
-from speclib import SpeclibError, compare, explorer, regions
-from speclib.views.widgets.dsi_regions import CONTROLS
+from speclab import explorer, regions
+from speclab.views.widgets.dsi_regions import CONTROLS
+from speclib import SpeclibError, compare
 
 PINK = {"#b5427f", "#d987b0", "#f2cfe1"}  # slower than plain decoding
 

@@ -9,10 +9,11 @@ import pytest
 from helpers.patience import HANG
 from helpers.toy_runs import toy_run, toy_runs
 
-from speclib import SpeclibError, compare, explorer, simulate
-from speclib.views.timeline.facts import speedup
-from speclib.views.timeline.run import timeline_run
-from speclib.views.widgets.explorer import expected_speedup
+from speclab import explorer
+from speclab.views.widgets.explorer import expected_speedup
+from speclib import SpeclibError, compare, simulate
+from speclib.drawing.timeline.facts import speedup
+from speclib.drawing.timeline.run import timeline_run
 
 
 def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():

@@ -12,20 +12,20 @@ from html.parser import HTMLParser
 import pytest
 from helpers import late
 
+from speclab.experiment.engines.virtual import example_trace
+from speclab.papers.ledger import read_ledger
+from speclab.papers.load import load_paper
+from speclab.papers.schema import ENGINE_KINDS
+from speclab.views.anchors import cell_anchor, slug
+from speclab.views.pages import traces
+from speclab.views.pages.entry import read_entry
+from speclab.views.pages.headlines import WIDE, caption, headline_rows, render_headlines
+from speclab.views.pages.index import Linker, index_page, summary
+from speclab.views.pages.notebook import notebook_page
+from speclab.views.pages.places import Places, find_anchors
+from speclab.views.tables.html import section_html
 from speclib import paths
-from speclib.experiment.engines.virtual import example_trace
-from speclib.papers.ledger import read_ledger
-from speclib.papers.load import load_paper
-from speclib.papers.schema import ENGINE_KINDS
-from speclib.views.anchors import cell_anchor, slug
-from speclib.views.pages import traces
-from speclib.views.pages.entry import read_entry
-from speclib.views.pages.headlines import WIDE, caption, headline_rows, render_headlines
-from speclib.views.pages.index import Linker, index_page, summary
-from speclib.views.pages.notebook import notebook_page
-from speclib.views.pages.places import Places, find_anchors
-from speclib.views.tables.html import section_html
-from speclib.views.text import FONT_SIZE
+from speclib.drawing.text import FONT_SIZE
 
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
 MADE = {"made": "2026-01-01 10:00, commit abc"}

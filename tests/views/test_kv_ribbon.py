@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from helpers.svg import elements
 
-from speclib import SpeclibError, kv_ribbon, simulate
+from speclab import kv_ribbon
+from speclib import SpeclibError, simulate
 from speclib.trace.caches import cache_moments
 from speclib.trace.events import COMMIT
 

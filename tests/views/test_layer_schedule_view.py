@@ -7,7 +7,8 @@ import base64
 import pytest
 from helpers.svg import rectangles
 
-from speclib import SpeclibError, layers
+from speclab import layers
+from speclib import SpeclibError
 
 LAYER_SECONDS = 27.2e-3 / 32  # EasySpec, Table 1: 36.76 tok/s; 32 layers
 

@@ -7,15 +7,15 @@ import json
 import pytest
 from helpers import late
 
-from speclib import SpeclibError
-from speclib.views.pages.index import index_page
-from speclib.views.pages.lessons import (
+from speclab.views.pages.index import index_page
+from speclab.views.pages.lessons import (
     Lesson,
     describe_lesson,
     lesson_page,
     text_page,
     with_links,
 )
+from speclib import SpeclibError
 
 HEAD = """# A title: and more
 

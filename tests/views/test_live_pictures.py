@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from helpers.svg import elements
 
-import speclib
+import speclab
 from speclib import SpeclibError
-from speclib.views.text import text_width
+from speclib.drawing.text import text_width
 
 P, Q = (0.5, 0.2, 0.3), (0.2, 0.6, 0.2)
 WORDS = ("a", "b", "c")
@@ -20,11 +20,11 @@ MARGIN = 16  # pixels between the edge of a picture and what stands on it
 
 
 def bars():
-    return speclib.accept_bars(P, Q, WORDS).bars
+    return speclab.accept_bars(P, Q, WORDS).bars
 
 
 def throws(seed=0):
-    return speclib.coins(P, Q, WORDS, seed).coins
+    return speclab.coins(P, Q, WORDS, seed).coins
 
 
 def happen(picture, **what):
@@ -120,7 +120,7 @@ def test_arrow_keys_move_the_bar_that_has_the_focus():
 
 def test_the_temperature_shapes_both_distributions():
     """At 0.5 all probabilities are squared, and normalised."""
-    view = speclib.accept_bars(P, Q, WORDS)
+    view = speclab.accept_bars(P, Q, WORDS)
     view.temperature.value = 0.5
     squared = np.square(Q) / np.square(Q).sum()
     assert list(view.bars.q) == pytest.approx(list(squared))
@@ -207,13 +207,13 @@ def test_a_picture_is_drawn_for_the_room_that_the_page_has(make, room):
     assert min(sizes) >= 14
 
 
-@pytest.mark.parametrize("show", [speclib.accept_bars, speclib.coins])
+@pytest.mark.parametrize("show", [speclab.accept_bars, speclab.coins])
 def test_a_notebook_gets_a_still_picture_and_words_too(show):
     data, _ = show()._repr_mimebundle_()
     assert {"text/plain", "image/png"} < data.keys()
 
 
-@pytest.mark.parametrize("show", [speclib.accept_bars, speclib.coins])
+@pytest.mark.parametrize("show", [speclab.accept_bars, speclab.coins])
 @pytest.mark.parametrize(
     "p, message",
     [

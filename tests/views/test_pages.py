@@ -8,13 +8,13 @@ from shutil import which
 import pytest
 from helpers import late
 
-from speclib.papers.load import load_paper
-from speclib.views.charts.choose import chart
-from speclib.views.pages.index import index_page, summary
-from speclib.views.pages.media_types import PLOTLY, WIDGET
-from speclib.views.pages.notebook import notebook_page
-from speclib.views.tables.html import STYLE, section_html
-from speclib.views.tables.markdown import paper_md
+from speclab.papers.load import load_paper
+from speclab.views.charts.choose import chart
+from speclab.views.pages.index import index_page, summary
+from speclab.views.pages.media_types import PLOTLY, WIDGET
+from speclab.views.pages.notebook import notebook_page
+from speclab.views.tables.html import STYLE, section_html
+from speclab.views.tables.markdown import paper_md
 
 OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
 MADE = {"made": "2026-01-01 10:00, commit abc"}

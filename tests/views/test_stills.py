@@ -8,8 +8,9 @@ import pytest
 from fontTools.ttLib import TTFont
 from helpers.svg import centres, elements, number, rectangles, texts
 
-from speclib import SpeclibError, curves, dots, heat
-from speclib.views.text import font_files
+from speclab import curves, dots, heat
+from speclib import SpeclibError
+from speclib.drawing.text import font_files
 
 NAN = float("nan")
 

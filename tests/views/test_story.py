@@ -9,9 +9,9 @@ from helpers.events import event_of
 from helpers.toy_runs import toy_run, toy_runs
 
 from speclib import compare, simulate, timeline
+from speclib.drawing.timeline.run import timeline_run
+from speclib.drawing.timeline.story import story_of
 from speclib.trace.events import Trace
-from speclib.views.timeline.run import timeline_run
-from speclib.views.timeline.story import story_of
 
 
 def test_every_commit_is_a_moment_and_the_last_one_has_the_whole_text():

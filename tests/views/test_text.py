@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from speclib.views.text import TextPart, end_that_fits, one_line, text_width
+from speclib.drawing.text import TextPart, end_that_fits, one_line, text_width
 
 README = Path(__file__).parents[2] / "README.md"
 # Letters by their width in Helvetica, in thousandths of the font size: Adobe's metrics,

@@ -18,11 +18,11 @@ from helpers.svg import Rectangle, elements, rectangles
 from helpers.toy_runs import PIECES, toy_run, toy_runs
 
 from speclib import SpeclibError, simulate, timeline
+from speclib.drawing.display import png
+from speclib.drawing.text import text_width
+from speclib.drawing.timeline.run import timeline_run
+from speclib.drawing.timeline.shapes import GUTTER, NAME_GAP
 from speclib.trace.events import Event, Trace
-from speclib.views.display import png
-from speclib.views.text import text_width
-from speclib.views.timeline.run import timeline_run
-from speclib.views.timeline.shapes import GUTTER, NAME_GAP
 
 GREEN = "#009E73"  # Okabe and Ito's
 VERMILLION = "#D55E00"

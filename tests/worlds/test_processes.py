@@ -279,7 +279,8 @@ def test_an_error_in_a_worker_ends_the_run_and_is_no_lost_device(method, broken)
     settings = {"lookahead": 2} if method == "dsi" else {"gamma": 2}
     with Processes(pair) as world:
         world.context = 1024
-        world.begin((0,) * 60, sampler=Sampler(), coins=Coins(), limit=12)
+        # Long enough that the target cannot end it alone before the draft is asked.
+        world.begin((0,) * 60, sampler=Sampler(), coins=Coins(), limit=400)
         with pytest.raises(DeviceFailed, match=f"'{broken}' failed in .*context of 64"):
             METHODS[method](world, **settings)
 

@@ -5,7 +5,7 @@ test = {
     "points": 1,
     "suites": [
         {
-            "cases": [{"code": '>>> from speclib import teach\n>>> card = teach.check_expected_tokens(expected_tokens)\n>>> assert card.is_right, card', "hidden": False, "locked": False}],
+            "cases": [{"code": '>>> from speclab import teach\n>>> card = teach.check_expected_tokens(expected_tokens)\n>>> assert card.is_right, card', "hidden": False, "locked": False}],
             "scored": True,
             "setup": "",
             "teardown": "",

@@ -1,0 +1,39 @@
+"""speclab: the workbench that reproduces, judges and teaches with speclib.
+
+Importing this is fast; what is heavy is loaded when first used.
+"""
+
+from speclib import public_names
+
+_MODULE_OF_NAME = {
+    "similarities": "experiment.cells.similarity",
+    "explorer": "views.widgets.explorer",
+    "regions": "views.widgets.dsi_regions",
+    "dots": "views.stills.dots",
+    "steps": "views.tables.steps",
+    "sequences": "views.drafts.explorer",
+    "layers": "views.widgets.layer_schedule",
+    "heat": "views.stills.heat",
+    "curves": "views.stills.curves",
+    "accept_bars": "views.live.accept_bars",
+    "coins": "views.live.coins",
+    "kv_ribbon": "views.live.kv_ribbon",
+    "Book": "reproduce.book",
+    "Audit": "reproduce.audit_book",
+    "plan": "planning.plan",
+}
+__all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` gives
+
+
+def __getattr__(name: str) -> object:
+    """Imports a public name when it is used for the first time.
+
+    Raises MissingExtra where it needs a library that is not installed.
+    """
+    value = public_names.load(__name__, name, _MODULE_OF_NAME, __all__)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,38 @@
+"""`python -m speclab <command>`; `--help` lists the commands. Knows none of them."""
+
+import sys
+
+
+def main() -> None:
+    """Runs the command.
+
+    A mistake that the caller can mend is one line, not a traceback. So is a library
+    that is missing, and an interrupt, from the first import on.
+    """
+    try:
+        from speclib.errors import SpeclibError, missing_extra
+
+        try:
+            from speclab.cli import app
+        except ModuleNotFoundError as error:
+            missing = missing_extra("speclab", error)
+            if missing is None:
+                raise
+            _end_with(missing)
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(130)
+
+    try:
+        app()
+    except SpeclibError as error:
+        _end_with(error)
+
+
+def _end_with(error: Exception) -> None:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Experiments on the simulated clock: the methods' own code, with printed latencies.
+
+Each number has a 95 % interval over the simulated requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from speclab.audit.planted import AS_PUBLISHED, MISTAKES
+from speclab.audit.quantity import Quantities, Quantity
+from speclab.papers.bootstrap import Resamples, draw_resamples
+from speclab.papers.estimates import Estimate
+from speclab.papers.load import load_paper
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency, load_latency
+from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate
+from speclib.methods import METHODS
+from speclib.models.toy import BOS, Toy
+from speclib.trace.metrics import Stats, stats, total
+from speclib.worlds.virtual import Virtual
+
+
+def _estimate(value: float, resampled: np.ndarray, requests: int) -> Quantity:
+    """A simulated number with its 95 % interval."""
+    low, high = Estimate(value, Resamples(resampled, requests)).interval
+    return Quantity(value, low, high)
+
+
+def _statistic(runs: Sequence[Stats], statistic: Callable[[Stats], float]) -> Quantity:
+    """A statistic of all requests together, and what it would be of other ones."""
+    columns = np.array([_counts(run) for run in runs])
+    resampled = []
+    for drawn in draw_resamples(len(runs)) @ columns:
+        resampled.append(statistic(Stats(*drawn)))
+    return _estimate(statistic(total(runs)), np.array(resampled), len(runs))
+
+
+def _counts(run: Stats) -> list[float]:
+    return [float(getattr(run, name)) for name in Stats.__dataclass_fields__]
+
+
+def _runs(method: str, requests: int, **what: Any) -> list[Stats]:
+    """The statistics of so many simulated requests."""
+    runs = []
+    for seed in range(requests):
+        runs.append(simulate(method, seed=seed, **what).stats)
+    return runs
+
+
+def _ratio(tops: np.ndarray, bottoms: np.ndarray) -> Quantity:
+    """The ratio of two sums over the same requests, [requests] each."""
+    drawn = draw_resamples(len(tops))
+    resampled = (drawn @ tops) / (drawn @ bottoms)
+    return _estimate(float(tops.sum() / bottoms.sum()), resampled, len(tops))
+
+
+def unverified_tokens(requests: int, method: str, **what: Any) -> Quantities:
+    """What is added by counting tokens that no target pass has tested.
+
+    "published over committed" is the speed as the published code counts, over that of
+    committed tokens; both with the time to the first token.
+    """
+    runs = _runs(method, requests, **what)
+    return {"published over committed": _statistic(runs, lambda run: run.inflation)}
+
+
+def two_counts(requests: int, latency: str, alpha: str, tokens: int) -> Quantities:
+    """Accepted drafts of PEARL and of speculative decoding, each counted in two ways.
+
+    ``alpha`` is a calibration of PEARL's paper, at whose draft length speculative
+    decoding runs; PEARL drafts round(c).
+    """
+    paper = load_paper("pearl")
+    what = {"latency": latency, "alpha": paper.alpha(alpha), "tokens": tokens}
+    gamma = paper.calibration[alpha].gamma
+    pearl = _runs("pearl", requests, **what)
+    speculative = _runs("speculative", requests, gamma=gamma, **what)
+    return {
+        "PEARL, per target pass": _statistic(pearl, lambda run: run.mat),
+        "PEARL, between rejections": _statistic(pearl, lambda run: run.run_length),
+        "speculative decoding, per target pass": _statistic(
+            speculative, lambda run: run.mat
+        ),
+        "speculative decoding, between rejections": _statistic(
+            speculative, lambda run: run.run_length
+        ),
+    }
+
+
+def worth_of_a_mistake(
+    requests: int, mistake: str, latency: str, alpha: float, gamma: int, tokens: int
+) -> Quantities:
+    """How much faster a method is with a planted mistake than without it."""
+    planted = MISTAKES[mistake]
+    speeds = []
+    for method in (planted.mistaken, planted.right):
+        runs = []
+        for seed in range(requests):
+            runs.append(_run_on_clock(method, latency, alpha, gamma, tokens, seed))
+        speeds.append(np.array([[run.tokens, run.seconds] for run in runs]))
+
+    drawn = draw_resamples(requests)
+    with_mistake, without = speeds
+    resampled = _speed(drawn @ with_mistake) / _speed(drawn @ without)
+    value = _speed(with_mistake.sum(0)) / _speed(without.sum(0))
+    return {
+        "with the mistake over without": _estimate(float(value), resampled, requests)
+    }
+
+
+def _speed(tokens_and_seconds: np.ndarray) -> np.ndarray:
+    return tokens_and_seconds[..., 0] / tokens_and_seconds[..., 1]
+
+
+def _run_on_clock(
+    method: Callable[..., None],
+    latency: str,
+    alpha: float,
+    gamma: int,
+    tokens: int,
+    seed: int,
+) -> Stats:
+    """One greedy request of a method that is not registered."""
+    models = {"draft": Toy(alpha, seed=seed), "target": Toy(None, seed=seed)}
+    world = Virtual(models, load_latency(latency))
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
+    method(world, gamma=gamma)
+    return stats(world.end())
+
+
+def lookahead_of_dsi(
+    requests: int, c: float, servers: int, alpha: float, tokens: int, paper: int
+) -> Quantities:
+    """DSI's time with the paper's lookahead, over its time with a lookahead of 1."""
+    what = {"c": c, "servers": servers, "alpha": alpha, "tokens": tokens}
+    seconds = []
+    for lookahead in (paper, 1):
+        runs = _runs("dsi", requests, lookahead=lookahead, **what)
+        seconds.append(np.array([run.seconds for run in runs]))
+    by_paper, by_one = seconds
+    return {"paper's lookahead over 1": _ratio(by_paper, by_one)}
+
+
+def ties_of_dsi(requests: int, c: float, alpha: float, tokens: int) -> Quantities:
+    """DSI's time, in target passes, where a block of drafts and a pass end together.
+
+    One server, a lookahead of c: "at c" every block ends as a pass does; just below
+    and just above it ends a little sooner or later. All three have the same drafts.
+    """
+    seconds = {}
+    for name, cost in (("just below", c - 0.01), ("at c", c), ("just above", c + 0.01)):
+        runs = _runs(
+            "dsi",
+            requests,
+            c=cost,
+            alpha=alpha,
+            tokens=tokens,
+            servers=1,
+            lookahead=round(c),
+            target=1.0,
+        )
+        seconds[name] = np.array([run.seconds for run in runs])
+
+    quantities = {}
+    for name, values in seconds.items():
+        quantities[name] = Quantity.exact(float(values.mean()))
+    quantities["at c over just above"] = _ratio(seconds["at c"], seconds["just above"])
+    return quantities
+
+
+def passes_of_lookahead_decoding(
+    requests: int, tokens: int, text: str = TEXT
+) -> Quantities:
+    """Target passes of lookahead decoding, as its published code takes them and ours.
+
+    The target writes the same text in both.
+    """
+    methods = {"ours": METHODS["lookahead"], "as published": AS_PUBLISHED["lookahead"]}
+    quantities = {}
+    for name, method in methods.items():
+        runs = []
+        for seed in range(requests):
+            runs.append(_write_text(method, text, tokens, seed))
+        passes = _statistic(runs, lambda run: run.target_runs / run.requests)
+        quantities[f"passes, {name}"] = passes
+    return quantities
+
+
+def _write_text(
+    method: Callable[..., None], text: str, tokens: int, seed: int
+) -> Stats:
+    """One request whose target writes ``text`` over and over; no draft is asked."""
+    script = script_of(text)
+    writer = Toy(None, len(script.words), seed, script.ids, CONTEXT)
+    models = {"draft": writer, "target": writer}
+    world = Virtual(models, Latency.ratio(c=1.0, target=1.0))
+    world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
+    method(world)
+    return stats(world.end())

@@ -1,0 +1,128 @@
+"""Whether logits of passes of one shape have the same bits, however they come about.
+
+Outputs can only be equal for every text where these are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+
+from speclab.bench.exact_outputs import FIXED_ROWS
+from speclab.bench.rows import BenchRow
+from speclib.core.sampling import Rows, Sampler
+from speclib.data.pairs import Pair
+from speclib.models import factory
+
+from .setup import Setup
+
+DTYPE = "bfloat16"
+PLAIN = Sampler(temperature=1.0)
+CODE = "def add(a, b):\n    return a + b\n"
+PARTS = (1, 1, 2, 5, 9, 17)  # how many tokens are fed at once, by chance
+BEYOND = 24  # tokens for which a cache has to grow
+
+
+def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
+    """The logits of one text before a cache grew and after, and in parts of any size.
+
+    A larger cache has other strides, and a kernel may be chosen by them.
+    """
+    from speclib.models import device_speed
+    from speclib.models.fixed_rows import FIRST_ROOM
+
+    pair = setup.exact_pair().with_fixed_rows(FIXED_ROWS)
+    model = factory.build(pair, "target", DTYPE)
+    text = _text(pair, FIRST_ROOM + BEYOND)
+    within = text[: FIRST_ROOM - FIXED_ROWS]
+
+    before = logits_of(model, within)
+    logits_of(model, text)  # now the cache has grown
+    after = logits_of(model, within)
+    yield same_bits("before and after a cache grew", before, after)
+
+    long_before = logits_of(model, text)
+    in_parts = logits_in_parts(model, text)
+    yield same_bits("at once and in parts", long_before, in_parts)
+    del model
+    device_speed.release_memory()
+
+
+def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
+    """Whether a GPU records passes, and gives the logits of those that it is told."""
+    from speclib.models import device_speed
+
+    if not setup.on_gpu:
+        return
+    pair = setup.exact_pair()
+    recorded_pair = pair.with_fixed_rows(FIXED_ROWS, recorded=True)
+    recorded = factory.build(recorded_pair, "target", DTYPE)
+    launched = factory.build(pair.with_fixed_rows(FIXED_ROWS), "target", DTYPE)
+    yield from compared_with_recorded(recorded, launched, _text(pair, 320))
+    del recorded, launched
+    device_speed.release_memory()
+
+
+def compared_with_recorded(
+    recorded: Any, launched: Any, text: Sequence[int]
+) -> Generator[BenchRow]:
+    """Rows on one model with recorded passes and one without, both of fixed rows."""
+    expected = logits_in_parts(launched, text)
+    found = logits_in_parts(recorded, text)
+    yield is_recorded(recorded, "of the embedded target")
+    yield same_bits("of recorded passes and of launched ones", expected, found)
+
+
+def is_recorded(model: Any, which: str) -> BenchRow:
+    """Whether a model's passes are replayed, as was asked for."""
+    return BenchRow(
+        f"passes are recorded, {which}",
+        float(model.is_recorded),
+        "1 is yes",
+        aim=1.0,
+        note="" if model.is_recorded else "the reason is in a warning above",
+    )
+
+
+def logits_of(model: Any, text: Sequence[int]) -> Rows:
+    """The logits [tokens, vocab] of a whole text that is fed at once."""
+    model.reset()
+    model.rows(tuple(text), len(text) - 1, PLAIN)
+    logits: Rows = model.logits
+    return logits
+
+
+def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
+    """The same of a text that is fed in parts, the same ones every time."""
+    model.reset()
+    dice = random.Random(1)
+    parts = []
+    fed = 0
+    while fed < len(text):
+        end = min(len(text), fed + dice.choice(PARTS))
+        model.rows(tuple(text[:end]), end - fed - 1, PLAIN)
+        parts.append(model.logits)
+        fed = end
+    return np.concatenate(parts)
+
+
+def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
+    """The share of places of a text whose logits are the same to the last bit."""
+    is_same = (some == others).all(axis=-1)
+    distance = float(np.abs(some - others).max())
+    return BenchRow(
+        f"places with the same logits, {how}, {DTYPE} in passes of {FIXED_ROWS} tokens",
+        float(is_same.mean()),
+        "share",
+        aim=1.0,
+        note=f"{len(some)} places; at most {distance:.3g} apart",
+    )
+
+
+def _text(pair: Pair, tokens: int) -> tuple[int, ...]:
+    """A text of so many tokens."""
+    code = CODE * tokens  # a line has more tokens than one
+    return tuple(factory.tokenizer(pair).encode(code)[:tokens])

@@ -1,0 +1,154 @@
+"""What the checks run on: devices, pairs and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speclab.bench.exact_outputs import FIXED_ROWS
+from speclib import machine
+from speclib.data.pairs import ModelSpec, Pair, load_pair
+from speclib.data.placement import Place
+from speclib.errors import BadValue, unknown_name
+from speclib.models import gpus
+
+PAIR = "embedded/llama-7b-70b"
+SEVEN_BILLION = (32, 4096, 32, 11008)  # layers, width, heads, ffn of Llama 2 7B
+ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
+SMALL = (12, 768, 12, 2048)  # of the embedded pairs, as they stand in for Llama 2
+SMALLER = (4, 512, 8, 1184)
+CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
+DEVICES = ("cuda", "cpu")
+MINUTES = 9.5  # with what ends by itself that is less than ten
+DRAFT_ROWS = 8  # of every recorded pass of the draft
+RACE_ROOM = 512  # the prompts and what is written after them, with drafts
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is checked, and on what.
+
+    draft, target   places of the two models
+    target_shape, draft_shape
+                    the architectures whose speed is measured
+    prompts, tokens how much every method writes
+    passes          timed passes behind one duration
+    minutes         nothing is begun after so long
+    two_ranks       places of two ranks that compute one model
+    """
+
+    draft: str
+    target: str
+    target_shape: tuple[int, int, int, int] = SEVEN_BILLION
+    draft_shape: tuple[int, int, int, int] = ONE_BILLION
+    prompts: int = 4
+    tokens: int = 128
+    passes: int = 30
+    minutes: float = MINUTES
+    two_ranks: tuple[str, str] = ("cuda:0", "cuda:0")
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.target.startswith("cuda")
+
+    @property
+    def shares_a_device(self) -> bool:
+        """Whether draft and target take turns on one GPU: then nothing is parallel."""
+        return self.draft == self.target
+
+    @property
+    def place(self) -> Place:
+        return Place(draft=(self.draft,), target=(self.target,))
+
+    def exact_pair(self) -> Pair:
+        """The embedded models as they were trained: small, and good at their task."""
+        embedded = load_pair(PAIR)
+        undilated = {"shape": None}
+        return embedded.model_copy(
+            update={
+                "target": embedded.target.model_copy(update=undilated),
+                "draft": embedded.draft.model_copy(update=undilated),
+                "place": self.place,
+            }
+        )
+
+    def spread_pair(self, target: str, draft: str) -> Pair:
+        """The same models on two ranks each; ``target``, ``draft``: how to spread."""
+        pair = self.exact_pair()
+        return pair.model_copy(
+            update={
+                "target": pair.target.model_copy(update={"spread": target}),
+                "draft": pair.draft.model_copy(update={"spread": draft}),
+                "place": Place(draft=self.two_ranks, target=self.two_ranks),
+            }
+        )
+
+    def speed_pair(self) -> Pair:
+        """The embedded models in the shapes whose speed is measured."""
+        embedded = load_pair(PAIR)
+        wide_target = {"shape": self.target_shape}
+        wide_draft = {"shape": self.draft_shape}
+        return embedded.model_copy(
+            update={
+                "target": embedded.target.model_copy(update=wide_target),
+                "draft": embedded.draft.model_copy(update=wide_draft),
+                "place": self.place,
+            }
+        )
+
+    def recorded_pair(self) -> Pair:
+        """The same with passes of one shape, of both models, that the GPU records.
+
+        They have room for all of a text: or one would be recorded while it is timed.
+        """
+        return self.speed_pair().with_fixed_rows(
+            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_ROOM
+        )
+
+    def cpu_draft_pair(self) -> Pair:
+        """``speed_pair`` with llama.cpp's draft on the CPU, as DuoDecoding has it."""
+        pair = self.speed_pair()
+        draft = ModelSpec(
+            model=pair.draft.model,
+            shape=CPU_DRAFT,
+            runtime="llamacpp",
+            quantization="Q5_K_M",
+        )
+        # Beside a target on a CPU more threads than one would wait for its core.
+        threads = machine.cores() if self.on_gpu else 1
+        place = self.place.model_copy(update={"draft": ("cpu",), "threads": threads})
+        return pair.model_copy(update={"draft": draft, "place": place})
+
+
+def setup_for(device: str, minutes: float = MINUTES) -> Setup:
+    """The checks of a machine with GPUs, or of its CPU with small shapes.
+
+    With two GPUs or more, draft and target have one each, and so have two ranks. Raises
+    BadValue where torch finds no GPU, for an unknown device, and for minutes that are
+    no time.
+    """
+    if not minutes > 0:
+        raise BadValue(f"minutes is {minutes:g}: give a number above 0, such as 9.5")
+    if device not in DEVICES:
+        raise unknown_name(f"unknown device {device!r}", device, DEVICES)
+    if device == "cpu":
+        return Setup(
+            draft="core:0",
+            target="core:1",
+            target_shape=SMALL,
+            draft_shape=SMALLER,
+            prompts=1,
+            tokens=24,
+            passes=5,
+            minutes=minutes,
+            two_ranks=("core:0", "core:1"),
+        )
+    found = gpus.count()
+    if not found:
+        raise BadValue(
+            "torch finds no GPU here: install a torch built for CUDA and look at "
+            "nvidia-smi; or check this machine's CPU, with --device cpu"
+        )
+    other = "cuda:1" if found > 1 else "cuda:0"
+    return Setup(
+        draft="cuda:0", target=other, minutes=minutes, two_ranks=("cuda:0", other)
+    )

@@ -1,0 +1,312 @@
+"""What this machine has: versions, processors, memory, network, and kinds of number.
+
+Each check is one line: what was looked at, what was found, whether it will do, and what
+to do about it if not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from speclib import machine, paths
+from speclib.data.pairs import EXTRA, load_pair
+from speclib.errors import SpeclibError
+from speclib.models import factory, gpus, zoo
+
+GB = 1e9  # bytes
+LEAST_PYTHON = (3, 11)
+MODEL_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+HUB_PATIENCE = 3.0  # seconds in which the hub must answer
+LEAST_DISK = 1e9  # bytes for the cache of cells, and for what reproduce writes
+
+# What `python -m speclab` does by itself: this pair is embedded, on two cores.
+DEFAULT_PAIR = "embedded/llama-7b-70b"
+
+State = Literal["yes", "differs", "no"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    name    of the thing
+    found   what there is, in words
+    state   yes; "differs", where it may do though it is not as it was tested; or no
+    advice  what to do where it is not "yes"
+    """
+
+    name: str
+    found: str
+    state: State = "yes"
+    advice: str = ""
+
+
+def check_machine(hub_is_silent: str) -> list[Check]:
+    """Every check, in the order in which they are shown.
+
+    hub_is_silent: as ``why_hub_is_out_of_reach`` says.
+    """
+    return [
+        _python(),
+        *_packages(),
+        _cores(),
+        _memory(),
+        *_gpus(),
+        _bfloat16(),
+        _llamacpp(),
+        _ray(),
+        _embedded_models(),
+        _chromium(),
+        _cache_disk(),
+        _hub_disk(),
+        _hub(hub_is_silent),
+    ]
+
+
+def check_kinds(reason: str) -> list[Check]:
+    """Which of the four kinds of number this machine can produce.
+
+    reason: as ``why_default_cannot_run`` says.
+    """
+    measured = Check("measured", f"{DEFAULT_PAIR}, in real processes")
+    if reason:
+        measured = Check("measured", reason, "no", "see the checks above")
+    emulated = Check("emulated", "processes that wait latencies out")
+    if reason:
+        emulated = Check(
+            "emulated", "toy models only", "differs", "see the checks above"
+        )
+    return [
+        Check("paper", "printed tables under data/papers"),
+        Check("virtual", "a simulated clock: no model is needed"),
+        emulated,
+        measured,
+    ]
+
+
+def why_default_cannot_run() -> str:
+    """What keeps the embedded default from being measured; empty if it can be."""
+    for package in MODEL_PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed"
+    try:
+        pair = load_pair(DEFAULT_PAIR)
+        for model in (pair.target.model, pair.draft.model):
+            zoo.locate(model)
+        factory.tokenizer(pair)
+        needed = sum(_default_bytes())
+    except (SpeclibError, ImportError, OSError) as error:
+        return str(error)
+    available = machine.memory().available
+    if needed > available:
+        return (
+            f"it needs {needed / GB:.1f} GB of memory, and {available / GB:.1f} GB are "
+            "available"
+        )
+    return ""
+
+
+def _default_bytes() -> Iterator[int]:
+    """What the embedded default holds in float32, place by place."""
+    from speclib.models.footprint import parts  # it needs torch
+
+    pair = load_pair(DEFAULT_PAIR)
+    place = factory.place(pair)
+    for part in parts(pair, place, "float32", 1024, 1, {0: 0}):
+        yield part.total
+
+
+# -- software --------------------------------------------------------------------------
+def _python() -> Check:
+    found = platform.python_version()
+    if sys.version_info[:2] >= LEAST_PYTHON:
+        return Check("Python", found)
+    least = ".".join(str(number) for number in LEAST_PYTHON)
+    return Check("Python", found, "no", f"install Python {least} or newer")
+
+
+def _packages() -> Iterator[Check]:
+    """Each library that computes, and whether its version is the one pinned."""
+    pins = read_pins()
+    for package in (*MODEL_PACKAGES, "numpy"):
+        installed = machine.version_of(package)
+        pinned = pins.get(package, "")
+        if not installed:
+            advice = "make setup, or pip install 'speclib[models]'"
+            yield Check(package, "not installed", "no", advice)
+            continue
+        # torch's builds differ in what follows a plus sign: 2.13.0+cpu
+        is_as_tested = installed.split("+")[0] == pinned
+        if is_as_tested:
+            yield Check(package, installed)
+        else:
+            tested = f"tested with {pinned}" if pinned else "no requirements.lock here"
+            yield Check(package, installed, "differs", f"{tested}; make setup")
+
+
+def read_pins() -> dict[str, str]:
+    """Package -> the version in requirements.lock; empty where there is no file."""
+    try:
+        text = (paths.ROOT / "requirements.lock").read_text("utf-8")
+    except OSError:
+        return {}
+    return dict(re.findall(r"^([\w.-]+)==(\S+)$", text, re.M))
+
+
+def _llamacpp() -> Check:
+    if all(importlib.util.find_spec(package) for package in EXTRA):
+        return Check("llama.cpp", machine.version_of("llama_cpp_python"))
+    return Check(
+        "llama.cpp",
+        "not installed",
+        "differs",
+        "drafts of DuoDecoding are torch's; make llamacpp compiles it",
+    )
+
+
+def _ray() -> Check:
+    if importlib.util.find_spec("ray"):
+        return Check("Ray", machine.version_of("ray"))
+    return Check(
+        "Ray",
+        "not installed",
+        "differs",
+        "only world='cluster' needs it; make cluster installs it",
+    )
+
+
+def _chromium() -> Check:
+    for name in CHROMIUM:
+        path = shutil.which(name)
+        if path is not None:
+            return Check("Chromium", path)
+    return Check(
+        "Chromium",
+        "not found",
+        "differs",
+        "only `make test-browser` needs it: apt-get install chromium",
+    )
+
+
+def _embedded_models() -> Check:
+    names = sorted(path.parent.name for path in zoo.ZOO.glob("*/model.safetensors"))
+    try:
+        for name in names:
+            zoo.locate(f"zoo/{name}")
+    except SpeclibError as error:
+        return Check("embedded models", str(error), "no", "restore data/models")
+    if not names:
+        return Check("embedded models", "none", "no", "restore data/models")
+    return Check("embedded models", f"{len(names)}, as their checksums say")
+
+
+# -- hardware --------------------------------------------------------------------------
+def _cores() -> Check:
+    facts = dict(machine.hardware())
+    found = f"{machine.cores()} of {facts['cpu']}"
+    if machine.cores() >= 2:
+        return Check("cores", found)
+    advice = "draft and target need a core each, or they only wait for each other"
+    return Check("cores", found, "differs", advice)
+
+
+def _memory() -> Check:
+    memory = machine.memory()
+    found = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
+    return Check("memory", found)
+
+
+def _gpus() -> Iterator[Check]:
+    """The GPUs that the driver knows, and whether torch can use them."""
+    found = machine.gpus()
+    if not found:
+        advice = "pairs with places cuda:N cannot run; everything embedded can"
+        yield Check("GPUs", "none", "differs", advice)
+        return
+    for number, gpu in enumerate(found):
+        memory = f"{gpu.free / GB:.1f} of {gpu.total / GB:.1f} GB free"
+        yield Check(f"cuda:{number}", f"{gpu.name}, {memory}")
+    if gpus.count() < len(found):
+        advice = "install the CUDA build of torch, see pytorch.org"
+        yield Check("GPUs for torch", gpus.available(), "no", advice)
+
+
+def _bfloat16() -> Check:
+    found = machine.bfloat16_instructions()
+    if found:
+        names = ", ".join(found)
+        amx = "" if any("amx" in name for name in found) else "; no AMX"
+        return Check("bfloat16 on the CPU", names + amx)
+    advice = "times in bfloat16 say nothing on these cores; use float32"
+    return Check("bfloat16 on the CPU", "no instructions", "differs", advice)
+
+
+# -- disk and network ------------------------------------------------------------------
+def _cache_disk() -> Check:
+    free = free_disk(paths.CACHE)
+    found = f"{free / GB:.1f} GB free for {paths.CACHE.name} in {paths.CACHE.parent}"
+    if free >= LEAST_DISK:
+        return Check("disk for the cache", found)
+    return Check("disk for the cache", found, "no", "free a gigabyte")
+
+
+def hub_cache() -> Path:
+    """Where files of the hub are kept on this machine."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def _hub_disk() -> Check:
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return Check("disk for weights", "the hub's library is not installed", "no")
+    folder = hub_cache()
+    return Check(
+        "disk for weights", f"{free_disk(folder) / GB:.1f} GB free in {folder}"
+    )
+
+
+def free_disk(folder: Path) -> int:
+    """Bytes that are free where ``folder`` is or would be."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _hub(hub_is_silent: str) -> Check:
+    if not hub_is_silent:
+        return Check("hub of models", "answers")
+    advice = "what is not in the cache cannot be downloaded"
+    return Check("hub of models", hub_is_silent, "differs", advice)
+
+
+def why_hub_is_out_of_reach() -> str:
+    """Why no model can be downloaded; empty if the hub answers."""
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        if os.environ.get(name, "0").lower() in ("1", "true", "yes", "on"):
+            return f"{name} is set"
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return "the hub's library is not installed"
+    from huggingface_hub import constants
+
+    request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
+    try:
+        urllib.request.urlopen(request, timeout=HUB_PATIENCE).close()
+    except urllib.error.HTTPError:
+        return ""  # it answers
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return f"{constants.ENDPOINT} does not answer ({reason})"
+    return ""

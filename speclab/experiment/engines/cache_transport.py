@@ -1,0 +1,42 @@
+"""How long a draft's KV cache takes between replicas: from the cache, or measured.
+
+Knows no paper and no network.
+"""
+
+from __future__ import annotations
+
+from speclab.experiment import cache_keys
+from speclab.experiment.cache import load_or_compute
+from speclab.experiment.cells.cache_transport import measure_transport
+from speclib import machine
+from speclib.data.pairs import load_pair
+from speclib.models.zoo import ZOO
+from speclib.paths import DATA
+
+# Modules that enter the key, with all that they import.
+CODE = (
+    "speclab.experiment.cells.cache_transport",
+    "speclib.models.parallel.replicas",
+)
+
+
+def transport_seconds(
+    pair: str, lengths: tuple[int, ...], repeats: int
+) -> dict[int, list[float]]:
+    """Seconds of each of ``repeats`` moves, by the tokens in the cache.
+
+    ``pair``: its draft has replicas (see ``measure_transport``).
+    """
+    key = cache_keys.digest(
+        "transport",
+        pair,
+        lengths,
+        repeats,
+        cache_keys.hash_of_code(CODE),
+        cache_keys.hash_of_files(DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS"),
+        machine.environment(),
+    )
+    stored = load_or_compute(
+        key, lambda: list(measure_transport(load_pair(pair), lengths, repeats).items())
+    )
+    return {int(length): seconds for length, seconds in stored}

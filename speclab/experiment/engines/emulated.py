@@ -1,0 +1,361 @@
+"""Emulated cells: from the cache, or run several at once.
+
+Each is the twin of a virtual cell: it has its toys, coins and windows, so it decides as
+the virtual cell does. Its time over the virtual one is what real processes, messages
+and verification cost. Devices sleep, so cells may run side by side; what that costs is
+in the same ratio. A request is stored when it is done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
+
+from speclab.experiment import cache, cache_keys, other_load
+from speclab.experiment.cells import emulated as emulated_cells
+from speclab.experiment.limits import NO_LIMITS, Limits
+from speclab.experiment.spec import CellResult, Spec, present
+from speclab.progress import Progress
+from speclib import machine
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS
+from speclib.paths import DATA
+from speclib.trace.events import Trace
+from speclib.trace.metrics import Stats, stats, total
+
+from . import virtual
+from .virtual_cell import toy_cell
+
+CODE = (
+    "speclab.experiment.cells.emulated",
+)  # enters the key, with all that it imports
+AT_ONCE = 16  # devices: on two idle cores they stay within 3 % of the virtual clock
+
+
+@dataclass
+class EmulatedHeader:
+    """What is stored of a cell besides its requests.
+
+    ``seconds``: what the requests took, processes included. ``trace``: of the first
+    request, as JSON.
+    """
+
+    spec: dict
+    machine: str
+    created: str
+    trace: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class EmulatedRequest:
+    """What came of one request.
+
+    others   the share of the machine that other programs took meanwhile
+    tries    how often it was run; of several, the one with the fewest others is kept
+    """
+
+    stats: Stats
+    others: float
+    tries: int = 1
+
+
+class EmulatedCell:
+    """A cell with a number as its window, and what is known of its requests so far.
+
+    ``virtual_seconds``: what its requests take on the virtual clock, one after the
+    other.
+    """
+
+    def __init__(self, spec: Spec, virtual_seconds: list[float]):
+        self.spec = spec
+        self.virtual_seconds = virtual_seconds
+        self.key = key_of(spec)
+        self.header: EmulatedHeader | None = None
+        self.requests: list[EmulatedRequest] = []  # those that are done
+        self._beyond: list[EmulatedRequest] = []  # what a larger cell has more
+        stored = cache.load(self.key, EmulatedHeader, EmulatedRequest)
+        if stored is not None:
+            self.header = stored.header
+            self.requests = stored.rows[: spec.requests]
+            self._beyond = stored.rows[spec.requests :]
+
+    @property
+    def stats(self) -> list[Stats]:
+        """Of each request that is done."""
+        return [request.stats for request in self.requests]
+
+    @property
+    def devices(self) -> int:
+        """Worker processes of a request: a draft and its targets."""
+        return 1 + self.spec.servers
+
+    def missing(self, limits: Limits) -> list[int]:
+        """The numbers of the requests that are still to be done."""
+        return list(range(len(self.requests), limits.requests_of(self.spec)))
+
+    def disturbed(self) -> list[int]:
+        """The numbers of the requests during which others kept the machine busy."""
+        return [
+            number
+            for number, request in enumerate(self.requests)
+            if other_load.is_disturbed(request.others)
+        ]
+
+    def run(self, numbers: list[int], limits: Limits, on_commit: Callable) -> None:
+        """Do these requests, those done before once more.
+
+        ``on_commit`` is called at every commit.
+        """
+        toys = toy_cell(self.spec)
+        for number in numbers:
+            if limits.is_over:
+                return
+            start = other_load.read_clocks()
+            trace = emulated_cells.trace_request(toys, number, on_commit)
+            seconds = time.monotonic() - start.wall
+            self._keep(number, trace, other_load.others_since(start), seconds)
+
+    def _keep(self, number: int, trace: Trace, others: float, seconds: float) -> None:
+        """Keep a finished request, and store the cell."""
+        if self.header is None:
+            self.header = EmulatedHeader(
+                spec=self.spec.model_dump(mode="json"),
+                machine=machine.name(),
+                created=f"{datetime.now():%Y-%m-%d %H:%M}",
+                trace=trace.to_json(),
+            )
+        self.header.seconds += round(seconds, 3)
+        request = EmulatedRequest(stats(trace), others)
+        if number == len(self.requests):
+            self.requests.append(request)
+        else:
+            self._keep_the_quieter(number, request, trace)
+        cache.save(self.key, self.header, self.requests + self._beyond)
+
+    def _keep_the_quieter(
+        self, number: int, again: EmulatedRequest, trace: Trace
+    ) -> None:
+        """Of two tries of a request, keep the one with fewer others beside it."""
+        before = self.requests[number]
+        quieter = min(before, again, key=lambda request: request.others)
+        self.requests[number] = replace(quieter, tries=before.tries + 1)
+        if number == 0 and quieter is again:
+            present(self.header).trace = trace.to_json()
+
+
+@dataclass(frozen=True)
+class Twins:
+    """An emulated spec's virtual result, its cell, and the cell it is compared with."""
+
+    virtual_result: CellResult
+    cell: EmulatedCell
+    baseline: EmulatedCell
+
+    @property
+    def both(self) -> tuple[EmulatedCell, EmulatedCell]:
+        return self.cell, self.baseline
+
+
+# -- running ---------------------------------------------------------------------------
+def run(
+    specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS
+) -> dict[Spec, Exception]:
+    """Do the requests that are missing; returns the errors that cells ended with.
+
+    The virtual twins come first; then every emulated cell once, whatever shares it.
+    """
+    virtual_specs = {spec: spec.but(kind="virtual") for spec in specs}
+    virtual_errors = virtual.run(list(virtual_specs.values()), bar, limits)
+
+    cells: dict[Spec, EmulatedCell] = {}
+    twins_of, errors = _all_twins(specs, cells)
+    for spec in specs:
+        if virtual_specs[spec] in virtual_errors:
+            errors[spec] = virtual_errors[virtual_specs[spec]]
+
+    work = {cell: cell.missing(limits) for cell in cells.values()}
+    return errors | _errors_of_work(work, twins_of, bar, limits)
+
+
+def run_disturbed_again(
+    specs: list[Spec], bar: Progress, limits: Limits, most_tries: int
+) -> dict[Spec, Exception]:
+    """Do disturbed requests once more, those that had fewer than ``most_tries``."""
+    cells: dict[Spec, EmulatedCell] = {}
+    twins_of, _ = _all_twins(specs, cells)
+    work = {}
+    for cell in cells.values():
+        work[cell] = [
+            number
+            for number in cell.disturbed()
+            if cell.requests[number].tries < most_tries
+        ]
+    return _errors_of_work(work, twins_of, bar, limits)
+
+
+def _all_twins(
+    specs: list[Spec], cells: dict[Spec, EmulatedCell]
+) -> tuple[dict[Spec, Twins], dict[Spec, Exception]]:
+    """The twins of each spec whose virtual cell is done; new cells enter ``cells``."""
+    twins_of: dict[Spec, Twins] = {}
+    errors: dict[Spec, Exception] = {}
+    for spec in specs:
+        try:
+            finished = virtual.find(spec.but(kind="virtual"))
+            if finished is not None:
+                twins_of[spec] = _twins(finished, cells)
+        except Exception as error:
+            errors[spec] = error
+    return twins_of, errors
+
+
+def _twins(finished: virtual.Finished, cells: dict[Spec, EmulatedCell]) -> Twins:
+    """The twins of a virtual cell and its baseline; new ones enter ``cells``."""
+    resolved, result = finished
+
+    def shared_cell(virtual_spec: Spec, request_stats: list[Stats]) -> EmulatedCell:
+        spec = _emulated(virtual_spec)
+        if spec not in cells:
+            seconds = [request.seconds for request in request_stats]
+            cells[spec] = EmulatedCell(spec, seconds)
+        return cells[spec]
+
+    return Twins(
+        virtual_result=result,
+        cell=shared_cell(resolved.cell, result.stats),
+        baseline=shared_cell(resolved.baseline, result.baseline),
+    )
+
+
+def _emulated(virtual_spec: Spec) -> Spec:
+    """A virtual cell's emulated twin; plain decoding is one cell for every method."""
+    spec = virtual_spec.but(kind="emulated")
+    return spec.plain_decoding if spec.method == "autoregressive" else spec
+
+
+Work: TypeAlias = dict[EmulatedCell, list[int]]  # the requests to do, by number
+
+
+def _errors_of_work(
+    work: Work, twins_of: dict[Spec, Twins], bar: Progress, limits: Limits
+) -> dict[Spec, Exception]:
+    """Do the work; an error of a cell is that of every spec that needs the cell."""
+    failed = _do(
+        {cell: numbers for cell, numbers in work.items() if numbers}, bar, limits
+    )
+    errors: dict[Spec, Exception] = {}
+    for spec, twins in twins_of.items():
+        for cell in twins.both:
+            if cell in failed:
+                errors.setdefault(spec, failed[cell])
+    return errors
+
+
+def _do(work: Work, bar: Progress, limits: Limits) -> dict[EmulatedCell, Exception]:
+    """Do requests of cells, the longest first; returns why by cell of what failed."""
+    longest_first = sorted(work, key=lambda cell: -sum(cell.virtual_seconds))
+    bar.grow(len(longest_first))
+    errors: dict[EmulatedCell, Exception] = {}
+    for devices in sorted({cell.devices for cell in longest_first}):
+        alike = {cell: work[cell] for cell in longest_first if cell.devices == devices}
+        errors |= _do_side_by_side(alike, max(1, AT_ONCE // devices), bar, limits)
+    return errors
+
+
+def _do_side_by_side(
+    work: Work, at_once: int, bar: Progress, limits: Limits
+) -> dict[EmulatedCell, Exception]:
+    """The same for cells with equally many devices, ``at_once`` of them at a time.
+
+    An interrupt stops all of them at their next commit.
+    """
+    interrupted = threading.Event()
+
+    def stop_if_interrupted(_tokens: object) -> None:
+        if interrupted.is_set():
+            raise SpeclibError("interrupted")
+
+    errors: dict[EmulatedCell, Exception] = {}
+    with ThreadPoolExecutor(at_once) as threads:
+        cell_of: dict[Future, EmulatedCell] = {}
+        for cell, numbers in work.items():
+            future = threads.submit(cell.run, numbers, limits, stop_if_interrupted)
+            cell_of[future] = cell
+        try:
+            for future in as_completed(cell_of):
+                cell = cell_of[future]
+                error = future.exception()
+                if isinstance(error, Exception):
+                    errors[cell] = error
+                elif error is not None:
+                    raise error  # a KeyboardInterrupt, for instance
+                bar.step(cell.spec.name)
+        finally:
+            interrupted.set()
+            threads.shutdown(cancel_futures=True)
+    return errors
+
+
+# -- results ---------------------------------------------------------------------------
+def stored(spec: Spec) -> CellResult | None:
+    """What the cache has of a cell: the virtual result with this clock's numbers.
+
+    None without a request that both the cell and its baseline have done. Runs nothing.
+    """
+    finished = virtual.find(spec.but(kind="virtual"))
+    if finished is None:
+        return None
+    twins = _twins(finished, {})
+    done = min(len(cell.requests) for cell in twins.both)
+    if done == 0:
+        return None
+
+    cell, baseline = twins.cell.requests[:done], twins.baseline.requests[:done]
+    counts = total([request.stats for request in cell])
+    plain_counts = total([request.stats for request in baseline])
+    header = present(twins.cell.header)
+    virtual_seconds = sum(twins.cell.virtual_seconds[:done])
+    facts = {
+        "overruns": max(_overruns(counts), _overruns(plain_counts)),
+        "over_virtual": round(counts.seconds / virtual_seconds, 4),
+        "others": [
+            max(one.others, other.others)
+            for one, other in zip(cell, baseline, strict=True)
+        ],
+        "tries": [
+            min(one.tries, other.tries)
+            for one, other in zip(cell, baseline, strict=True)
+        ],
+    }
+    return replace(
+        twins.virtual_result,
+        spec=spec,
+        stats=[request.stats for request in cell],
+        baseline=[request.stats for request in baseline],
+        trace=header.trace,
+        machine=header.machine,
+        seconds=header.seconds,
+        created=header.created,
+        facts=twins.virtual_result.facts | facts,
+    )
+
+
+def _overruns(counts: Stats) -> float:
+    """Share of the operations that outlasted their latency."""
+    return counts.overruns / counts.operations
+
+
+def key_of(spec: Spec) -> str:
+    """The cell's name: a hash of spec, code, latency file and this machine."""
+    return cache_keys.digest(
+        spec.model_dump_json(exclude={"requests", "sweep", "over"}),
+        cache_keys.hash_of_method(METHODS[spec.method], *CODE),
+        cache_keys.hash_of_files(DATA / "latency" / f"{spec.latency}.toml"),
+        machine.environment(),
+    )

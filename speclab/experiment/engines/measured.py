@@ -1,0 +1,415 @@
+"""Measured cells: from the cache, or run with one set of workers per pair.
+
+The methods take turns. For each prompt plain decoding and every method run, in an order
+that rotates with the prompt:
+
+    prompt 0    plain   pearl   speculative
+    prompt 1    pearl   speculative   plain
+    prompt 2    speculative   plain   pearl
+
+A machine that slows down slows all of them, and none is always the first to see a
+prompt. Cells that come to the same method and window share its run. What a prompt gave
+is stored when all methods have done it. An interrupted measurement therefore goes on at
+its next prompt, and every speed-up compares runs of the same minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import TypeVar
+
+from speclab.experiment import environments, other_load
+from speclab.experiment.cells import measured as measured_cells
+from speclab.experiment.cells.measured import PLAIN, Conditions, Setting
+from speclab.experiment.cells.outputs import examine_outputs
+from speclab.experiment.cells.task_prompts import Prompt, Turn, load_prompts
+from speclab.experiment.limits import NO_LIMITS, Limits
+from speclab.experiment.spec import CellResult, Spec, WorkerPool
+from speclab.progress import Progress
+from speclib import machine
+from speclib.data.pairs import load_pair
+from speclib.decoding.auto_settings import draft_length
+from speclib.decoding.decode import Result
+from speclib.errors import SpeclibError
+from speclib.models import factory
+from speclib.trace.metrics import total
+from speclib.worlds.processes import Processes
+
+from .measured_cell import MeasuredCell, MeasuredHeader
+
+WARM_UP_TOKENS = 8
+WARM_UP_GAMMA = 2
+WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+
+class OpenWorkers:
+    """The workers of the pair that was asked for last, kept from call to call.
+
+    Starting them takes seconds, since models are built. Those of another pair are
+    stopped first: not every machine has room for two pairs. A context manager.
+
+    ``facts``: what the results say besides of where they come from.
+    ``start_seconds``: how long each start took, by workers.
+    """
+
+    def __init__(self, facts: Mapping[str, object] | None = None) -> None:
+        self.facts = dict(facts or {})
+        self.start_seconds: dict[WorkerPool, float] = {}
+        self._pool: WorkerPool | None = None
+        self._measurement: Measurement | None = None
+
+    def __enter__(self) -> OpenWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the workers, if there are any."""
+        measurement, self._measurement, self._pool = self._measurement, None, None
+        if measurement is not None:
+            measurement.world.close()
+
+    def are(self, pool: WorkerPool) -> bool:
+        """Whether these are the workers that run now."""
+        return self._measurement is not None and self._pool == pool
+
+    def of(self, pool: WorkerPool, bar: Progress) -> Measurement:
+        """The measurement that is under way in these workers."""
+        if self._measurement is None or self._pool != pool:
+            self.close()
+            bar.step(f"starting {pool.pair}", 0)
+            started = time.monotonic()
+            self._measurement = _start(pool, self.facts)
+            self._pool = pool
+            self.start_seconds[pool] = time.monotonic() - started
+        return self._measurement
+
+
+def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
+    """Start workers, and find out what must be known of them besides ``facts``."""
+    world = Processes(
+        load_pair(pool.pair),
+        dtype=pool.dtype,
+        servers=pool.servers,
+        cancel=pool.cancel,
+    )
+    try:
+        world_facts = {
+            **facts,
+            "contention": measured_cells.measure_contention(world),
+            "cost_ratio": asdict(world.cost_ratio),
+            "load": round(machine.load(), 2),
+            "draft": factory.runtime(world.pair, "draft"),
+        }
+        return Measurement(world, world_facts)
+    except BaseException:
+        world.close()
+        raise
+
+
+def run(
+    specs: list[Spec],
+    bar: Progress,
+    limits: Limits = NO_LIMITS,
+    workers: OpenWorkers | None = None,
+) -> dict[Spec, Exception]:
+    """Do the prompts that are missing, pair by pair; returns the errors of cells.
+
+    A step of ``bar`` is a prompt of a cell. ``workers`` are used and left open, where
+    they are given.
+    """
+
+    def missing(cell: MeasuredCell) -> list[int]:
+        return cell.missing(limits)
+
+    return _run(specs, missing, bar, limits, workers)
+
+
+def run_disturbed_again(
+    specs: list[Spec],
+    bar: Progress,
+    limits: Limits,
+    most_tries: int,
+    workers: OpenWorkers | None = None,
+) -> dict[Spec, Exception]:
+    """Do disturbed prompts once more, those that had fewer than ``most_tries``."""
+
+    def to_repeat(cell: MeasuredCell) -> list[int]:
+        disturbed = cell.disturbed()
+        return [
+            number for number in disturbed if cell.outcomes[number].tries < most_tries
+        ]
+
+    return _run(specs, to_repeat, bar, limits, workers)
+
+
+def stored(spec: Spec) -> CellResult | None:
+    """What the cache has of a cell; None without a prompt that is done.
+
+    Of several machines that have measured it (see ``environments``), the one counts
+    that has done most.
+    """
+    results = []
+    for environment in environments.known():
+        result = MeasuredCell(spec, environment).result()
+        if result is not None:
+            results.append(result)
+    return max(results, key=lambda result: len(result.stats), default=None)
+
+
+def _run(
+    specs: list[Spec],
+    prompts_of: Callable[[MeasuredCell], list[int]],
+    bar: Progress,
+    limits: Limits,
+    workers: OpenWorkers | None,
+) -> dict[Spec, Exception]:
+    """Do the prompts that ``prompts_of`` names of each cell."""
+    cells: list[MeasuredCell] = []
+    errors: dict[Spec, Exception] = {}
+    for spec in specs:
+        try:
+            cells.append(MeasuredCell(spec))
+        except Exception as error:
+            errors[spec] = error
+
+    work = {cell: prompts_of(cell) for cell in cells}
+    unfinished = [cell for cell in cells if work[cell]]
+    bar.grow(sum(len(work[cell]) for cell in unfinished))
+
+    with contextlib.ExitStack() as stack:
+        open_workers = workers or stack.enter_context(OpenWorkers())
+        for pool, sharing in _group(unfinished, lambda c: c.spec.worker_pool).items():
+            if limits.is_over:
+                break
+            try:
+                measurement = open_workers.of(pool, bar)
+                by_conditions = _group(sharing, lambda cell: cell.conditions)
+                for conditions, alike in by_conditions.items():
+                    errors |= measurement.do(
+                        conditions, {cell: work[cell] for cell in alike}, bar, limits
+                    )
+            except Exception as error:  # the workers failed, and all that needs them
+                open_workers.close()
+                for cell in sharing:
+                    if prompts_of(cell):
+                        errors.setdefault(cell.spec, _with_advice(error))
+    return errors
+
+
+def _with_advice(error: Exception) -> Exception:
+    """Where a library is missing, the error that says how to install it."""
+    if not isinstance(error, ImportError):
+        return error
+    return SpeclibError(
+        f"{error}: measured cells need the libraries of real models; install them "
+        "with `pip install 'speclib[models]'`"
+    )
+
+
+class _Prompts:
+    """Prompts by number; those of later turns are made when they are asked for."""
+
+    def __init__(
+        self, world: Processes, conditions: Conditions, asked: list[Prompt | Turn]
+    ):
+        self._world = world
+        self._conditions = conditions
+        self._asked = asked
+        self._known: dict[int, Prompt] = {}
+
+    def __getitem__(self, number: int) -> Prompt:
+        if number not in self._known:
+            self._known[number] = measured_cells.with_replies(
+                self._world, self._asked[number], self._conditions, number
+            )
+        return self._known[number]
+
+
+class Measurement:
+    """Cells of one pair, under way in its workers.
+
+    world        the workers
+    world_facts  what ``CellResult.facts`` says of them
+    """
+
+    def __init__(self, world: Processes, world_facts: dict):
+        self.world = world
+        self.world_facts = world_facts
+        self._warm: set[Setting] = set()
+
+    def do(
+        self,
+        conditions: Conditions,
+        work: dict[MeasuredCell, list[int]],
+        bar: Progress,
+        limits: Limits,
+    ) -> dict[Spec, Exception]:
+        """Do prompts of cells of equal conditions; returns the errors of cells.
+
+        ``work``: the numbers of the prompts that each cell needs.
+        """
+        numbers = sorted({number for needed in work.values() for number in needed})
+        prompts = _Prompts(
+            self.world,
+            conditions,
+            load_prompts(
+                conditions.task,
+                conditions.length,
+                max(numbers[-1] + 1, max(cell.spec.sweep for cell in work)),
+                factory.tokenizer(self.world.pair),
+            ),
+        )
+        errors: dict[Spec, Exception] = {}
+        for cell in work:
+            if limits.is_over:
+                return errors
+            try:
+                self._warm_up(cell, prompts[0])
+                self._prepare(cell, prompts, bar)
+            except Exception as error:
+                errors[cell.spec] = error
+
+        for number in numbers:
+            if limits.is_over:
+                return errors
+            cells = [
+                cell
+                for cell, needed in work.items()
+                if number in needed and cell.spec not in errors
+            ]
+            errors |= self._measure_prompt(number, prompts[number], cells, bar, limits)
+        return errors
+
+    def _warm_up(self, cell: MeasuredCell, prompt: Prompt) -> None:
+        """Decode a few tokens plainly and by the cell's method, once in a world."""
+        spec = cell.spec
+        gamma = None if spec.gamma is None else WARM_UP_GAMMA
+        conditions = cell.conditions._replace(tokens=WARM_UP_TOKENS)
+        for setting in (PLAIN, Setting(spec.method, gamma, spec.settings)):
+            if setting not in self._warm:
+                measured_cells.decode_prompt(
+                    self.world, prompt, setting, conditions, request=0
+                )
+                self._warm.add(setting)
+
+    def _prepare(self, cell: MeasuredCell, prompts: _Prompts, bar: Progress) -> None:
+        """Settle the cell's window and start its header, unless an earlier run did."""
+        if cell.header is not None:
+            return
+        spec, world = cell.spec, self.world
+        facts = dict(self.world_facts)
+        if spec.gamma == "best":
+            speeds = self._try_windows(cell, prompts, bar)
+            gamma = max(speeds, key=speeds.__getitem__)
+            facts["searched"] = {str(g): speed for g, speed in speeds.items()}
+        elif spec.gamma is None:
+            gamma = None
+        else:
+            assert not isinstance(spec.gamma, tuple)  # a measured cell has no choice
+            gamma = draft_length(spec.gamma, world)
+        cell.header = MeasuredHeader(
+            spec=spec.model_dump(mode="json"),
+            gamma=gamma,
+            c=round(world.ratio, 4),
+            machine=machine.name(),
+            created=f"{datetime.now():%Y-%m-%d %H:%M}",
+            facts=facts,
+        )
+        cell.save()
+
+    def _try_windows(
+        self, cell: MeasuredCell, prompts: _Prompts, bar: Progress
+    ) -> dict[int, float]:
+        """Window -> tokens per second on the first prompts, of windows about c."""
+        speeds = {}
+        for gamma in measured_cells.windows_near_c(self.world.ratio, WINDOWS):
+            bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
+            setting = Setting(cell.spec.method, gamma, cell.spec.settings)
+            request_stats = []
+            for request in range(cell.spec.sweep):
+                result = measured_cells.decode_prompt(
+                    self.world, prompts[request], setting, cell.conditions, request
+                )
+                request_stats.append(result.stats)
+            speeds[gamma] = total(request_stats).decode_speed
+        return speeds
+
+    def _measure_prompt(
+        self,
+        number: int,
+        prompt: Prompt,
+        cells: list[MeasuredCell],
+        bar: Progress,
+        limits: Limits,
+    ) -> dict[Spec, Exception]:
+        """Decode a prompt by plain decoding and by every cell, and keep what came.
+
+        Nothing is kept of a prompt whose time ran out. Returns the errors of cells.
+        """
+        if not cells:
+            return {}
+        start = other_load.read_clocks()
+        runs, errors = self._decode_in_turn(number, prompt, cells, limits)
+        others = other_load.others_since(start)
+        if PLAIN not in runs or limits.must_end:
+            return errors  # nothing to compare the others with, or not all of them
+
+        # Asked when all runs are over, so that none of them finds a warmer cache.
+        plain = runs[PLAIN]
+        output_facts = examine_outputs(
+            self.world,
+            prompt=tuple(plain.trace.meta["prompt"]),
+            outputs={result.tokens for result in runs.values()},
+            plain_output=plain.tokens,
+            with_agreements=number == 0,
+        )
+        for cell in cells:
+            if cell.setting in runs:
+                result = runs[cell.setting]
+                cell.add(number, result, plain, output_facts[result.tokens], others)
+                bar.step(cell.spec.name)
+        return errors
+
+    def _decode_in_turn(
+        self, number: int, prompt: Prompt, cells: list[MeasuredCell], limits: Limits
+    ) -> tuple[dict[Setting, Result], dict[Spec, Exception]]:
+        """Decode a prompt by plain decoding and by the cells' methods, each once.
+
+        Who begins rotates with the number of the prompt. A method that fails fails its
+        cells; where plain decoding fails, the rest of the prompt is given up.
+        """
+        settings = list(dict.fromkeys([PLAIN, *(cell.setting for cell in cells)]))
+        first = number % len(settings)
+        runs: dict[Setting, Result] = {}
+        errors: dict[Spec, Exception] = {}
+        for setting in settings[first:] + settings[:first]:
+            if limits.must_end:
+                break
+            try:
+                runs[setting] = measured_cells.decode_prompt(
+                    self.world, prompt, setting, cells[0].conditions, number
+                )
+            except Exception as error:
+                for cell in cells:
+                    if setting in (PLAIN, cell.setting):
+                        errors[cell.spec] = error
+                if setting == PLAIN:
+                    break
+        return runs, errors
+
+
+def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by what ``key`` says of them, in the order in which they came."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

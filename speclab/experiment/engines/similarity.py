@@ -1,0 +1,62 @@
+"""How near a draft's fuzzy states are to its exact ones: from the cache, or run.
+
+Knows no paper and no network.
+"""
+
+from __future__ import annotations
+
+from speclab.experiment import cache_keys
+from speclab.experiment.cache import load_or_compute
+from speclab.experiment.cells.similarity import Similarities, similarities
+from speclab.experiment.cells.task_prompts import load_prompts
+from speclib import machine
+from speclib.data import prompts
+from speclib.data.pairs import Pair, load_pair
+from speclib.models import factory
+from speclib.models.zoo import ZOO
+from speclib.paths import DATA
+
+# Modules that enter the key, with all that they import.
+CODE = (
+    "speclab.experiment.cells.similarity",
+    "speclab.experiment.cells.task_prompts",
+)
+
+
+def draft_similarities(
+    pair: str, task: str, length: int, n: int, lp: int
+) -> list[Similarities]:
+    """How near the fuzzy states of a pair's draft are to its exact ones, for each text.
+
+    pair    its draft is taken as it was trained
+    task    the ``n`` texts are its prompts, joined and cut to ``length`` tokens
+    lp      layers to a group, at most (see ``similarities``)
+    """
+    prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
+    key = cache_keys.digest(
+        "similar",
+        pair,
+        task,
+        length,
+        n,
+        lp,
+        cache_keys.hash_of_code(CODE),
+        cache_keys.hash_of_files(
+            DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS", prompt_file
+        ),
+        machine.environment(),
+    )
+    return load_or_compute(
+        key, lambda: compute_similarities(load_pair(pair), task, length, n, lp)
+    )
+
+
+def compute_similarities(
+    pair: Pair, task: str, length: int, n: int, lp: int
+) -> list[Similarities]:
+    """The same, computed."""
+    results = []
+    for text in load_prompts(task, length, n, factory.tokenizer(pair)):
+        assert isinstance(text, str)  # as each prompt of a given length is
+        results.append(similarities(pair, text, lp))
+    return results

@@ -1,0 +1,154 @@
+"""Virtual cells: from the cache, or run on every core if that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import NamedTuple, TypeAlias
+
+from speclab.experiment import cache_keys
+from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.limits import NO_LIMITS, Limits
+from speclab.experiment.pool import on_every_core
+from speclab.experiment.spec import CellResult, ResolvedSpec, Spec
+from speclab.progress import Progress
+from speclib import machine
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS
+from speclib.trace.events import Trace
+
+from .resolve import NotSettled, resolve
+from .virtual_cell import VirtualCell, load, load_or_run, toy_cell
+
+PAYS = 8  # cells to compute from which starting worker processes pays
+
+
+class Finished(NamedTuple):
+    """A virtual cell that was run, and the numbers that its spec stood for."""
+
+    resolved: ResolvedSpec
+    result: CellResult
+
+
+Attempt: TypeAlias = tuple[Spec, Finished | Exception]
+Errors: TypeAlias = dict[Spec, Exception]
+
+
+def run(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
+    """Run what the cache lacks; returns the errors that cells ended with."""
+    missing = [spec for spec in specs if not _is_stored(spec)]
+    bar.grow(len(missing))
+    errors: Errors = {}
+    with closing(_attempts(missing)) as attempts:  # whatever stops this stops them
+        if limits.is_over:
+            return errors
+        for spec, outcome in attempts:
+            bar.step(spec.name)
+            if isinstance(outcome, Exception):
+                errors[spec] = outcome
+            if limits.is_over:
+                return errors
+    return errors
+
+
+def stored(spec: Spec) -> CellResult | None:
+    """What the cache has of a cell; None where it lacks anything. Runs nothing."""
+    finished = find(spec)
+    return None if finished is None else finished.result
+
+
+def find(spec: Spec) -> Finished | None:
+    """The same, with the numbers that the spec stood for."""
+    try:
+        resolved = resolve(spec, search=False)
+    except NotSettled:
+        return None
+    cell = load(resolved.cell)
+    baseline = cell
+    if resolved.baseline != resolved.cell:
+        baseline = load(resolved.baseline)
+    if cell is None or baseline is None:
+        return None
+    return _finished(resolved, cell, baseline)
+
+
+def run_cell(spec: Spec) -> CellResult:
+    """Run one virtual cell, cached; its baseline is a cell of its own."""
+    return finish(spec).result
+
+
+def finish(spec: Spec) -> Finished:
+    """The same, with the numbers that the spec stood for."""
+    resolved = resolve(spec)
+    cell = load_or_run(resolved.cell)
+    baseline = cell
+    if resolved.baseline != resolved.cell:
+        baseline = load_or_run(resolved.baseline)
+    return _finished(resolved, cell, baseline)
+
+
+def _finished(
+    resolved: ResolvedSpec, cell: VirtualCell, baseline: VirtualCell
+) -> Finished:
+    gamma = resolved.cell.gamma
+    assert gamma is None or isinstance(gamma, int)  # it is settled
+    result = CellResult(
+        spec=resolved.asked,
+        stats=cell.stats,
+        baseline=baseline.stats,
+        gamma=gamma,
+        c=resolved.c,
+        seconds=cell.header.seconds,
+        created=cell.header.created,
+        facts=resolved.facts,
+        cached=cell.cached,
+        sequence_choices=[outcome.sequence_choices for outcome in cell.outcomes],
+    )
+    return Finished(resolved, result)
+
+
+def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
+    """One request of a virtual cell, for figures: run anew, and always the same."""
+    cell = resolve(spec).cell.but(tokens=tokens)
+    return virtual_cells.trace_request(toy_cell(cell), request)
+
+
+def _attempts(specs: list[Spec]) -> Generator[Attempt]:
+    """Each spec with what came of it, as they finish: on every core, if that pays.
+
+    Searches come last: they find the windows done that others asked for by number.
+    """
+    ordered = sorted(specs, key=_is_search)
+    if _pays_to_start_processes(specs):
+        yield from on_every_core(attempt, ordered)
+    else:
+        yield from map(attempt, ordered)
+
+
+def attempt(spec: Spec) -> Attempt:
+    """Run a cell; an error is what it ended with."""
+    try:
+        return spec, finish(spec)
+    except Exception as error:
+        return spec, error
+
+
+def _is_search(spec: Spec) -> bool:
+    return spec.gamma == "best" or spec.is_choice
+
+
+def _pays_to_start_processes(missing: list[Spec]) -> bool:
+    """Whether there are cores, and enough cells to compute that other processes can."""
+    if machine.cores() == 1:
+        return False
+    if any(cache_keys.is_foreign(METHODS[spec.method]) for spec in missing):
+        return False  # a notebook's method: no other process can import it
+    return len(missing) >= PAYS
+
+
+def _is_stored(spec: Spec) -> bool:
+    """Whether the cache has a cell; what cannot be asked fails when it is run."""
+    try:
+        return find(spec) is not None
+    except SpeclibError:
+        return False

@@ -1,0 +1,98 @@
+"""One virtual cell whose window and settings are numbers: from the cache, or run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from speclab.experiment import cache, cache_keys
+from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.cells.virtual import RequestOutcome, ToyCell
+from speclab.experiment.spec import Spec, present
+from speclib.data.latency import load_latency
+from speclib.methods import METHODS
+from speclib.paths import DATA
+from speclib.trace.metrics import Stats
+
+CODE = ("speclab.experiment.cells.virtual",)  # enters the key, with all that it imports
+
+
+@dataclass(frozen=True)
+class VirtualHeader:
+    """What is stored of a cell besides its requests.
+
+    ``seconds``: what it took to run.
+    """
+
+    spec: dict
+    created: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class VirtualCell:
+    """A finished cell. ``cached``: whether the cache had it."""
+
+    header: VirtualHeader
+    outcomes: list[RequestOutcome]
+    cached: bool
+
+    @property
+    def stats(self) -> list[Stats]:
+        return [outcome.stats for outcome in self.outcomes]
+
+
+def load(spec: Spec) -> VirtualCell | None:
+    """A virtual cell from the cache; None where it is not there.
+
+    Its window must be a number, and its settings single values (see ``resolve``).
+    """
+    stored = cache.load(key_of(spec), VirtualHeader, RequestOutcome)
+    if stored is None or len(stored.rows) != spec.requests:
+        return None
+    return VirtualCell(stored.header, stored.rows, cached=True)
+
+
+def load_or_run(spec: Spec) -> VirtualCell:
+    """The same, and run where it is not there."""
+    cell = load(spec)
+    if cell is not None:
+        return cell
+
+    started = time.perf_counter()
+    outcomes = virtual_cells.run_requests(toy_cell(spec), spec.requests)
+    header = VirtualHeader(
+        spec=spec.model_dump(mode="json"),
+        created=f"{datetime.now():%Y-%m-%d %H:%M}",
+        seconds=round(time.perf_counter() - started, 3),
+    )
+    cache.save(key_of(spec), header, outcomes)
+    return VirtualCell(header, outcomes, cached=False)
+
+
+def toy_cell(spec: Spec) -> ToyCell:
+    """What a virtual or emulated spec asks of its world and its method."""
+    settings = dict(spec.settings)
+    if spec.gamma is not None:
+        settings["gamma"] = spec.gamma
+    return ToyCell(
+        method=METHODS[spec.method],
+        latency=load_latency(present(spec.latency)).lengthened(spec.per_token),
+        alpha=present(spec.alpha),
+        tokens=spec.tokens,
+        settings=settings,
+        temperature=spec.temperature,
+        seed=spec.seed,
+        cancel=spec.cancel or virtual_cells.IMMEDIATE,
+        doubt=spec.doubt,
+    )
+
+
+def key_of(spec: Spec) -> str:
+    """The cell's name: a hash of the spec, of the code it runs, of its latency file."""
+    return cache_keys.digest(
+        spec.model_dump_json(exclude={"sweep", "over"}),
+        cache_keys.hash_of_method(METHODS[spec.method], *CODE),
+        cache_keys.hash_of_files(DATA / "latency" / f"{spec.latency}.toml"),
+    )

@@ -1,0 +1,231 @@
+"""Measured cells on the nodes of a cluster: each pair's on one node, alone there.
+
+Who asks decides which cells a node does next, a few requests at a time. A node keeps
+its workers open from one question to the next, and what it finishes in its own cache.
+Each report brings the cells' files, which are kept here, too. So an interrupted run
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from speclab.progress import Progress
+from speclib import machine
+from speclib.errors import SpeclibError
+
+from . import cache, environments
+from .environments import Environment
+from .limits import Limits
+from .run_cells import Runner, stored
+from .spec import Spec, WorkerPool
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a node is asked to do.
+
+    specs     measured cells of one pair
+    requests  to how many requests each is taken
+    seconds   until when something may be begun; None: no limit
+    again     only what other programs disturbed, once more
+    files     what is known of these cells so far, by their keys
+    """
+
+    specs: tuple[Spec, ...]
+    requests: int | None
+    seconds: float | None
+    again: bool
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of an order.
+
+    files          what is known of its cells now
+    errors         why cells failed
+    requests       how many requests were done
+    seconds        how long they took
+    start_seconds  how long it took to start the workers; None if they ran already
+    environment    what tells the node's hardware and libraries from others
+    """
+
+    files: dict[str, str]
+    errors: dict[Spec, str]
+    requests: int
+    seconds: float
+    start_seconds: float | None
+    environment: Environment
+
+
+class CellsOfNode:
+    """Runs on a node, and does what it is ordered to do."""
+
+    def __init__(self, node: str):
+        self._runner = Runner(Progress("cells", show=False), {"node": node})
+
+    def __call__(self, order: Order) -> Report:
+        from .engines.measured_cell import key_of
+
+        for key, text in order.files.items():
+            cache.take_in(key, text, at_least_as_many=True)
+
+        pool = order.specs[0].worker_pool
+        was_open = self._runner.has_open(pool)
+        self._runner.errors.clear()
+        done_before = _requests_done(order.specs)
+        started = time.monotonic()
+        deadline = None if order.seconds is None else started + order.seconds
+        limits = Limits(order.requests, deadline)
+        if order.again:
+            self._runner.repeat_disturbed(order.specs, limits)
+        else:
+            self._runner.run(order.specs, limits)
+
+        seconds = time.monotonic() - started
+        start_seconds = None if was_open else self._runner.start_seconds(pool)
+        files = {}
+        for spec in order.specs:
+            key = key_of(spec)
+            text = cache.text_of(key)
+            if text:
+                files[key] = text
+        return Report(
+            files=files,
+            errors={spec: str(why) for spec, why in self._runner.errors.items()},
+            requests=_requests_done(order.specs) - done_before,
+            seconds=seconds - (start_seconds or 0.0),
+            start_seconds=start_seconds,
+            environment=machine.environment(),
+        )
+
+
+def _requests_done(specs: Iterable[Spec]) -> int:
+    """Of all these cells, as far as this machine has measured them."""
+    done = 0
+    for spec in specs:
+        result = stored(spec)
+        done += 0 if result is None else len(result.stats)
+    return done
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a node answered.
+
+    ``report``: None where there is none; then ``why`` says so, and ``is_lost`` whether
+    the node is gone.
+    """
+
+    node: str
+    report: Report | None
+    why: str = ""
+    is_lost: bool = False
+
+
+class Nodes:
+    """The nodes of the running cluster, which measure cells; a context manager.
+
+    Raises SpeclibError where there is no cluster, or where a node cannot be used.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[str, WorkerPool] = {}  # what is open on each node
+        self._ordered: dict[str, tuple[Spec, ...]] = {}  # what each is doing
+
+    def __enter__(self) -> Nodes:
+        try:
+            from speclib.worlds.cluster.helpers import Helpers
+        except ModuleNotFoundError as error:
+            if error.name != "ray":
+                raise
+            raise SpeclibError(
+                "WORLD=cluster needs Ray: `make cluster` installs it"
+            ) from error
+        self._helpers: Any = Helpers(CellsOfNode)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._helpers.close()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the nodes that are not lost."""
+        return list(self._helpers.alive)
+
+    @property
+    def idle(self) -> list[str]:
+        """Of those that do nothing now."""
+        return list(self._helpers.idle)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why, by its name, a node is not used."""
+        return dict(self._helpers.left_out)
+
+    def pool_of(self, node: str) -> WorkerPool | None:
+        """The workers that are open on a node."""
+        return self._pools.get(node)
+
+    def order(
+        self,
+        node: str,
+        specs: Iterable[Spec],
+        requests: int | None,
+        deadline: float | None,
+        again: bool = False,
+    ) -> None:
+        """Orders measured cells of one pair from an idle node.
+
+        ``deadline`` is on the clock of ``time.monotonic``.
+        """
+        from .engines.measured_cell import key_of
+
+        specs = tuple(specs)
+        files = {}
+        for spec in specs:
+            for environment in environments.known():
+                key = key_of(spec, environment)
+                text = cache.text_of(key)
+                if text:
+                    files[key] = text
+        seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
+        self._pools[node] = specs[0].worker_pool
+        self._ordered[node] = specs
+        self._helpers.ask(node, Order(specs, requests, seconds, again, files))
+
+    def first(self) -> Answer:
+        """Waits until some node answers, and keeps the cells' files."""
+        from speclib.worlds.devices import DeviceLost
+
+        node, answer = self._helpers.first()
+        specs = self._ordered.pop(node)
+        if isinstance(answer, DeviceLost):
+            del self._pools[node]
+            return Answer(node, None, str(answer), is_lost=True)
+        if not isinstance(answer, Report):
+            return Answer(node, None, answer.cause)
+        if not is_of(answer, specs):
+            return Answer(
+                node,
+                None,
+                f"node {node!r} measured other cells than it was asked for: it has "
+                "other pairs, prompts or code, or `ray start` was typed with another "
+                "SPECLIB_PROMPTS. Have the same checkout on every node",
+            )
+        environments.remember(answer.environment)
+        for key, text in answer.files.items():
+            cache.take_in(key, text, at_least_as_many=True)
+        return Answer(node, answer)
+
+
+def is_of(report: Report, specs: Iterable[Spec]) -> bool:
+    """Whether the files of a report are those of these cells."""
+    from .engines.measured_cell import key_of
+
+    expected = {key_of(spec, report.environment) for spec in specs}
+    return report.files.keys() <= expected

@@ -1,0 +1,94 @@
+"""Acceptance rates of virtual runs, each solved from one printed number.
+
+Everything else that a virtual table shows is prediction. The formulas that are inverted
+here are those of ``speclib.theory``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
+
+from speclab.theory import closed_forms
+from speclib.data.latency import load_latency
+from speclib.errors import BadValue, SpeclibError
+
+Cell = tuple[str, str, str]  # item, row and column
+Lookup = Callable[
+    [str, str, str], float | None
+]  # a cell's printed number, if it has one
+
+
+class Calibration(BaseModel):
+    """Which printed cell an acceptance rate is solved from, and how.
+
+    ``solve`` names the printed quantity, ``gamma`` the draft length behind it and
+    ``latency`` the clock. A quantity that is the quotient of two printed cells is
+    ``cell`` over ``over``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    solve: Literal["mat", "run-ratio", "speedup", "one-sequence", "accepted-share"]
+    cell: Cell
+    gamma: PositiveInt | Literal["best"]
+    latency: str
+    over: Cell | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Calibration:
+        if self.gamma == "best" and self.solve != "speedup":
+            raise ValueError(f"gamma is 'best': give a number to solve {self.solve!r}")
+        if self.over is None and self.solve == "run-ratio":
+            raise ValueError("'run-ratio' is a quotient: give the cell below as `over`")
+        return self
+
+    def alpha(self, printed: Lookup, where: str) -> float:
+        """The acceptance rate at which ``cell`` comes out as it is printed.
+
+        ``printed`` looks up a cell's number; ``where`` names the entry in errors.
+        Raises BadValue if a cell is not printed or no rate gives its number.
+        """
+        value = _look_up(self.cell, printed, where)
+        below = 1.0
+        if self.over is not None:
+            below = _look_up(self.over, printed, where)
+        try:
+            return self._solve(value, below)
+        except (SpeclibError, ArithmeticError) as error:
+            raise BadValue(f"{where}: {error}") from error
+
+    def _solve(self, value: float, below: float) -> float:
+        """The acceptance rate for a printed ``value``, or its quotient by ``below``."""
+        latency = load_latency(self.latency)
+        draft, target = latency.draft(1), latency.target(1)
+        if self.solve == "speedup":
+            return closed_forms.alpha_from_speedup(value, self.gamma, draft, target)
+
+        gamma = int(self.gamma)
+        if self.solve == "mat":
+            return closed_forms.alpha_from_accepted(value, gamma)
+        if self.solve == "accepted-share":
+            return closed_forms.alpha_from_accepted(value * gamma, gamma)
+        if self.solve == "run-ratio":
+            return closed_forms.alpha_from_run_ratio(value / below, gamma)
+        return closed_forms.alpha_from_duodecoding(value, gamma, draft, target)
+
+    def role(self, item: str, row: str, column: str) -> str:
+        """What a printed cell has to do with this rate, for its note; empty if nothing.
+
+        A virtual number of such a cell predicts nothing: the rate was set by the print.
+        """
+        if (item, row, column) not in (self.cell, self.over):
+            return ""
+        if self.over is None:
+            return "calibration"
+        return "calibration (of the two cells' ratio only)"
+
+
+def _look_up(cell: Cell | None, printed: Lookup, where: str) -> float:
+    value = printed(*cell) if cell else None
+    if value is None:
+        raise BadValue(f"{where}: the cell {list(cell or ())} is not printed")
+    return value

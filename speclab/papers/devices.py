@@ -1,0 +1,68 @@
+"""How many devices a run reserves: all that its models stand on, busy or not.
+
+A device that waits for another one can do nothing else meanwhile, so it counts. That a
+method which takes turns could do with fewer is no business of this module: what counts
+is how the run was placed.
+"""
+
+from __future__ import annotations
+
+from speclab.experiment.spec import CellResult, Spec, present
+from speclib import machine
+from speclib.data.hardware import Hardware, load_hardware
+from speclib.data.pairs import Pair, load_pair
+from speclib.models import factory
+from speclib.trace.metrics import total
+
+# Where nobody says on how many devices a model stands, it has one of its own.
+ONE_EACH = Hardware(draft=1, target=1, reading=0.0, layers=0, join=0.0)
+
+
+def reserved_devices(result: CellResult) -> int:
+    """The devices of a cell's run: its targets', and the draft's if it was asked."""
+    drafts = total(result.stats).draft_runs > 0
+    return count_devices(result.spec, drafts, servers_of(result))
+
+
+def servers_of(result: CellResult) -> int:
+    """How many targets a run had, which a search may have chosen."""
+    chosen = result.facts.get("chosen", dict(result.spec.settings))
+    return int(chosen.get("servers", 1))
+
+
+def count_devices(spec: Spec, drafts: bool, servers: int = 1) -> int:
+    """The devices of a run with or without a draft model, and of so many targets."""
+    if spec.kind == "measured":
+        return len(places_of(load_pair(present(spec.pair)), drafts, servers))
+    return hardware_of(spec).devices(drafts, servers)
+
+
+def hardware_of(spec: Spec) -> Hardware:
+    """What the models of a virtual or emulated cell stand on."""
+    return load_hardware(present(spec.latency)) or ONE_EACH
+
+
+def places_of(pair: Pair, drafts: bool, servers: int = 1) -> frozenset[str]:
+    """The cores or GPUs that a pair's models are computed on here.
+
+    A core beside a target on a GPU does not count: it is no equal of the GPU, and could
+    not help it. Cores are counted among those that this machine has, as workers are
+    pinned.
+    """
+    place = factory.place(pair)
+    places = list(place.of("draft")) if drafts else []
+    for index in range(servers):
+        places += place.of("target", index)
+    if any(_is_gpu(name) for name in place.of("target")):
+        places = [name for name in places if _is_gpu(name)]
+    return frozenset(_on_this_machine(name) for name in places)
+
+
+def _is_gpu(place: str) -> bool:
+    return place.startswith("cuda")
+
+
+def _on_this_machine(place: str) -> str:
+    if not place.startswith("core:"):
+        return place
+    return f"core:{int(place.removeprefix('core:')) % machine.cores()}"

@@ -1,0 +1,196 @@
+"""A speed-up over the best that the same devices can do with plain decoding.
+
+A method that reserves several devices is usually compared with plain decoding on one of
+them. Here is the second comparison: with plain decoding on all devices that the method
+reserves, as they do it best, if need be with some of them idle. Of a virtual number
+that is what the stated cost of ``theory.plain_decoding`` says; of a measured one it is
+run, as cells of their own::
+
+    speed-up                   method's speed / plain decoding's on the target's devices
+    over the same devices      method's speed / best plain speed on the method's devices
+
+Where a cell is compared with another method than plain decoding, each of the two is
+taken over the best of its own devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from speclab.experiment.spec import CellResult, Spec, present
+from speclib.data.latency import load_latency
+from speclib.data.pairs import Pair, load_pair
+from speclib.data.toml_files import names_under
+from speclib.paths import DATA
+from speclib.theory.plain_decoding import Bound
+from speclib.trace.metrics import total
+
+from . import statistics
+from .bootstrap import Resamples
+from .devices import hardware_of, places_of, reserved_devices
+from .estimates import Estimate, divide
+
+# Statistics that are a speed-up, and the speed that each is a quotient of.
+SPEED_OF = {"speedup": "decode_speed", "speedup_e2e": "speed_with_prefill"}
+
+# Statistics of virtual cells: the second number, passes bound by one thing or another.
+IF_BOUND: dict[str, Bound] = {
+    "speedup_if_bandwidth_bound": "bandwidth",
+    "speedup_if_compute_bound": "compute",
+}
+
+ALL_CORES = "all-cores"  # the folder of pairs whose target has every core of a pair
+
+
+class SecondNumber(NamedTuple):
+    """A speed-up over the same devices: how sure it is, and what it was compared with.
+
+    ``devices`` are those that the method reserves.
+    """
+
+    estimate: Estimate
+    devices: int
+    note: str
+
+
+def is_speedup(stat: str) -> bool:
+    """Whether a statistic has a second number."""
+    return stat in SPEED_OF
+
+
+# -- plain decoding on all cores, measured ---------------------------------------------
+def plain_specs(spec: Spec) -> tuple[Spec, ...]:
+    """Measured cells of plain decoding on all cores of a cell's pair.
+
+    None for a pair whose devices no pair under ``data/pairs/all-cores`` has, as for one
+    with a GPU beside a core.
+    """
+    pair = load_pair(present(spec.pair))
+    specs = []
+    for name in names_under(DATA / "pairs" / ALL_CORES):
+        plain_pair = load_pair(f"{ALL_CORES}/{name}")
+        if _has_all_places_of(plain_pair, pair):
+            specs.append(spec.plain_decoding.but(pair=plain_pair.name))
+    return tuple(specs)
+
+
+def _has_all_places_of(plain_pair: Pair, pair: Pair) -> bool:
+    """Whether the same target stands on just the places that all of ``pair`` has."""
+    one, other = plain_pair.target, pair.target
+    if (one.model, one.shape) != (other.model, other.shape):
+        return False
+    return places_of(plain_pair, drafts=False) == places_of(pair, drafts=True)
+
+
+def measured_second_number(
+    stat: str, result: CellResult, plain_results: Iterable[CellResult]
+) -> SecondNumber | None:
+    """A measured speed-up over the fastest plain decoding on the same cores.
+
+    ``plain_results`` are of ``plain_specs``, as far as they were run. None where they
+    are needed and there is none, or where the method reserves more cores than they
+    have. Requests are resampled together, as everywhere; that they were not decoded in
+    the same minutes as the method's is not accounted for.
+    """
+    devices = reserved_devices(result)
+    if devices == 1:
+        own = read_statistic(stat, result)
+        return SecondNumber(own, devices, "reserves one device, as plain decoding does")
+
+    comparable = [r for r in plain_results if reserved_devices(r) == devices]
+    if not comparable:
+        return None
+    speed = SPEED_OF[stat]
+    best = read_statistic(speed, replace(result, stats=result.baseline))
+    where = "the target's own devices"
+    for plain in comparable:
+        estimate = read_statistic(speed, plain)
+        if estimate.value > best.value:
+            best, where = estimate, str(plain.spec.pair)
+    note = (
+        f"{devices} devices decode plainly at best on {where}, {best.value:.4g} tok/s"
+    )
+    return SecondNumber(divide(read_statistic(speed, result), best), devices, note)
+
+
+# -- plain decoding on all devices, by its cost ----------------------------------------
+def virtual_second_number(stat: str, result: CellResult) -> SecondNumber | None:
+    """A virtual speed-up over plain decoding on the same devices.
+
+    Passes are taken to be bound by bandwidth, as they are on GPUs; the note says what
+    the number is if they were bound by arithmetic. None where nobody says what the
+    devices of the latency file are.
+    """
+    if hardware_of(result.spec).layers == 0:
+        return None
+    estimate = read_statistic(stat, result)
+    devices = reserved_devices(result)
+    gain = plain_gain(result, "bandwidth")
+    by_compute = estimate.value / plain_gain(result, "compute")
+    note = (
+        f"plain decoding on {_write_devices(devices)} is {gain:.3f} times as fast as "
+        "on those of the baseline, passes bound by bandwidth; bound by compute it "
+        f"would be {by_compute:.3g}"
+    )
+    return SecondNumber(_scale(estimate, 1 / gain), devices, note)
+
+
+def _write_devices(devices: int) -> str:
+    return "one device" if devices == 1 else f"{devices} devices"
+
+
+def read_statistic(stat: str, result: CellResult, scaled_tokens: int = 0) -> Estimate:
+    """A statistic of a cell with its resamples: one of ``statistics``, or IF_BOUND."""
+    if stat in IF_BOUND:
+        gain = plain_gain(result, IF_BOUND[stat])
+        return _scale(read_statistic("speedup", result), 1 / gain)
+    return Estimate(
+        statistics.compute(stat, result, scaled_tokens),
+        statistics.resample(stat, result, scaled_tokens),
+    )
+
+
+def plain_gain(result: CellResult, bound: Bound) -> float:
+    """By what plain decoding gets faster if it has the devices of a virtual run.
+
+    Where the run is compared with another method, that one's devices count too: it is
+    the quotient of both gains.
+    """
+    spec = result.spec
+    hardware = hardware_of(spec)
+    own = load_latency(present(spec.latency)).target(1)
+    alone = load_latency(hardware.alone or present(spec.latency)).target(1)
+    plain = hardware.plain_pass(alone, bound)
+    if spec.over is None:
+        return own / plain.best_seconds(reserved_devices(result))
+    drafts = total(result.baseline).draft_runs > 0
+    best_of_other = plain.best_seconds(hardware.devices(drafts))
+    return best_of_other / plain.best_seconds(reserved_devices(result))
+
+
+def _scale(estimate: Estimate, factor: float) -> Estimate:
+    resamples = estimate.resamples
+    if resamples is not None:
+        values = np.asarray(resamples.values) * factor
+        resamples = Resamples(values, resamples.requests, resamples.signed)
+    return Estimate(estimate.value * factor, resamples)
+
+
+def second_number(
+    stat: str, result: CellResult, plain_results: Iterable[CellResult]
+) -> SecondNumber | None:
+    """The second number of a virtual or measured speed-up; None where there is none.
+
+    ``plain_results`` are of plain decoding on all cores, see ``plain_specs``.
+    """
+    if not is_speedup(stat):
+        return None
+    if result.spec.kind == "virtual":
+        return virtual_second_number(stat, result)
+    if result.spec.kind == "measured":
+        return measured_second_number(stat, result, plain_results)
+    return None

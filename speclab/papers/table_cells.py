@@ -1,0 +1,245 @@
+"""Which cells of a table are to be run, and what is run for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import ceil
+from typing import Any, NamedTuple
+
+from speclab.experiment.spec import Profile, Spec
+from speclib import machine
+from speclib.data.pairs import load_pair
+from speclib.methods import find, parameters, takes_gamma
+
+from . import same_devices, statistics
+from .cell_errors import naming_cell
+from .pearl_figures import FROM_ONE_TRACE
+from .schema import ENGINE_KINDS, Table
+from .windows import found_window
+
+# The settings without which a cell has no number of a kind.
+NEEDED_SETTINGS = {
+    "virtual": ("latency", "alpha"),
+    "emulated": ("latency", "alpha"),
+    "measured": ("pair", "task"),
+}
+
+
+class TableCell(NamedTuple):
+    """A cell of a table that is to be run: where it stands, what is run and read.
+
+    ``stat`` is the statistic that is read, ``metric`` what the table calls it. Counts
+    of passes are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell
+    has set of its own run, the acceptance rate or the clock; it is empty if it has set
+    nothing. ``earlier_search`` names the machine on which the cell's window was found,
+    if it was not searched for here. ``plain_specs`` are measured cells of plain
+    decoding on all cores of the pair, which a speed-up is compared with as well.
+    """
+
+    row: str
+    column: str
+    kind: str
+    spec: Spec
+    stat: str
+    metric: str
+    unit: str
+    scaled_tokens: int = 0
+    calibrates: str = ""
+    earlier_search: str = ""
+    plain_specs: tuple[Spec, ...] = ()
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """All that is run for the cell: its own run first."""
+        return (self.spec, *self.plain_specs)
+
+
+def cells_to_run(
+    table: Table, profile: Profile, kinds: Iterable[str] = ENGINE_KINDS
+) -> list[TableCell]:
+    """The cells of ``table`` that are run for ``kinds``, where [fill] allows them."""
+    kinds = [kind for kind in kinds if table.paper.fills(table.item, kind)]
+    cells = []
+    for row, column in _places(table):
+        for kind in kinds:
+            settings = table.settings_of(row, column, kind)
+            if _is_run(settings, kind):
+                cells.append(_table_cell(table, row, column, settings, kind, profile))
+    return cells
+
+
+# -- which cells -----------------------------------------------------------------------
+def _places(table: Table) -> Iterator[tuple[str, str]]:
+    """The printed cells, and those of rows or columns that print none at all."""
+    printed_rows = {row for row, _, _ in table.cells}
+    printed_columns = {column for _, column, _ in table.cells}
+    for row in table.row_labels or ("",):
+        for column in table.column_labels:
+            is_ours = row not in printed_rows or column not in printed_columns
+            if is_ours or table.printed(row, column) is not None:
+                yield row, column
+
+
+def _is_run(settings: dict[str, Any], kind: str) -> bool:
+    """Whether a cell with these settings is a run of its own."""
+    if "method" not in settings or "mean_of" in settings or "script" in settings:
+        return False
+    if not all(name in settings for name in NEEDED_SETTINGS[kind]):
+        return False
+    if kind == "measured":
+        return _machine_computes(settings)
+    return settings.get("stat") not in FROM_ONE_TRACE
+
+
+def _machine_computes(settings: dict[str, Any]) -> bool:
+    """Whether this machine has instructions for the dtype that a cell may ask for."""
+    if "dtype" not in settings:
+        return True
+    place = load_pair(settings["pair"]).place
+    if place is None:
+        return True
+    return machine.computes(settings["dtype"], place.draft + place.target)
+
+
+# -- what is run -----------------------------------------------------------------------
+def _table_cell(
+    table: Table,
+    row: str,
+    column: str,
+    settings: dict[str, Any],
+    kind: str,
+    profile: Profile,
+) -> TableCell:
+    with naming_cell(table, row, column):
+        accounting = settings.get("accounting", "committed")
+        stat = settings.get("stat") or settings["metric"]
+        prompts = int(settings.get("prompts", 0))
+        calibrates = ""
+        if kind != "measured":
+            calibrates = _role(table, row, column, settings)
+        spec = _spec(table, settings, kind, profile)
+        earlier_search = ""
+        if spec.kind == "measured" and spec.gamma == "best" and not profile.searches:
+            spec, earlier_search = _with_found_window(spec)
+        stat = statistics.apply_accounting(stat, accounting)
+        plain_specs: tuple[Spec, ...] = ()
+        if kind == "measured" and same_devices.is_speedup(stat):
+            plain_specs = same_devices.plain_specs(spec)
+        return TableCell(
+            row=row,
+            column=column,
+            kind=kind,
+            spec=spec,
+            stat=stat,
+            metric=settings["metric"],
+            unit=settings["unit"],
+            scaled_tokens=prompts * _longest(settings, profile),
+            calibrates=calibrates,
+            earlier_search=earlier_search,
+            plain_specs=plain_specs,
+        )
+
+
+def _with_found_window(spec: Spec) -> tuple[Spec, str]:
+    """The cell with the best window of an earlier search, and where that was made.
+
+    Where none was made the window is round(c), and the place is empty.
+    """
+    found = found_window(spec)
+    if found is None:
+        return spec.but(gamma="auto"), ""
+    return spec.but(gamma=found.gamma), found.machine
+
+
+def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
+    if kind == "measured":
+        return _measured_spec(settings, profile)
+    if kind == "emulated":
+        return _emulated_spec(table, settings, profile)
+    return _virtual_spec(table, settings, profile)
+
+
+def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
+    tokens = min(_longest(settings, profile), profile.tokens)
+    share = settings.get("share", 1)
+    as_published = settings.get("accounting") == "as_published"
+    return Spec(
+        kind="measured",
+        **_method_and_settings(settings),
+        pair=settings["pair"],
+        task=settings["task"],
+        tokens=settings.get("tokens") or tokens,
+        requests=max(1, round(profile.prompts * share)),
+        sweep=profile.sweep_prompts,
+        dtype=settings.get("dtype", "auto"),
+        length=settings.get("length"),
+        temperature=settings.get("temperature", 0.0),
+        ignore_eos=settings.get("ignore_eos", as_published),
+    )
+
+
+def _virtual_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+    tokens = min(_longest(settings, profile), profile.virtual_tokens)
+    share = settings.get("sample", 1)
+    return Spec(
+        kind="virtual",
+        **_method_and_settings(settings),
+        **_clock_and_rate(table, settings),
+        tokens=tokens,
+        requests=ceil(profile.virtual_tokens * share / tokens),
+    )
+
+
+def _emulated_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+    return Spec(
+        kind="emulated",
+        **_method_and_settings(settings),
+        **_clock_and_rate(table, settings),
+        tokens=min(_longest(settings, profile), profile.emulated_tokens),
+        requests=profile.emulated_requests,
+    )
+
+
+def _clock_and_rate(table: Table, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a spec is told whose passes take a latency file's seconds."""
+    over = None
+    if "over" in settings:
+        over = (settings["over"], settings["gamma"])
+    return {
+        "latency": settings["latency"],
+        "alpha": table.paper.alpha(settings["alpha"]),
+        "over": over,
+        "per_token": settings.get("per_token", 0.0),
+        "doubt": settings.get("doubt", 0.0),
+    }
+
+
+def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """What every kind of spec is told of the method."""
+    method = settings["method"]
+    find(method)  # raises an error that lists the methods, if it is none of them
+    of_method = []
+    for name in parameters(method):
+        if name in settings and name != "gamma":
+            of_method.append((name, settings[name]))
+    return {
+        "method": method,
+        "gamma": settings["gamma"] if takes_gamma(method) else None,
+        "settings": tuple(of_method),
+        "cancel": settings.get("cancel"),
+    }
+
+
+def _longest(settings: dict[str, Any], profile: Profile) -> int:
+    """The most tokens that a request of the cell may have."""
+    return int(settings.get("max_new_tokens", profile.virtual_tokens))
+
+
+def _role(table: Table, row: str, column: str, settings: dict[str, Any]) -> str:
+    """What a printed cell has set of its own run."""
+    calibrations = table.paper.calibration
+    if settings.get("alpha") in calibrations:
+        role = calibrations[settings["alpha"]].role(table.item, row, column)
+        if role:
+            return role
+    return "calibration of the clock" if table.makes_clock(row, column) else ""

@@ -1,0 +1,200 @@
+"""What is known of one table: numbers by kind, verdicts on claims, what failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isnan
+from typing import TYPE_CHECKING, TypeAlias
+
+from speclab.experiment import other_load
+from speclab.experiment.spec import CellResult, Profile
+
+from .bootstrap import Resamples
+from .estimates import Estimate, ledger_interval
+from .ledger import ClaimRow, LedgerRow
+from .schema import KINDS, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speclib.trace.events import Trace
+
+    from .dsi_heatmaps import HeatmapFigure
+    from .pearl_figures import DraftLengths, ReplayedSteps
+
+    Figure: TypeAlias = ReplayedSteps | DraftLengths | HeatmapFigure | Trace
+
+# Units in which a number of another machine may be compared with the printed one.
+COMPARABLE_UNITS = ("x", "tokens", "runs")
+
+# How the note of a number in the ledger begins, or goes on, that was disturbed.
+DISTURBED = "disturbed: other programs kept the machine busy"
+
+
+@dataclass
+class TableResult:
+    """A table of a paper with everything that is known of it.
+
+    ``rows`` and ``claims`` are what the ledger and the list of verdicts get. ``values``
+    are the numbers that tables and charts show: by kind, then by (row, column). By
+    (row, column, kind), ``cell_results`` holds what came of each cell that was run, and
+    ``samples`` the bootstrap resamples of its number, which may be compared with those
+    of another cell one by one (see ``bootstrap``). A number without ``samples``, or
+    with None, is exact. ``figure`` is what a view needs to render a figure that is no
+    table. ``errors`` says by the name of a cell why it failed.
+
+    ``over_same_devices`` are second numbers, of speed-ups: over the best that the same
+    devices can do with plain decoding (see ``same_devices``). Plain decoding itself has
+    1 there: a claim compares with the best that it can do on the devices of the other
+    method. ``lacks_plain`` are the cells for which that has not been run yet, or not
+    while the machine was quiet. ``claims_over_same_devices`` are verdicts on these
+    numbers.
+
+    Cells of which claims are not judged as usual, by (row, column, kind): ``left_out``
+    are those for which there was no time, so a claim on them is open; ``disturbed`` are
+    those during which other programs kept the machine busy, so a claim on them cannot
+    be judged. Both must be known before rows and verdicts are added. ``earlier`` holds
+    the ledger's rows of cells that were left out, where it has any.
+    """
+
+    table: Table
+    profile: Profile
+    rows: list[LedgerRow] = field(default_factory=list)
+    claims: list[ClaimRow] = field(default_factory=list)
+    values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
+    cell_results: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
+    samples: dict[tuple[str, str, str], Resamples | None] = field(default_factory=dict)
+    over_same_devices: dict[tuple[str, str, str], Estimate] = field(
+        default_factory=dict
+    )
+    lacks_plain: set[tuple[str, str, str]] = field(default_factory=set)
+    claims_over_same_devices: list[ClaimRow] = field(default_factory=list)
+    figure: Figure | None = None
+    errors: dict[str, str] = field(default_factory=dict)
+    left_out: set[tuple[str, str, str]] = field(default_factory=set)
+    disturbed: set[tuple[str, str, str]] = field(default_factory=set)
+    earlier: dict[tuple[str, str, str], LedgerRow] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of number that this table has."""
+        return tuple(kind for kind in KINDS if self.values.get(kind))
+
+    def add(
+        self,
+        *,
+        row: str,
+        column: str,
+        metric: str,
+        unit: str,
+        kind: str,
+        setup: str,
+        value: float | Estimate | None,
+        n: int | None = None,
+        source: str = "",
+        note: str = "",
+        show: bool = True,
+    ) -> None:
+        """Adds a row to the ledger, and with ``show`` its number to the table's values.
+
+        The arguments are those of ``LedgerRow``, where an Estimate as ``value`` brings
+        its interval, and the number of its requests unless ``n`` is given. A number
+        that is undefined, such as the length of a run without a rejection, becomes an
+        empty value. The note of a disturbed cell says so.
+        """
+        interval = None
+        if isinstance(value, Estimate):
+            interval = ledger_interval(value)
+            if n is None and value.resamples is not None:
+                n = value.resamples.requests
+            value = value.value
+        if value is not None and isnan(value):
+            value = None
+            note = f"undefined; {note}" if note else "undefined"
+        if (row, column, kind) in self.disturbed:
+            note = f"{note}; {DISTURBED}" if note else DISTURBED
+
+        ledger_row = LedgerRow(
+            paper=self.table.paper.key,
+            item=self.table.item,
+            row=row,
+            column=column,
+            metric=metric,
+            unit=unit,
+            kind=kind,
+            setup=setup,
+            value=value,
+            low=interval.low if interval else None,
+            high=interval.high if interval else None,
+            n=n,
+            source=source,
+            note=note,
+        )
+        self.rows.append(ledger_row)
+        if show and value is not None:
+            self.values.setdefault(kind, {})[row, column] = value
+
+    def estimate(self, row: str, column: str, kind: str) -> Estimate | None:
+        """The number of a cell, and how sure it is; None where there is none."""
+        value = self.values.get(kind, {}).get((row, column))
+        if value is None:
+            return None
+        return Estimate(value, self.samples.get((row, column, kind)))
+
+    def setup_of_row(self, row: str, kind: str) -> str:
+        """The setup that the numbers of a row share."""
+        for ledger_row in self.rows:
+            if (ledger_row.row, ledger_row.kind) == (row, kind):
+                return ledger_row.setup
+        return ""
+
+    def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
+        """The relative error against print; None where either number is missing."""
+        printed = self.values.get("paper", {}).get((row, column))
+        computed = self.values.get(kind, {}).get((row, column))
+        if not printed or computed is None:
+            return None
+        return computed / printed - 1
+
+    def frame(self) -> pd.DataFrame:
+        """The table as a data frame, with rows and columns as printed, split by kind.
+
+        Beside the kinds stand their errors against print: ``error`` is that of
+        ``virtual``, the others are ``error emulated`` and, where the unit allows it,
+        ``error measured``.
+        """
+        import pandas as pd
+
+        rows = self._all_row_labels()
+        series: dict[tuple[str, str], list[float | None]] = {}
+        for column in self.table.column_labels:
+            for kind in self.kinds:
+                values = self.values[kind]
+                series[column, kind] = [values.get((row, column)) for row in rows]
+                if self._is_compared_with_print(kind):
+                    name = "error" if kind == "virtual" else f"error {kind}"
+                    series[column, name] = [self.error(r, column, kind) for r in rows]
+
+        index = pd.Index(rows, name=self.table.rows)
+        frame = pd.DataFrame(list(series.values()), columns=index, dtype=float).T
+        names = [self.table.columns_are, "kind"]
+        frame.columns = pd.MultiIndex.from_tuples(series, names=names)
+        return frame.dropna(axis=1, how="all")
+
+    def _is_compared_with_print(self, kind: str) -> bool:
+        if kind == "paper" or "paper" not in self.kinds:
+            return False
+        return kind != "measured" or self.table.unit in COMPARABLE_UNITS
+
+    def _all_row_labels(self) -> list[str]:
+        """The printed rows, then those that only the engine has."""
+        labels = list(self.table.row_labels)
+        for values in self.values.values():
+            labels += [row for row, _ in values]
+        return list(dict.fromkeys(labels))
+
+
+def is_disturbed(cell_result: CellResult) -> bool:
+    """Whether other programs kept the machine busy during some request of a cell."""
+    shares = cell_result.facts.get("others", ())
+    return any(other_load.is_disturbed(share) for share in shares)

@@ -1,0 +1,197 @@
+"""``plan``: the method and settings that are fastest for a pair on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from speclab.experiment import other_load
+from speclab.papers.estimates import Estimate, Interval, divide
+from speclab.progress import Progress
+from speclib.arguments import Count, checked
+from speclib.data import prompts as prompt_files
+from speclib.data.pairs import Pair, load_pair
+from speclib.decoding.decode import open_world
+from speclib.errors import BadValue
+from speclib.worlds.cost_ratio import CostRatio
+
+from .candidates import PLAIN, Candidate, candidates_at
+from .measure import Measured, measure
+from .rank import best_of_each_method, rank
+from .timed_passes import time_passes
+
+PROBED = 2  # prompts on which passes are timed
+BUSY = "the machine was busy with other programs: make the plan again"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to use, and how sure that is.
+
+    cost_ratio   c with both models at work, as an earlier run has kept it or measured
+    virtual      speed-up over plain decoding by candidate, the fastest first
+    measured     plain decoding, and the best candidate of each of the first few methods
+    """
+
+    pair: str
+    task: str
+    cost_ratio: CostRatio
+    virtual: dict[Candidate, float]
+    measured: Measured
+
+    @property
+    def first_choice(self) -> Candidate:
+        """The fastest on the virtual clock."""
+        return next(iter(self.virtual))
+
+    @property
+    def by_speed(self) -> list[Candidate]:
+        """Those that were measured, the fastest first."""
+        speeds = self.measured.speeds
+        return sorted(speeds, key=lambda one: speeds[one].value, reverse=True)
+
+    @property
+    def choice(self) -> Candidate:
+        """The fastest of those that were measured; it may be plain decoding."""
+        return self.by_speed[0]
+
+    @property
+    def lead(self) -> Estimate:
+        """How many times as fast the choice is as the next one.
+
+        The choice was made on the same prompts, so this flatters it a little.
+        """
+        speeds = self.measured.speeds
+        return divide(speeds[self.choice], speeds[self.by_speed[1]])
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the 95 % interval of the lead says that it is one."""
+        return self.lead.interval.low > 1
+
+    def speedup(self, candidate: Candidate) -> Estimate:
+        """Over plain decoding, after the first commit."""
+        if candidate == PLAIN:
+            return Estimate(1.0)
+        speeds = self.measured.speeds
+        return divide(speeds[candidate], speeds[PLAIN])
+
+    def frame(self) -> pd.DataFrame:
+        """A row per candidate: its speed-ups over plain decoding, by kind of number.
+
+        ``from`` and ``to`` are the 95 % interval of the measured one, which begins
+        after the first commit; ``end to end`` begins with the request.
+        """
+        rows = []
+        end_to_end = self.measured.end_to_end
+        for candidate, virtual in self.virtual.items():
+            numbers: list[float | None] = [None] * 4
+            if candidate in self.measured.speeds:
+                speedup = self.speedup(candidate)
+                with_prompt = end_to_end[candidate].value / end_to_end[PLAIN].value
+                numbers = [speedup.value, *speedup.interval, with_prompt]
+            rows.append((candidate.name, virtual, *numbers))
+        columns = ["method", "virtual", "measured", "from", "to", "end to end"]
+        return pd.DataFrame(rows, columns=columns).set_index("method")
+
+    def summary(self) -> str:
+        """What to use, and whether the prompts settle it."""
+        parts = [self._advice(), self._sureness()]
+        if other_load.is_disturbed(self.measured.others):
+            parts.append(f"But {BUSY}.")
+        return " ".join(parts)
+
+    def _advice(self) -> str:
+        count = self.measured.prompts
+        prompts = "1 prompt" if count == 1 else f"{count} prompts"
+        if self.choice == PLAIN:
+            return (
+                f"Use plain decoding: no method that was measured is faster "
+                f"({prompts} of {self.task})."
+            )
+        speedup = self.speedup(self.choice)
+        return (
+            f"Use {self.choice.name}: {speedup.value:.2f} times as fast as plain "
+            f"decoding after the first tokens ({_write_interval(speedup.interval)}; "
+            f"{prompts} of {self.task}, measured)."
+        )
+
+    def _sureness(self) -> str:
+        """Whether it is sure that the choice is faster than the next one."""
+        if self.lead.is_measured_once:
+            return "One prompt does not say how sure that is."
+        next_one = self.by_speed[1].name
+        lead = f"{self.lead.value:.2f} times as fast as {next_one}"
+        interval = _write_interval(self.lead.interval)
+        if self.is_settled:
+            return f"It is {lead} ({interval})."
+        needed = self.lead.requests_to_exclude(1.0)
+        enough = "more" if needed is None else f"about {needed}"
+        return (
+            f"It is {lead}, which is open ({interval}): {enough} prompts would settle "
+            "it, if the difference stays."
+        )
+
+    def __str__(self) -> str:
+        table = self.frame().to_string(float_format="{:.2f}".format, na_rep="")
+        return f"{self.pair}: {self.cost_ratio}\n{table}\n\n{self.summary()}"
+
+    def _repr_html_(self) -> str:
+        table = self.frame().to_html(float_format="{:.2f}".format, na_rep="")
+        return f"<p>{self.pair}: {self.cost_ratio}</p>{table}<p>{self.summary()}</p>"
+
+    __repr__ = __str__
+
+
+def _write_interval(interval: Interval) -> str:
+    if not np.isfinite(interval.high):
+        return "one prompt gives no interval"
+    return f"95 %: {interval.low:.2f} .. {interval.high:.2f}"
+
+
+@checked
+def plan(
+    pair: Pair | str = "embedded/llama-7b-70b",
+    *,
+    task: str = "humaneval",
+    prompts: Count = 4,
+    max_new_tokens: Count = 64,
+    check: Count = 3,
+    servers: Count = 1,
+) -> Plan:
+    """Finds the fastest method for ``pair`` on this machine, and its settings.
+
+    First the passes of both models are timed here. Then each candidate writes the
+    answers to ``prompts`` of ``task``, with the models' own tokens, on a virtual clock
+    that goes by these times. Of the first ``check`` methods the best setting is
+    measured, in turns with plain decoding, on the same prompts.
+
+    ``servers``: devices that have the target model, which DSI uses.
+
+    All of it takes some minutes on two cores. Raises SpeclibError for a pair or task
+    that is not there, and for prompts whose answers are too short.
+    """
+    described = load_pair(pair) if isinstance(pair, str) else pair
+    asked = [prompt.input for prompt in prompt_files.load(task, prompts)]
+    if not asked:
+        raise BadValue(f"task {task!r} has no prompts")
+
+    with open_world("processes", described, servers=servers) as world:
+        with Progress("timing passes", total=1) as bar:
+            cost_ratio = world.cost_ratio
+            times = time_passes(world, asked[:PROBED])
+            bar.step(str(cost_ratio))
+        virtual = rank(
+            described,
+            candidates_at(cost_ratio.value, servers),
+            asked,
+            max_new_tokens,
+            times,
+            servers=servers,
+            cancel=world.cancel_policy,
+        )
+        first = best_of_each_method(virtual)[:check]
+        measured = measure(world, first, asked, max_new_tokens)
+    return Plan(described.name, task, cost_ratio, virtual, measured)

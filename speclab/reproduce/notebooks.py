@@ -1,0 +1,208 @@
+"""Notebooks run strictly: unknown parameters fail, and no half-written result stays.
+
+Papermill's own command only warns about a parameter that the notebook does not have.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from speclab.experiment.pool import on_every_core
+from speclab.views.pages.media_types import WIDGET
+from speclib.atomic_files import write_atomically
+from speclib.errors import BadValue, SpeclibError, unknown_name
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+KERNEL = "python3"
+
+
+def run_notebook(
+    path: Path,
+    out: Path,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    bar: bool = True,
+) -> Path:
+    """Runs the notebook ``path`` and writes the executed one to ``out``.
+
+    ``bar``: show how far it is, where there is a terminal.
+
+    Raises SpeclibError for a parameter that the notebook does not have, and for a cell
+    that fails. On an error ``out`` is left as it was; the notebook up to the failing
+    cell is then in ``out``.part.
+    """
+    parameters = dict(parameters or {})
+    if not path.is_file():
+        raise BadValue(f"no notebook {path}: give the path of an .ipynb file")
+    _check_parameters(path, parameters)
+
+    # Charts are kept as data: pages render them.
+    os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
+    part = out.with_name(f"{out.name}.part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    _execute(path, part, parameters, bar)
+    write_atomically(out, part.read_text("utf-8"))
+    part.unlink()
+    return out
+
+
+class NotebookToRun(NamedTuple):
+    """A notebook, where it goes when it is executed, and what it is called."""
+
+    name: str
+    path: Path
+    out: Path
+    parameters: Mapping[str, object]
+
+
+def run_notebooks(
+    to_run: Sequence[NotebookToRun],
+) -> Iterator[tuple[str, str | None]]:
+    """Runs notebooks at the same time, one per core.
+
+    Gives the name of each as it ends, and why it failed: None where it did not.
+    """
+    running = {notebook.name for notebook in to_run}
+    try:
+        for name, reason in on_every_core(_run_one, to_run):
+            running.remove(name)
+            yield name, reason
+    except SpeclibError:
+        for name in sorted(running):
+            yield name, "a process that ran notebooks was killed; run again"
+
+
+def _run_one(notebook: NotebookToRun) -> tuple[str, str | None]:
+    """In a process of its own."""
+    try:
+        run_notebook(notebook.path, notebook.out, notebook.parameters, bar=False)
+    except Exception as error:  # a kernel that dies, for instance
+        return notebook.name, in_words(error)
+    return notebook.name, None
+
+
+def in_words(error: Exception) -> str:
+    """An error with its type, where its text alone may say nothing."""
+    if isinstance(error, SpeclibError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def store_lecture(path: Path) -> Path:
+    """Runs a lecture in place, with its default parameters, and cleans it for storing.
+
+    Outputs that a page can show are kept: text, tables, pictures. Widgets, whose state
+    would be missing, and the times of execution are not. A lesson finds no exercise
+    tried before, and leaves no record of its own. Buttons that run real models are
+    clicked.
+    """
+    import nbformat
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {
+            "SPECLIB_RECORD": str(Path(folder) / "record.json"),
+            "SPECLIB_CLICK": "1",
+        }
+        os.environ |= settings
+        try:
+            notebook = nbformat.read(run_notebook(path, path), as_version=4)
+        finally:
+            for name in settings:
+                del os.environ[name]
+    _keep_what_pages_show(notebook, path.stem)
+    write_atomically(path, nbformat.writes(notebook) + "\n")
+    return path
+
+
+def _keep_what_pages_show(notebook: NotebookNode, name: str) -> None:
+    """Removes all that changes from run to run, or needs a kernel to be shown."""
+    metadata = {"language_info": {"name": "python"}}
+    if "kernelspec" in notebook.metadata:
+        metadata["kernelspec"] = notebook.metadata["kernelspec"]
+    notebook.metadata = metadata
+
+    for number, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags")
+        cell.metadata = {"tags": tags} if tags else {}
+        cell.id = f"{name}-{number:02d}"
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
+
+
+# -- parameters ------------------------------------------------------------------------
+def list_parameters(path: Path) -> list[str]:
+    """The names of a notebook's parameters.
+
+    They are what the one cell assigns that has the tag ``parameters``. Raises
+    SpeclibError if not exactly one cell has it.
+    """
+    import nbformat
+
+    cells = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "parameters" in cell.metadata.get("tags", []):
+            cells.append(cell)
+    if len(cells) != 1:
+        raise BadValue(
+            f"{path} has {len(cells)} parameters cells: tag the one cell that sets "
+            "them `parameters`"
+        )
+
+    names = []
+    for statement in ast.parse(cells[0].source).body:
+        for target in _targets(statement):
+            if isinstance(target, ast.Name):
+                names.append(target.id)
+    return names
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """What a statement assigns to."""
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.target]
+    return []
+
+
+def _check_parameters(path: Path, parameters: Mapping[str, object]) -> None:
+    """Raises an error for a parameter that the notebook does not have."""
+    known = list_parameters(path)
+    for name in parameters:
+        if name not in known:
+            raise unknown_name(f"{path} has no parameter {name!r}", name, known)
+
+
+# -- execution -------------------------------------------------------------------------
+def _execute(path: Path, part: Path, parameters: dict[str, object], bar: bool) -> None:
+    """Runs a notebook by papermill, which writes ``part`` after every cell."""
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    # papermill warns about the ending .part
+    warnings.filterwarnings("ignore", message=".*does not end in one of")
+    try:
+        papermill.execute_notebook(
+            str(path),
+            str(part),
+            parameters,
+            kernel_name=KERNEL,
+            language="python",
+            cwd=str(path.parent),
+            progress_bar=bar and sys.stderr.isatty(),
+            extra_arguments=["--IPKernelApp.log_level=50"],
+        )
+    except PapermillExecutionError as error:
+        raise SpeclibError(
+            f"{path.name} failed in cell {error.cell_index}: {error.ename}: "
+            f"{error.evalue}; see {part}"
+        ) from error

@@ -1,0 +1,103 @@
+"""What takes a minute runs beside the notebook, when somebody clicks.
+
+So a lesson waits for nobody who does not ask, and its sliders go on moving. Where
+nobody can click, as when lessons are stored, the environment variable SPECLIB_CLICK
+clicks.
+"""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from threading import Event, Lock, Thread
+
+import ipywidgets as widgets
+
+from speclib.drawing.display import NotebookView
+from speclib.drawing.svg import INK, card, text_at
+
+ONE_AT_A_TIME = Lock()  # two runs on the same cores would slow each other down
+SIZE_BEFORE = (900, 60)  # pixels of the still picture, before there is a run
+
+
+class BehindButton(NotebookView, widgets.VBox):
+    """A button, and what it started.
+
+    A subclass defines ``work``. ``error``: why it failed. ``spoken``: the sentence
+    below the button.
+    """
+
+    def __init__(self, before: str):
+        self.error: Exception | None = None
+        self._stop_asked = Event()
+        self._thread: Thread | None = None
+        self.button = widgets.Button(description="Run it here", icon="play")
+        self.button.on_click(lambda _button: self.start_or_stop())
+        self.words = widgets.HTML()
+        self.say(before)
+        super().__init__([self.button, self.words])
+        if os.environ.get("SPECLIB_CLICK"):
+            self.start_or_stop()
+            self.wait()
+            if self.error is not None:
+                raise self.error
+
+    def work(self) -> str:
+        """Does what takes long; returns what is to be said of it.
+
+        It looks at ``is_stopped`` where it can be stopped.
+        """
+        raise NotImplementedError
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has clicked again."""
+        return self._stop_asked.is_set()
+
+    def start_or_stop(self) -> None:
+        """What a click does."""
+        if self._thread is not None and self._thread.is_alive():
+            self._stop_asked.set()
+            self.say("Stopping after this method.")
+            return
+        self._stop_asked.clear()
+        self.button.description, self.button.icon = "Stop", "stop"
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Waits until it is done, if it runs."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        self.error = None
+        try:
+            with ONE_AT_A_TIME:
+                self.say(self.work())
+        except Exception as error:  # whatever it is, a reader is told
+            self.error = error
+            self.say(f"This did not run. {type(error).__name__}: {error}")
+        finally:
+            self.button.description, self.button.icon = "Run it again", "play"
+
+    def say(self, words: str) -> None:
+        """Shows a sentence below the button, and has it read aloud."""
+        self.spoken = words
+        style = "font-size: 15px; line-height: 1.4; max-width: 60em"
+        self.words.value = (
+            f'<div role="status" aria-live="polite" style="{style}">'
+            f"{escape(words)}</div>"
+        )
+
+    # -- where there are no widgets ----------------------------------------------------
+    @property
+    def size(self) -> tuple[int, int]:
+        return SIZE_BEFORE
+
+    def picture(self) -> str:
+        words = "Not run yet: real models start when somebody clicks."
+        return card(text_at(words, 16, 36, fill=INK, font_size=16), *SIZE_BEFORE)
+
+    def text(self) -> str:
+        return self.spoken

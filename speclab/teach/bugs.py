@@ -1,0 +1,101 @@
+"""Five tests of a draft, each with a bug to be found, and all of their outcomes."""
+
+from __future__ import annotations
+
+from speclab.views.live.live_picture import WithSentence
+from speclab.views.live.outcome_tree import Branch, OutcomeTreePicture
+from speclab.views.widgets.controls import control, toolbar
+from speclib.arguments import checked
+from speclib.core.sampling import Row
+from speclib.errors import unknown_name
+
+from .card import Card, right, wrong
+from .formulas import row
+from .record import keep_try
+from .verify_exercise import MISTAKES, Case, Model, Verify, verify
+
+NO_BUG = "no bug"
+# Under which letter a mistake hides; the letters stand in an order of no meaning.
+HIDDEN = {
+    "A": "residual from p",
+    "B": "q forgotten in the test",
+    "C": "reused coin",
+    "D": "untested drafts",
+    "E": "residual not normalised",
+}
+TOKENS = ("a", "b", "c")
+P, Q = row(0.5, 0.2, 0.3), row(0.2, 0.6, 0.2)
+
+
+def method_of(letter: str) -> Verify:
+    """The test of a draft that hides under ``letter``, or the right one."""
+    if letter == NO_BUG:
+        return verify
+    for mistake in MISTAKES:
+        if mistake.name == HIDDEN[letter]:
+            return mistake.solution
+    raise AssertionError(f"no mistake is called {HIDDEN[letter]!r}")
+
+
+def branches_of(test: Verify, p: Row = P, q: Row = Q) -> list[Branch]:
+    """What becomes of each drafted token, over all coins."""
+    vocab = range(len(p))
+    target: Model = {(): p}
+    draft: Model = {(): q}
+    for token in vocab:
+        target[token,], draft[token,] = p, q
+    case = Case("one draft", gamma=1, draft=draft, target=target)
+
+    branches = []
+    for (token,), probability in case.proposals():
+        accepted, replaced = 0.0, [0.0] * len(p)
+        for committed, share in case.outcomes(test, (token,)).items():
+            if len(committed) == 2:  # the draft and a bonus
+                accepted += probability * share
+            else:
+                replaced[committed[0]] += probability * share
+        branches.append(Branch(TOKENS[token], probability, accepted, tuple(replaced)))
+    return branches
+
+
+class OutcomeTree(WithSentence):
+    """The outcomes of a test of drafts, chosen by a dropdown."""
+
+    def __init__(self) -> None:
+        self.tree = OutcomeTreePicture(branches_of(verify), TOKENS, P.tolist())
+        self.chooser = control("test of a draft", (NO_BUG, *HIDDEN))
+        self.chooser.observe(self._show, "value")
+        super().__init__(toolbar({"test": self.chooser}), self.tree)
+
+    def _show(self, _change: object) -> None:
+        self.tree.show(branches_of(method_of(self.chooser.value)))
+
+
+def outcome_tree() -> OutcomeTree:
+    """All outcomes of one tested draft: of the right test, and of five with a bug."""
+    return OutcomeTree()
+
+
+@checked
+def find_bug(letter: str, name: str) -> Card:
+    """Answers whether the bug of the test ``letter`` is called ``name``.
+
+    Neither capitals nor spaces around a name matter. A letter or a name that there is
+    not gets a card that lists those that there are.
+    """
+    letter = letter.strip().upper()
+    name = " ".join(name.casefold().split())
+    if letter not in HIDDEN:
+        return wrong(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
+    if name not in HIDDEN.values():
+        names = sorted(HIDDEN.values())
+        return wrong(str(unknown_name(f"no bug {name!r} among these", name, names)))
+    is_right = HIDDEN[letter] == name
+    keep_try(f"bug {letter}", is_right)
+    if is_right:
+        return right(f"Test {letter} has this bug: {name}.")
+    return wrong(
+        f"Test {letter} does something else.",
+        "In the outcome tree, compare its columns with those of the test without a "
+        "bug: what is accepted, and what is written in place of a rejected draft?",
+    )

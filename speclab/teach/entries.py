@@ -1,0 +1,78 @@
+"""Ways to the lessons without installing anything: links to Binder and Colab.
+
+Both open a repository by its public address. It is stated once, as ``repository-code``
+in ``CITATION.cff``; from there it comes into README.md.
+
+Binder builds the environment of ``.binder/environment.yml``. Colab has none: there a
+first cell fetches the repository and installs the package.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from speclib.atomic_files import write_atomically
+from speclib.errors import BadValue
+from speclib.paths import ROOT
+
+from .marked_text import replace_marked
+
+README, CITATION = ROOT / "README.md", ROOT / "CITATION.cff"
+FIRST_LESSON = "notebooks/learn/00_start_here.ipynb"
+BRANCH = "main"  # Colab opens files of a branch
+STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
+ON_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
+COLAB_CELL = """\
+!git clone --quiet --depth 1 {address} speclib
+%pip install --quiet -e "speclib[lab,models]"
+import sys
+sys.path.insert(0, "/content/speclib")  # this kernel began before the package was there
+"""
+WITHOUT_ADDRESS = """\
+Binder and Colab open a repository by its public address, and `CITATION.cff` does not
+state one yet. Write it there as `repository-code`, and run `python -m speclab lessons`:
+it puts the links here."""
+WITH_ADDRESS = """\
+- **Binder** builds the environment and opens the first lesson:
+  [![Binder](https://mybinder.org/badge_logo.svg)]({binder})
+- **Colab** opens [the first lesson]({colab}); others are opened in the same way. Put
+  this cell above all others, and run it first:
+
+```python
+{cell}```"""
+
+
+def write_entries(readme: Path = README, citation: Path = CITATION) -> Path:
+    """Brings the links of the README up to date."""
+    address = stated_address(citation.read_text("utf-8"))
+    page = replace_marked(readme.read_text("utf-8"), "entries", entries(address))
+    write_atomically(readme, page)
+    return readme
+
+
+def stated_address(citation: str) -> str:
+    """The address of the repository that a CITATION.cff states; "" without one."""
+    found = STATED.search(citation)
+    return found[1] if found else ""
+
+
+def entries(address: str) -> str:
+    """Markdown: the links for a repository at ``address``.
+
+    Raises BadValue for an address that is not on GitHub, where Colab looks.
+    """
+    if not address:
+        return WITHOUT_ADDRESS
+    found = ON_GITHUB.fullmatch(address)
+    if found is None:
+        raise BadValue(
+            f"repository-code is {address!r}: give https://github.com/<owner>/<name>"
+        )
+    place = found[1]
+    return WITH_ADDRESS.format(
+        binder=f"https://mybinder.org/v2/gh/{place}/HEAD?urlpath=lab/tree/{FIRST_LESSON}",
+        colab="https://colab.research.google.com/github/"
+        f"{place}/blob/{BRANCH}/{FIRST_LESSON}",
+        cell=COLAB_CELL.format(address=address),
+    )

@@ -1,0 +1,129 @@
+"""An exercise whose answer is a number or a row.
+
+The student's function is called in every case, the smallest first. The first case in
+which it differs from the right answer is the counterexample on the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from speclab.teach.attempt import judge_attempt
+from speclab.teach.calls import Failed, call, time_limit
+from speclab.teach.card import Card, right, wrong
+from speclab.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
+
+Answer = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An exercise that asks for a function of numbers and rows.
+
+    name        under which tries are kept, and hints are found
+    arguments   their names, as the card writes them
+    cases       values of the arguments, the case that is easiest to follow first
+    solution    the right function
+    asked_for   what the function gives, in words
+    mistakes    wrong functions that we know
+    praise      what the card of a right function says
+    is_count    whether a whole number beside the right one is as good, since things
+                are counted
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    cases: Sequence[tuple[Any, ...]]
+    solution: Answer
+    asked_for: str
+    mistakes: tuple[Mistake, ...]
+    praise: str
+    is_count: bool = False
+
+    def check(self, function: Answer) -> Card:
+        """The card for a student's function."""
+        return judge_attempt(self.name, function, lambda: self._judge(function))
+
+    def _judge(self, function: Answer) -> Card:
+        try:
+            with time_limit():
+                answers = self._answers_of(function)
+        except Failed as failed:
+            return wrong(str(failed))
+
+        for case, answer in zip(self.cases, answers, strict=True):
+            expected = self.solution(*case)
+            if not self._is_right(answer, expected):
+                return self._card_of(case, answer, expected, answers)
+        return right(self.praise)
+
+    def _is_right(self, answer: Any, expected: Any) -> bool:
+        if is_same(answer, expected):
+            return True
+        return self.is_count and _is_next_to(answer, expected)
+
+    def _answers_of(self, function: Answer) -> list[Any]:
+        answers = []
+        for case in self.cases:
+            try:
+                answers.append(call(function, *deepcopy(case)))
+            except Failed as failed:
+                raise Failed(f"For {self._describe(case)}: {failed}") from failed
+        return answers
+
+    def _answers_of_mistake(self, function: Answer) -> list[Any]:
+        """The same for one of our own: an error is an answer that nobody else gives."""
+        try:
+            with np.errstate(all="ignore"):
+                return self._answers_of(function)
+        except Failed:
+            return [object()]
+
+    def _card_of(
+        self, case: tuple[Any, ...], answer: Any, expected: Any, answers: list[Any]
+    ) -> Card:
+        """The card of a wrong function, whose smallest counterexample is ``case``."""
+        if answer is None:
+            verdict = f"For {self._describe(case)} your function gives nothing."
+            return wrong(verdict, "Does it end with a return?", cause="no return")
+
+        given, wanted = _shown(answer), _shown(expected)
+        if given == wanted:  # the difference is in later digits
+            given, wanted = _shown(answer, digits=10), _shown(expected, digits=10)
+        verdict = (
+            f"For {self._describe(case)} your function gives {given}; "
+            f"{self.asked_for} is {wanted}."
+        )
+        mistake = likely_mistake(answers, self.mistakes, self._answers_of_mistake)
+        if mistake is None:
+            return wrong(verdict)
+        return wrong(verdict, mistake.question, cause=mistake.name)
+
+    def _describe(self, case: tuple[Any, ...]) -> str:
+        parts = []
+        for name, value in zip(self.arguments, case, strict=True):
+            parts.append(f"{name} = {_shown(value)}")
+        return ", ".join(parts)
+
+
+def _is_next_to(answer: Any, expected: float) -> bool:
+    """Whether ``answer`` is a whole number at most one away."""
+    if not isinstance(answer, int | float | np.integer | np.floating):
+        return False
+    is_whole = float(answer).is_integer()
+    return is_whole and abs(answer - expected) <= 1 + TOLERANCE
+
+
+def _shown(value: Any, digits: int = 4) -> str:
+    """A number with so many digits, a row as "(0.2, 0.8)"."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return f"({', '.join(_shown(entry, digits) for entry in value)})"
+    if isinstance(value, float | np.floating):
+        return f"{value:.{digits}g}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,153 @@
+"""Hints, guesses, quizzes and progress, as a notebook shows them."""
+
+from __future__ import annotations
+
+from html import escape
+
+import ipywidgets as widgets
+import pandas as pd
+
+from speclib.arguments import AnyNumber, Count, checked
+from speclib.drawing.numbers import number
+
+from . import record
+from .card import RIGHT, STYLE, WRONG
+from .lesson_files import Quiz, find_hint, find_quiz, load_hints
+
+GUESS_COLOUR = "#0072B2"
+
+
+class Note:
+    """A sentence that a notebook shows."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return _framed(escape(self.text), GUESS_COLOUR)
+
+
+@checked
+def hint(exercise: str, number: Count = 1) -> Note:
+    """Hint ``number`` for an exercise, from a nudge to nearly the answer."""
+    text = find_hint(exercise, number)
+    count = len(load_hints()[exercise])
+    return Note(f"Hint {number} of {count}: {text}")
+
+
+# -- guesses ---------------------------------------------------------------------------
+class Guess(widgets.VBox):
+    """A question with a slider; the answer is shown when a guess is stored."""
+
+    def __init__(
+        self, name: str, question: str, answer: float, low: float, high: float, why: str
+    ):
+        self.name, self.question, self.answer, self.why = name, question, answer, why
+        self.slider = widgets.FloatSlider(
+            min=low,
+            max=high,
+            step=(high - low) / 100,
+            value=(low + high) / 2,
+            description="your guess",
+            style={"description_width": "initial"},
+            layout={"width": "360px"},
+        )
+        self.button = widgets.Button(description="This is my guess")
+        self.button.on_click(self._store)
+        self.answer_shown = widgets.HTML()
+        heading = widgets.HTML(f"<b>{escape(question)}</b>")
+        row = widgets.Box([self.slider, self.button], layout={"flex_flow": "row wrap"})
+        super().__init__([heading, row, self.answer_shown])
+
+    def _store(self, _button: object) -> None:
+        guess = float(self.slider.value)
+        record.keep_guess(self.name, guess)
+        self.answer_shown.value = _framed(escape(self.compared(guess)), GUESS_COLOUR)
+
+    def compared(self, guess: float) -> str:
+        """A guess beside the answer."""
+        return f"You guessed {number(guess)}; it is {number(self.answer)}. {self.why}"
+
+    def __repr__(self) -> str:
+        return f"A guess: {self.question}"
+
+
+@checked
+def predict(
+    name: str,
+    question: str,
+    answer: AnyNumber,
+    *,
+    low: AnyNumber,
+    high: AnyNumber,
+    why: str = "",
+) -> Guess:
+    """Asks for a guess before something is shown, and compares it with ``answer``.
+
+    ``name``: the guess is kept under it. ``low`` and ``high``: the ends of the slider.
+    """
+    return Guess(name, question, answer, low, high, why)
+
+
+# -- quizzes ---------------------------------------------------------------------------
+class QuizShown(widgets.VBox):
+    """A question; a click on a choice says why it is right or wrong."""
+
+    def __init__(self, name: str, quiz: Quiz):
+        self.name, self.quiz = name, quiz
+        self.choices = widgets.RadioButtons(
+            options=[choice.text for choice in quiz.choices],
+            value=None,
+            layout={"width": "auto"},
+        )
+        self.choices.observe(self._answer, "value")
+        self.explanation = widgets.HTML()
+        question = widgets.HTML(f"<b>{escape(quiz.question)}</b>")
+        super().__init__([question, self.choices, self.explanation])
+
+    def _answer(self, _change: object) -> None:
+        if self.choices.index is None:
+            return
+        choice = self.quiz.choices[self.choices.index]
+        record.keep_answer(self.name, choice.is_right)
+        sign, colour = ("✓ Yes.", RIGHT) if choice.is_right else ("✗ No.", WRONG)
+        words = f"<b>{sign}</b> {escape(choice.why)}"
+        self.explanation.value = _framed(words, colour)
+
+    def __repr__(self) -> str:
+        choices = [f"  - {choice.text}" for choice in self.quiz.choices]
+        return "\n".join([self.quiz.question, *choices])
+
+
+@checked
+def quiz(name: str) -> QuizShown:
+    """A question of a lesson, whose every choice explains itself."""
+    return QuizShown(name, find_quiz(name))
+
+
+# -- progress --------------------------------------------------------------------------
+def progress() -> pd.DataFrame:
+    """What was done so far in this checkout: a row per exercise, quiz and guess."""
+    kept = record.load()
+    rows = []
+    for name in load_hints():
+        done = kept["exercises"].get(name)
+        if done is None:
+            rows.append(("exercise", name, "not tried yet"))
+        else:
+            tries = f"{done['tries']} tries" if done["tries"] > 1 else "1 try"
+            state = "solved" if done["is_solved"] else "not solved yet"
+            rows.append(("exercise", name, f"{state}, {tries}"))
+    for name, is_right in kept["quizzes"].items():
+        rows.append(("quiz", name, "right at once" if is_right else "not at once"))
+    for name, guess in kept["guesses"].items():
+        rows.append(("guess", name, number(guess)))
+    return pd.DataFrame(rows, columns=["what", "name", "how it stands"])
+
+
+def _framed(html: str, colour: str) -> str:
+    style = STYLE.format(colour=colour)
+    return f'<div role="status" style="{style}">{html}</div>'

@@ -1,0 +1,151 @@
+"""What a draft model wrote in each round of a run, in a picture that follows a slider.
+
+The picture is of several sequences (``sequences_picture``) or of a tree
+(``tree_picture``). Knows no method and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from speclab.views.widgets.controls import side_by_side
+from speclib.drawing.display import NotebookView
+from speclib.drawing.timeline.run import timeline_run
+from speclib.errors import BadValue
+
+from .parts import WIDTH
+from .rounds import DraftedRound, TreeRound, drafted_rounds
+from .sequences_picture import sequences_height, sequences_svg
+from .tree_picture import tree_height, tree_svg
+
+
+class Sequences(NotebookView, widgets.VBox):
+    """A slider over the rounds of a run, above the picture of each.
+
+    ``shown``: a result or trace, or several of them by the value in which they differ.
+    What that value is, ``by`` says. Then a second slider chooses among the runs; when
+    it moves, the round shown is the one that is nearest in the text to the round shown
+    before.
+
+    ``round``: the round shown first; left out, it is the one with the widest draft.
+
+    Raises SpeclibError for a run in which no sequences and no trees were drafted, or a
+    round that is not there.
+    """
+
+    def __init__(self, shown: Any, round: int | None = None, by: str = "run"):
+        runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
+        if not runs:
+            raise BadValue("a tree of nothing: pass at least one result or trace")
+        self.rounds: dict[Any, list[DraftedRound]] = {}
+        for value, run in runs.items():
+            self.rounds[value] = drafted_rounds(timeline_run(run))
+        self._greatest_height = self._height_of_highest_picture()
+
+        rounds_of_first_run = next(iter(self.rounds.values()))
+        self.slider = _round_slider(rounds_of_first_run, round)
+        self.chooser = widgets.SelectionSlider(
+            options=list(self.rounds), description=by, layout={"width": "340px"}
+        )
+        self.image = widgets.HTML()
+        self._render_again()
+        self.slider.observe(self._render_again, "value")
+        self.chooser.observe(self._show_nearest_round, "value")
+
+        sliders = {"round": self.slider}
+        if len(runs) > 1:
+            sliders[by] = self.chooser
+        super().__init__([side_by_side(sliders), self.image])
+
+    @property
+    def round(self) -> DraftedRound:
+        """The round at which the sliders stand."""
+        rounds = self.rounds[self.chooser.value]
+        return _numbered(rounds, self.slider.value)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return WIDTH, _height(self.round)
+
+    def picture(self) -> str:
+        return _picture(self.round)
+
+    def text(self) -> str:
+        """The round in words."""
+        run = ""
+        if len(self.rounds) > 1:
+            run = f"{self.chooser.description} = {self.chooser.value}: "
+        number_of_rounds = len(self.rounds[self.chooser.value])
+        lines = [f"tree, {run}{number_of_rounds} rounds", *self.round.lines()]
+        return "\n".join(lines)
+
+    def _height_of_highest_picture(self) -> int:
+        heights = []
+        for rounds in self.rounds.values():
+            heights += [_height(drafted) for drafted in rounds]
+        return max(heights)
+
+    def _render_again(self, _change: object = None) -> None:
+        """Every picture takes as much room as the highest, so that nothing jumps."""
+        style = f"min-height: {self._greatest_height}px"
+        self.image.value = f'<div style="{style}">{self.picture()}</div>'
+
+    def _show_nearest_round(self, change: dict) -> None:
+        """Moves the round slider to where the run shown before stood in the text."""
+        rounds_before = self.rounds[change["old"]]
+        rounds = self.rounds[change["new"]]
+        place = _numbered(rounds_before, self.slider.value).place
+        nearest = min(rounds, key=lambda drafted: abs(drafted.place - place))
+
+        self.slider.options = [drafted.number for drafted in rounds]
+        self.slider.value = nearest.number
+        self._render_again()
+
+
+def sequences(shown: Any, round: int | None = None, by: str = "run") -> Sequences:
+    """The sequences or the trees that were drafted in a run, round by round.
+
+    Methods that draft several sequences: duodecoding. Methods that draft trees: tree
+    and easyspec. See ``Sequences``.
+    """
+    return Sequences(shown, round, by)
+
+
+def _round_slider(
+    rounds: list[DraftedRound], first_shown: int | None
+) -> widgets.SelectionSlider:
+    """A slider over the numbers of ``rounds``; without a first one, at the widest."""
+    numbers = [drafted.number for drafted in rounds]
+    if first_shown is None:
+        widest = max(rounds, key=lambda drafted: drafted.width)
+        first_shown = widest.number
+    if first_shown not in numbers:
+        raise BadValue(
+            f"round is {first_shown}: this run drafted in rounds {numbers[0]} to "
+            f"{numbers[-1]}"
+        )
+    return widgets.SelectionSlider(
+        options=numbers,
+        value=first_shown,
+        description="round",
+        layout={"width": "420px"},
+    )
+
+
+def _numbered(rounds: list[DraftedRound], number: int) -> DraftedRound:
+    return next(drafted for drafted in rounds if drafted.number == number)
+
+
+def _picture(drafted: DraftedRound) -> str:
+    if isinstance(drafted, TreeRound):
+        return tree_svg(drafted)
+    return sequences_svg(drafted)
+
+
+def _height(drafted: DraftedRound) -> int:
+    if isinstance(drafted, TreeRound):
+        return tree_height(drafted)
+    return sequences_height(drafted)

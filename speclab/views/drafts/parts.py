@@ -1,0 +1,76 @@
+"""What the pictures of sequences and of trees have in common: heading and labels."""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+from speclib.drawing.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    QUIET,
+    WRITER_COLOURS,
+    tag,
+    text_at,
+)
+from speclib.drawing.text import end_that_fits, text_width
+
+from .rounds import DraftedRound
+
+# Pixels.
+WIDTH = 1100
+ROWS_TOP = 102  # the heading stands above
+
+TEXT_STYLES = {
+    "text": {"fill": INK},
+    "passed": {"fill": WRITER_COLOURS["draft"]},
+    "unread": {"fill": QUIET},
+    "failed": {"fill": KIND_COLOURS["rejected"], "text_decoration": "line-through"},
+    "cut": {"fill": QUIET},
+}
+
+
+def heading(drafted: DraftedRound) -> str:
+    """The round's number and summary; under them the text before the draft.
+
+    Of the text, the end is shown as far as it fits on one line.
+    """
+    summary = tag(
+        "tspan",
+        escape(f"\u00a0 {drafted.summary()}"),
+        fill=QUIET,
+        font_weight="400",
+    )
+    title = tag(
+        "text",
+        f"round {drafted.number}{summary}",
+        x=PAD,
+        y=PAD + 14,
+        font_size=17,
+        font_weight="600",
+        fill=INK,
+    )
+
+    spans = []
+    for kind, part in end_that_fits(drafted.text(), WIDTH - 2 * PAD):
+        spans.append(tag("tspan", escape(part), **TEXT_STYLES[kind]))
+    text = tag("text", "".join(spans), x=PAD, y=PAD + 40)
+    return title + text
+
+
+def cell_width(label: str) -> float:
+    """Pixels of a cell that holds ``label``."""
+    return max(26, text_width(label) + 12)
+
+
+def text_in_cell(label: str, x: float, y: float, outcome: str) -> str:
+    """A drafted token's text around ``x``, struck through if it was rejected."""
+    style = {"text_decoration": "line-through"} if outcome == "rejected" else {}
+    return text_at(
+        label,
+        x,
+        y,
+        text_anchor="middle",
+        fill=INK if outcome == "dropped" else "#000",
+        **style,
+    )

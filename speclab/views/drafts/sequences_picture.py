@@ -1,0 +1,183 @@
+"""The picture of a round in which the draft model wrote several sequences.
+
+From the end of the text a line leads to each sequence. On it stand the chance that the
+draft model gave the sequence's first token, as a bar and as a number, and then its
+tokens. A dashed line stands where a bar as long as the threshold θ would end. Knows no
+trace.
+
+::
+
+    round 7  2 sequences of 3 tokens, θ = P₁·P = 0.200           heading
+    …the text before, the end of it still to be tested
+
+          its chance for the draft          the sequences
+       ,--##############            0.500   [ a ][ b ][ c ]
+      o---#######                   0.250   [ d ][ e ][ f ]      framed: it goes on
+       `--#######                   0.250   all other words together
+               : θ
+                                            the target's next word is “d”: ...
+      |   |                                 |
+      FORK_X  BARS_LEFT                     CELLS_LEFT
+"""
+
+from __future__ import annotations
+
+from speclib.drawing.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    QUIET,
+    WRITER_COLOURS,
+    card,
+    circle,
+    hatch_patterns,
+    point,
+    rectangle,
+    tag,
+    text_at,
+    unique_name,
+    vertical_line,
+)
+from speclib.drawing.text import token_label
+
+from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
+from .rounds import SequencesRound
+
+# Pixels.
+ROW_STEP = 34  # from one row to the next
+CELL_HEIGHT = 26
+FORK_X = 26  # the end of the text
+BARS_LEFT = 84
+BAR_LENGTH = 250  # of a chance of 1
+CELLS_LEFT = 410
+CELLS_RIGHT = WIDTH - PAD - 40  # the rest is for the number of tokens left out
+
+OTHER_WORDS_COLOUR = "#c9c9c9"
+
+
+def sequences_height(drafted: SequencesRound) -> int:
+    """Height of the picture, pixels: the sequences, the other words, the verdict."""
+    return ROWS_TOP + ROW_STEP * (drafted.width + 2) + PAD
+
+
+def sequences_svg(drafted: SequencesRound) -> str:
+    """SVG of one round."""
+    name = unique_name("t", drafted)
+    fork_y = ROWS_TOP + ROW_STEP * drafted.width / 2 - (ROW_STEP - CELL_HEIGHT) / 2
+
+    body = [heading(drafted)]
+    for row, chance in enumerate(drafted.chances):
+        y = ROWS_TOP + ROW_STEP * row
+        body.append(chance_bar(chance, y, fork_y, WRITER_COLOURS["draft"]))
+        body.append(sequence_cells(drafted, row, y, name))
+
+    y = ROWS_TOP + ROW_STEP * drafted.width
+    body.append(chance_bar(drafted.chance_of_others, y, fork_y, OTHER_WORDS_COLOUR))
+    body.append(text_at("all other words together", CELLS_LEFT, text_y(y)))
+    body.append(circle(FORK_X, fork_y, 5, fill=INK))
+    if drafted.threshold:
+        body.append(threshold_line(drafted.threshold, y + CELL_HEIGHT))
+
+    verdict = text_at(
+        drafted.verdict(),
+        CELLS_LEFT,
+        text_y(y + ROW_STEP),
+        fill=WRITER_COLOURS["target"],
+        font_weight="600",
+    )
+    body.append(verdict)
+    body.append(text_at("its chance for the draft", BARS_LEFT, ROWS_TOP - 10))
+    body.append(text_at("the sequences", CELLS_LEFT, ROWS_TOP - 10))
+    return card(
+        "".join(body),
+        WIDTH,
+        sequences_height(drafted),
+        definitions=hatch_patterns(name),
+    )
+
+
+def text_y(row_top: float) -> float:
+    """Where the text in the middle of a row stands."""
+    return row_top + CELL_HEIGHT / 2 + 5
+
+
+def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
+    """A curve from the end of the text to a bar as long as the chance, and its
+    number."""
+    middle = y + CELL_HEIGHT / 2
+    start = point(FORK_X, fork_y)
+    bends = f"{point(FORK_X + 34, fork_y)} {point(FORK_X + 24, middle)}"
+    end = point(BARS_LEFT, middle)
+    curve = tag(
+        "path", d=f"M{start}C{bends} {end}", fill="none", stroke=QUIET, stroke_width=1.5
+    )
+
+    width = max(chance * BAR_LENGTH, 1)
+    bar = rectangle(
+        BARS_LEFT, y + 3, width, CELL_HEIGHT - 6, kind="chance", fill=colour
+    )
+    number = text_at(
+        f"{chance:.3f}", CELLS_LEFT - 22, middle + 5, text_anchor="end", fill=INK
+    )
+    return curve + bar + number
+
+
+def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> str:
+    """A cell per token, as far as there is room; framed if the sequence goes on.
+
+    ``name`` is that of the picture's patterns.
+    """
+    tokens = drafted.sequences[row]
+    cells = []
+    x = float(CELLS_LEFT)
+    for position, token in enumerate(tokens):
+        label = token_label(drafted.run.piece(token))
+        width = cell_width(label)
+        if x + width > CELLS_RIGHT:
+            left_out = len(tokens) - position
+            cells.append(text_at(f"+ {left_out}", x + 6, text_y(y)))
+            break
+
+        outcome = drafted.outcome(row, position)
+        is_hatched = outcome == "discarded"
+        colour = f"url(#{name}-discarded)" if is_hatched else KIND_COLOURS[outcome]
+        # The last two pixels stay white, so that neighbours are told apart.
+        cells.append(rectangle(x, y, width - 2, CELL_HEIGHT, kind=outcome, fill=colour))
+        cells.append(text_in_cell(label, x + width / 2 - 1, text_y(y), outcome))
+        x += width
+
+    if row == drafted.chosen_sequence:
+        cells.append(frame_around_cells(y, right=x))
+    return "".join(cells)
+
+
+def frame_around_cells(y: float, right: float) -> str:
+    """A frame around a row's cells, which end at ``right``."""
+    return rectangle(
+        CELLS_LEFT - 3,
+        y - 3,
+        right - CELLS_LEFT + 4,
+        CELL_HEIGHT + 6,
+        kind="chosen",
+        rx=4,
+        fill="none",
+        stroke=INK,
+        stroke_width=2,
+    )
+
+
+def threshold_line(threshold: float, bottom: float) -> str:
+    """A dashed line through all bars where one as long as θ would end."""
+    x = BARS_LEFT + threshold * BAR_LENGTH
+    colour = KIND_COLOURS["rejected"]
+    line = vertical_line(
+        x,
+        ROWS_TOP - 4,
+        bottom + 2,
+        kind="theta",
+        stroke=colour,
+        stroke_width=2,
+        stroke_dasharray="5 3",
+    )
+    name = text_at("θ", x, bottom + 18, text_anchor="middle", fill=colour)
+    return line + name

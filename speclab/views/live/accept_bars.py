@@ -1,0 +1,354 @@
+"""How a drafted token is tested: q and p as bars, and what of them is kept.
+
+    left: a token's two bars              right: what is written, and p
+      ┌───┐ q: outline, dashed              ┌───────┐ ┌───────┐
+      │///│ q above p: rejected             │ res.  │ │       │
+    ┌─┼───┼─┐ p: outline                    ├───────┤ │   p   │
+    │ │   │ │ min(p, q): kept               │ kept  │ │       │
+    └─┴───┴─┘                               └───────┘ └───────┘
+
+What is rejected over all tokens is as much as what is missing, so kept tokens and
+replacements always fill p. A reader drags the tops of the bars, moves them with the
+arrow keys, or moves the temperature. Reads two distributions, and knows no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from speclab.views.widgets.controls import control, toolbar
+from speclib.arguments import AnyNumbers, checked
+from speclib.drawing.numbers import percent
+from speclib.drawing.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    QUIET,
+    card,
+    dots,
+    horizontal_line,
+    rectangle,
+    rejected_hatch,
+    tag,
+    text_at,
+    unique_name,
+)
+from speclib.drawing.text import text_width
+from speclib.errors import BadValue
+
+from .live_picture import LivePicture, WithSentence
+
+Row = npt.NDArray[np.float64]
+
+TOKENS = ("cat", "dog", "sat", "the")
+P = (0.45, 0.15, 0.30, 0.10)
+Q = (0.20, 0.45, 0.25, 0.10)
+
+HEIGHT = 390.0
+TOP, CHART = 44.0, 236.0  # pixels: above the bars, and of a probability of 1 / SCALE
+COLUMNS_SHARE = 0.27  # of the width, for the two columns on the right
+LEAST, MOST = 0.01, 0.97  # of a probability that a reader may set
+STEP = 0.01  # of a key
+KEY_STEPS = {
+    "ArrowUp": STEP,
+    "ArrowRight": STEP,
+    "ArrowDown": -STEP,
+    "ArrowLeft": -STEP,
+}
+LEGEND = (
+    ("kept", "kept: min(p, q)"),
+    ("rejected", "rejected: q above p"),
+    ("missing", "replaced: p above q"),
+)
+
+
+class AcceptBarsPicture(LivePicture):
+    """The bars themselves; ``AcceptBars`` has the slider, too."""
+
+    def __init__(self, p: Row, q: Row, tokens: Sequence[str]):
+        self.tokens = tokens
+        self.at_temperature_1 = {"p": p, "q": q}
+        self.temperature = 1.0
+        super().__init__()
+
+    # -- the numbers -------------------------------------------------------------------
+    @property
+    def p(self) -> Row:
+        return tempered(self.at_temperature_1["p"], self.temperature)
+
+    @property
+    def q(self) -> Row:
+        return tempered(self.at_temperature_1["q"], self.temperature)
+
+    @property
+    def kept(self) -> Row:
+        """Of each token, how probable it is that it is drafted and accepted."""
+        return np.minimum(self.p, self.q)
+
+    @property
+    def missing(self) -> Row:
+        """Of each token, what replacements must add."""
+        return np.maximum(self.p - self.q, 0)
+
+    def set_probability(self, name: str, token: int, value: float) -> None:
+        """Gives a token another probability; the others share the rest as before.
+
+        ``name``: "p" or "q", at the present temperature.
+        """
+        row = self.p if name == "p" else self.q
+        value = min(max(value, LEAST), MOST)
+        others = row.copy()
+        others[token] = 0
+        changed = others * (1 - value) / others.sum()
+        changed[token] = value
+        self.at_temperature_1[name] = tempered(changed, 1 / self.temperature)
+
+    # -- what a reader does ------------------------------------------------------------
+    def on_drag(self, handle: str, x: float, y: float) -> None:
+        name, token = handle.split("-")
+        self.set_probability(name, int(token), (TOP + CHART - y) / CHART * self.highest)
+
+    def on_key(self, handle: str, key: str) -> None:
+        if handle and key in KEY_STEPS:
+            name, number = handle.split("-")
+            row = self.p if name == "p" else self.q
+            value = float(row[int(number)]) + KEY_STEPS[key]
+            self.set_probability(name, int(number), value)
+
+    # -- words -------------------------------------------------------------------------
+    def sentence(self) -> str:
+        kept = float(self.kept.sum())
+        return (
+            f"Of 100 drafted tokens {100 * kept:.0f} are kept and "
+            f"{100 - round(100 * kept)} are rejected and replaced."
+        )
+
+    def text(self) -> str:
+        lines = [f"accept bars at temperature {self.temperature:g}: {self.sentence()}"]
+        for token, p, q in zip(self.tokens, self.p, self.q, strict=True):
+            chance = min(1.0, p / q)
+            lines.append(
+                f"  {token}: q {q:.2f}, p {p:.2f}, accepted with chance {chance:.2f}"
+            )
+        return "\n".join(lines)
+
+    # -- the picture -------------------------------------------------------------------
+    @property
+    def size(self) -> tuple[int, int]:
+        return 900, round(HEIGHT)
+
+    @property
+    def highest(self) -> float:
+        """The probability at the top of the chart."""
+        return max(0.5, float(self.p.max()), float(self.q.max()))
+
+    def drawing(self, width: float) -> str:
+        name = unique_name("b", (self.p.tolist(), self.q.tolist(), width))
+        patterns = tag(
+            "defs",
+            rejected_hatch(f"{name}-rejected")
+            + dots(f"{name}-missing", KIND_COLOURS["score"]),
+        )
+        columns_width = COLUMNS_SHARE * width
+        body = (
+            self._bars(PAD, width - columns_width - 2 * PAD, name)
+            + self._columns(width - columns_width, columns_width - PAD, name)
+            + legend(name, width)
+        )
+        return card(body, width, HEIGHT, definitions=patterns)
+
+    def _bars(self, left: float, width: float, name: str) -> str:
+        """A pair of bars for each token, over the same ground."""
+        bottom = TOP + CHART
+        elements = [
+            text_at(
+                "one drafted token", left, 20, fill=INK, font_size=16, font_weight="600"
+            ),
+            horizontal_line(bottom, left, left + width, stroke=QUIET),
+        ]
+        step = width / len(self.tokens)
+        for token in range(len(self.tokens)):
+            elements.append(self._token(token, left + step * token, step, name))
+        return "".join(elements)
+
+    def _token(self, token: int, left: float, step: float, name: str) -> str:
+        """A token's bars: what is kept, what is over it, the outlines, the handles."""
+        p, q = float(self.p[token]), float(self.q[token])
+        bottom, pixels = TOP + CHART, CHART / self.highest
+        x, bar = left + 0.25 * step, 0.5 * step
+        lower, upper = min(p, q) * pixels, max(p, q) * pixels
+        over = f"url(#{name}-{'rejected' if q > p else 'missing'})"
+
+        chance = min(1.0, p / q)
+        middle = left + step / 2
+        word = self.tokens[token]
+        numbers = f"q {q:.2f}  p {p:.2f}".replace("0.", ".")
+        passing = f"{percent(chance)} accepted"
+        if text_width(passing) > step:
+            passing = f"{percent(chance)} kept"
+        tip = f"a drafted “{word}” is accepted with probability {chance:.2f}"
+        elements = [
+            rectangle(
+                x,
+                bottom - lower,
+                bar,
+                lower,
+                fill=KIND_COLOURS["accepted"],
+                kind="kept",
+                tip=tip,
+            ),
+            rectangle(
+                x, bottom - upper, bar, upper - lower, fill=over, kind="over", tip=tip
+            ),
+            self._handle("q", token, x, bar, q, bottom - q * pixels),
+            self._handle("p", token, x, bar, p, bottom - p * pixels),
+            text_at(
+                word, middle, bottom + 19, text_anchor="middle", fill=INK, font_size=16
+            ),
+            text_at(numbers, middle, bottom + 38, text_anchor="middle", fill=INK),
+            text_at(passing, middle, bottom + 57, text_anchor="middle"),
+        ]
+        return "".join(elements)
+
+    def _handle(
+        self, name: str, token: int, x: float, width: float, value: float, y: float
+    ) -> str:
+        """The top of a bar as a line with a letter; it can be dragged."""
+        is_p = name == "p"
+        line: dict[str, str | float] = {"stroke": INK, "stroke_width": 3}
+        if not is_p:
+            line["stroke_dasharray"] = "6 4"
+        end = x + width + 12 if is_p else x - 12
+        anchor = "start" if is_p else "end"
+        letter_x = end + (4 if is_p else -4)
+        parts = (
+            horizontal_line(y, min(x, end), max(x + width, end), **line)
+            + text_at(name, letter_x, y + 5, text_anchor=anchor, fill=INK)
+            + rectangle(x - 14, y - 9, width + 28, 18, fill_opacity=0)
+        )
+        word = self.tokens[token]
+        model = "target model" if is_p else "draft model"
+        return tag(
+            "g",
+            parts,
+            data_handle=f"{name}-{token}",
+            aria_label=f"probability of {word} in the {model}",
+            aria_valuenow=round(value, 2),
+            aria_valuemin=LEAST,
+            aria_valuemax=MOST,
+        )
+
+    def _columns(self, left: float, width: float, name: str) -> str:
+        """Kept tokens and replacements, stacked by token, beside p."""
+        bottom, bar = TOP + CHART, 0.36 * width
+        right = left + width - bar
+        elements = [
+            text_at(
+                "many of them", left, 20, fill=INK, font_size=16, font_weight="600"
+            ),
+            text_at(
+                "written", left + bar / 2, bottom + 19, text_anchor="middle", fill=INK
+            ),
+            text_at("p", right + bar / 2, bottom + 19, text_anchor="middle", fill=INK),
+        ]
+        y = bottom
+        for token, word in enumerate(self.tokens):
+            kept = float(self.kept[token]) * CHART
+            missing = float(self.missing[token]) * CHART
+            whole = kept + missing
+            y -= whole
+            elements += [
+                rectangle(
+                    left,
+                    y + missing,
+                    bar,
+                    kept,
+                    fill=KIND_COLOURS["accepted"],
+                    kind="kept",
+                ),
+                rectangle(
+                    left, y, bar, missing, fill=f"url(#{name}-missing)", kind="missing"
+                ),
+                rectangle(right, y, bar, whole, fill="none", stroke=INK, kind="p"),
+                rectangle(left, y, bar, whole, fill="none", stroke=INK),
+            ]
+            if whole > 15:
+                elements.append(
+                    text_at(
+                        word,
+                        (left + bar + right) / 2,
+                        y + whole / 2 + 5,
+                        text_anchor="middle",
+                        fill=INK,
+                    )
+                )
+        return "".join(elements)
+
+
+def tempered(row: Row, temperature: float) -> Row:
+    """A distribution at another temperature: its powers, normalised."""
+    powers = row ** (1 / temperature)
+    return powers / powers.sum()
+
+
+def legend(name: str, width: float) -> str:
+    """What the three fills mean."""
+    fills = {
+        "kept": KIND_COLOURS["accepted"],
+        "rejected": f"url(#{name}-rejected)",
+        "missing": f"url(#{name}-missing)",
+    }
+    elements = []
+    x, y = float(PAD), TOP + CHART + 76
+    step = (width - 2 * PAD) / len(LEGEND)
+    for kind, meaning in LEGEND:
+        elements.append(
+            rectangle(x, y, 20, 16, fill=fills[kind], stroke=QUIET, stroke_width=0.75)
+        )
+        elements.append(text_at(meaning, x + 27, y + 13, fill=INK))
+        x += step
+    return "".join(elements)
+
+
+class AcceptBars(WithSentence):
+    """The bars with a temperature slider above and a sentence below."""
+
+    def __init__(self, p: Row, q: Row, tokens: Sequence[str]):
+        self.bars = AcceptBarsPicture(p, q, tokens)
+        self.temperature = control("temperature", (0.2, 3.0, 0.1, 1.0))
+        self.temperature.observe(self._on_temperature, "value")
+        super().__init__(toolbar({"temperature": self.temperature}), self.bars)
+
+    def _on_temperature(self, _change: object) -> None:
+        self.bars.temperature = self.temperature.value
+        self.bars.draw()
+
+
+def check_rows(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> None:
+    """Raises BadValue where ``p`` or ``q`` are no distributions over ``tokens``."""
+    for name, row in (("p", p), ("q", q)):
+        if len(row) != len(tokens):
+            raise BadValue(
+                f"{name} has {len(row)} probabilities for {len(tokens)} tokens: give "
+                "one each"
+            )
+        if not all(0 < share < 1 for share in row) or abs(sum(row) - 1) > 1e-6:
+            raise BadValue(
+                f"{name} is {tuple(row)}: give probabilities above 0 that sum to 1"
+            )
+
+
+@checked
+def accept_bars(
+    p: AnyNumbers = P, q: AnyNumbers = Q, tokens: Sequence[str] = TOKENS
+) -> AcceptBars:
+    """How drafted tokens are tested, as bars; the tops of the bars can be dragged.
+
+    ``p``: the target model's probabilities of a few tokens. ``q``: the draft model's.
+    ``tokens``: their names. Raises SpeclibError for probabilities that are none.
+    """
+    check_rows(p, q, tokens)
+    return AcceptBars(np.array(p, float), np.array(q, float), tokens)

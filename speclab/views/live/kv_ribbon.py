@@ -1,0 +1,356 @@
+"""The KV caches of a run as ribbons: a row per device, a cell per place in the text.
+
+    text     The  model  reads  the  first     ...
+    draft    ■    ■      ■      ▨    ▨
+    target   ■    ■      ■      ▨
+
+    ■ exact   □ fuzzy   ▨ stale, until the device cuts it   ┆ just cut off
+
+A step is an operation that has ended, or a commit. Arrow keys step, Space plays. Reads
+a trace and the text of its tokens. Knows no method, model or clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+import ipywidgets as widgets
+import traitlets
+
+from speclib.arguments import checked
+from speclib.drawing.svg import (
+    INK,
+    KIND_COLOURS,
+    PAD,
+    QUIET,
+    card,
+    dots,
+    rectangle,
+    rejected_hatch,
+    tag,
+    text_at,
+    unique_name,
+)
+from speclib.drawing.text import TextPart, end_that_fits, text_width, token_label
+from speclib.drawing.timeline.run import TimelineRun, timeline_run
+from speclib.trace.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
+from speclib.trace.events import COMMIT
+
+from .live_picture import LivePicture, WithSentence
+
+CELL = 40.0  # pixels of a place in the text
+ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
+TOP = 62.0  # pixels above the row of the text
+SHIFT = 8  # places by which the window moves on, so that it rarely does
+SECONDS_OF_STEP = 1.2  # while it plays
+CUT = "cut"
+LEGEND = (
+    (EXACT, "exact"),
+    (FUZZY, "fuzzy"),
+    (STALE, "stale: after a token that is not in the text"),
+    (CUT, "just cut off"),
+)
+
+
+class KvRibbonPicture(LivePicture):
+    """The ribbons at one ``step`` of a run; ``KvRibbon`` has the slider, too.
+
+    It begins with the first step that leaves something stale, if there is one.
+    """
+
+    step = traitlets.Int(1)
+    playing = traitlets.Bool(False)
+
+    def __init__(self, run: TimelineRun):
+        self.run = run
+        self.moments = cache_moments(run.trace)
+        self.pieces: list[str] = []  # of the text after the prompt, token by token
+        for committed in run.committed_texts():
+            self.pieces += [part.text for part in committed.parts]
+        self.step = self._first_stale_step()
+        super().__init__()
+        self.observe(lambda _change: self.draw(), "step")
+
+    def _first_stale_step(self) -> int:
+        for step, moment in enumerate(self.moments, 1):
+            if any(STALE in kinds for kinds in moment.kinds.values()):
+                return step
+        return 1
+
+    # -- what a reader does ------------------------------------------------------------
+    def on_key(self, handle: str, key: str) -> None:
+        last = len(self.moments)
+        steps = {
+            "ArrowLeft": max(self.step - 1, 1),
+            "ArrowRight": min(self.step + 1, last),
+            "Home": 1,
+            "End": last,
+        }
+        if key in steps:
+            self.step = steps[key]
+        elif key == " ":
+            self.playing = not self.playing
+
+    # -- words -------------------------------------------------------------------------
+    @property
+    def moment(self) -> CacheMoment:
+        return self.moments[self.step - 1]
+
+    def sentence(self) -> str:
+        event = self.moment.event
+        if event.op == COMMIT:
+            return self._commit_in_words()
+        if event.lost:
+            return f"{event.device} is lost, and its cache with it."
+        words = [f"{event.device}: "]
+        if self.moment.cut:
+            words.append(f"cuts off {_places(self.moment.cut)}, then ")
+        words.append(f"adds {_places(self.moment.added)}")
+        if event.cancelled:
+            words.append(" until it is cancelled")
+        fuzzy = event.payload.fuzzy_places
+        if fuzzy:
+            words.append(f", {fuzzy} of them fuzzy")
+            if event.payload.drops_fuzzy_places:
+                words.append(", which it forgets at its end")
+        return "".join(words) + "."
+
+    def _commit_in_words(self) -> str:
+        """What the text got, and which caches no longer fit it."""
+        count = len(self.moment.event.tokens)
+        words = f"The text grows by {count} token{'' if count == 1 else 's'}. "
+        stale = []
+        for device, kinds in self.moment.kinds.items():
+            if STALE in kinds:
+                stale.append(f"{_places(kinds.count(STALE))} of {device}")
+        if not stale:
+            return words + "Every cache fits it."
+        return words + f"Stale: {', '.join(stale)}."
+
+    def text(self) -> str:
+        lines = [f"KV caches, step {self.step} of {len(self.moments)}"]
+        lines[0] += f": {self.sentence()}"
+        for device, kinds in self.moment.kinds.items():
+            counts = [f"{kinds.count(kind)} {kind}" for kind in (EXACT, FUZZY, STALE)]
+            lines.append(f"  {device}: {', '.join(counts)}")
+        return "\n".join(lines)
+
+    # -- the picture -------------------------------------------------------------------
+    @property
+    def height(self) -> float:
+        rows = 1 + len(self.moment.kinds)
+        return TOP + rows * (ROW + GAP) + 44
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return 900, round(self.height)
+
+    def drawing(self, width: float) -> str:
+        name = unique_name("k", (self.step, self.run.title, width))
+        patterns = tag(
+            "defs",
+            rejected_hatch(f"{name}-stale")
+            + dots(f"{name}-fuzzy", KIND_COLOURS["score"]),
+        )
+        left = PAD + self._label_width()
+        columns = max(1, int((width - left - PAD) // CELL))
+        first = self._first_place(columns)
+        body = self._heading(width) + self._text_row(left, first, columns)
+        y = TOP + ROW + GAP
+        for device in self.moment.kinds:
+            body += self._ribbon(device, left, y, first, columns, name)
+            y += ROW + GAP
+        body += _legend(y + 8, name, self._kinds)
+        return card(body, width, self.height, definitions=patterns)
+
+    @cached_property
+    def _kinds(self) -> set[str]:
+        """The kinds of place that the run has, and of those that are cut off."""
+        kinds = {EXACT, CUT}
+        for moment in self.moments:
+            for places in moment.kinds.values():
+                kinds.update(places)
+        return kinds
+
+    def _label_width(self) -> float:
+        names = ["text", *self.moment.kinds]
+        return max(text_width(name) for name in names) + 14
+
+    def _first_place(self, columns: int) -> int:
+        """The place in the leftmost column: the newest ones are always to be seen."""
+        longest = self.moment.text_length
+        for kinds in self.moment.kinds.values():
+            longest = max(longest, len(kinds) + self._cut_of_now())
+        start = max(0, self.run.trace.prompt_length - 2)
+        while longest - start > columns:
+            start += SHIFT
+        return start
+
+    def _cut_of_now(self) -> int:
+        """Outlines of places that are gone reach so far beyond the new ones."""
+        return max(0, self.moment.cut - self.moment.added)
+
+    def _heading(self, width: float) -> str:
+        title = f"{self.run.title}: step {self.step} of {len(self.moments)}"
+        note = "a column is a place in the text"
+        return text_at(title, PAD, 28, fill=INK, font_size=16) + text_at(
+            note, width - PAD, 28, text_anchor="end"
+        )
+
+    def _text_row(self, left: float, first: int, columns: int) -> str:
+        """The tokens of the text so far."""
+        prompt_length = self.run.trace.prompt_length
+        y = TOP + ROW / 2 + 5
+        elements = [text_at("text", PAD, y, fill=INK)]
+        last = min(first + columns, self.moment.text_length)
+        for place in range(first, last):
+            middle = left + (place - first + 0.5) * CELL
+            if place < prompt_length:
+                label, tip = "·", "a token of the prompt"
+            else:
+                tip = self.pieces[place - prompt_length]
+                label = _fitting(token_label(tip))
+            elements.append(text_at(label, middle, y, text_anchor="middle", fill=INK))
+        return "".join(elements)
+
+    def _ribbon(
+        self, device: str, left: float, y: float, first: int, columns: int, name: str
+    ) -> str:
+        """One device's places, and those that it has just cut off."""
+        kinds = self.moment.kinds[device]
+        elements = [text_at(device, PAD, y + ROW / 2 + 5, fill=INK)]
+        is_own = self.moment.event.device == device
+        newest = len(kinds) - (self.moment.added if is_own else 0)
+        for place in range(first, min(first + columns, len(kinds))):
+            elements.append(
+                _place(
+                    left + (place - first) * CELL + 1.5,
+                    y,
+                    CELL - 3,
+                    ROW,
+                    kinds[place],
+                    name,
+                    is_new=place >= newest,
+                    tip=f"place {place + 1}: {kinds[place]}",
+                )
+            )
+        if is_own and self.moment.cut:
+            end = min(first + columns, newest + self.moment.cut)
+            for place in range(max(first, len(kinds)), end):
+                x = left + (place - first) * CELL + 1.5
+                elements.append(_cut_off(x, y, CELL - 3, ROW))
+            if newest >= first:
+                elements.append(_scissors(left + (newest - first) * CELL, y))
+        return "".join(elements)
+
+
+def _places(count: int) -> str:
+    return f"{count} place{'' if count == 1 else 's'}"
+
+
+def _fitting(label: str) -> str:
+    """As much of a token as stands in a column."""
+    if text_width(label) <= CELL:
+        return label
+    letters = [TextPart("", letter) for letter in reversed(label)]
+    shown = end_that_fits(letters, CELL)
+    return "".join(part.text for part in reversed(shown))
+
+
+def _place(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    kind: str,
+    name: str,
+    *,
+    is_new: bool = False,
+    tip: str = "",
+) -> str:
+    """The box of a place; a new one has a thick outline."""
+    fill = f"url(#{name}-{kind})" if kind in (FUZZY, STALE) else KIND_COLOURS["score"]
+    return rectangle(
+        x,
+        y,
+        width,
+        height,
+        kind=kind,
+        fill=fill,
+        stroke=INK,
+        stroke_width=3 if is_new else 0.75,
+        tip=tip,
+    )
+
+
+def _cut_off(x: float, y: float, width: float, height: float) -> str:
+    """The outline of a place that is gone."""
+    return rectangle(
+        x,
+        y,
+        width,
+        height,
+        kind=CUT,
+        fill="none",
+        stroke=QUIET,
+        stroke_dasharray="4 3",
+    )
+
+
+def _scissors(x: float, y: float) -> str:
+    """A thick line where a cache was cut."""
+    return rectangle(
+        x - 2, y - 5, 4, ROW + 10, kind="scissors", fill=KIND_COLOURS["rejected"]
+    )
+
+
+def _legend(y: float, name: str, kinds: Collection[str]) -> str:
+    """What the fills mean, of those that the run has."""
+    elements = []
+    x = float(PAD)
+    for kind, words in LEGEND:
+        if kind not in kinds:
+            continue
+        if kind == CUT:
+            elements.append(_cut_off(x, y, 18, 17))
+        else:
+            elements.append(_place(x, y, 18, 17, kind, name))
+        elements.append(text_at(words, x + 26, y + 14))
+        x += 26 + text_width(words) + 22
+    return "".join(elements)
+
+
+class KvRibbon(WithSentence):
+    """The ribbons with a slider over the steps above, and a sentence below."""
+
+    def __init__(self, run: TimelineRun):
+        ribbon = KvRibbonPicture(run)
+        last = len(ribbon.moments)
+        self.slider = widgets.IntSlider(
+            value=ribbon.step,
+            min=1,
+            max=last,
+            description="step",
+            layout={"width": "420px"},
+        )
+        self.player = widgets.Play(
+            value=ribbon.step, min=1, max=last, interval=round(1000 * SECONDS_OF_STEP)
+        )
+        traitlets.link((self.slider, "value"), (ribbon, "step"))
+        traitlets.link((self.player, "value"), (ribbon, "step"))
+        traitlets.link((self.player, "playing"), (ribbon, "playing"))
+        row = widgets.Box([self.player, self.slider], layout={"flex_flow": "row wrap"})
+        row.add_class("speclib-toolbar")
+        super().__init__(row, ribbon)
+
+
+@checked
+def kv_ribbon(result: object, label: str | None = None) -> KvRibbon:
+    """What the KV cache of every device holds, step by step.
+
+    ``result``: what ``speclib.decode``, ``simulate`` or ``compare`` returns, or a
+    trace. ``label``: in place of the method's name. Raises SpeclibError for anything
+    else, and for trees or several sequences, whose places are no places in the text.
+    """
+    return KvRibbon(timeline_run(result, label))

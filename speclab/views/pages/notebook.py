@@ -1,0 +1,236 @@
+"""An executed notebook as an offline page.
+
+Charts are rendered in the browser, from their data, by one copy of plotly.min.js beside
+the pages. Widgets are replaced by their pictures. Knows no run and no clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speclab.views.tables.html import STYLE
+
+from .layout import render
+from .media_types import PLOTLY, WIDGET
+from .places import Places, traces_file
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+CHART_HEIGHT = 400  # pixels, of a chart that does not say its height
+
+
+class Heading(NamedTuple):
+    """A heading of a page: its level, its id and its text as HTML."""
+
+    level: str
+    anchor: str
+    text: str
+
+
+class Picture(NamedTuple):
+    """A PNG in base64; ``width`` in pixels, or None where the notebook says none."""
+
+    png: str
+    width: int | None
+    description: str
+
+
+class Chart(NamedTuple):
+    """A chart's data and layout, and the pixels to keep free for it."""
+
+    figure: dict[str, object]
+    height: float
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a cell put out: of these, the one that is there is shown.
+
+    ``html`` is shown as it is, ``text`` as plain text.
+    """
+
+    chart: Chart | None = None
+    html: str = ""
+    picture: Picture | None = None
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.chart or self.html or self.picture or self.text)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a notebook: the HTML of a text, or code with its outputs."""
+
+    html: str = ""
+    code: str = ""
+    outputs: tuple[Output, ...] = ()
+
+
+def notebook_page(
+    executed: str,
+    title: str,
+    places: Places | None = None,
+    up: str = "",
+    note: str = "",
+) -> str:
+    """The page of an executed notebook (its JSON text), with a table of contents.
+
+    places  those in the pages of a paper: numbers whose run is shown on its page of
+            timelines become links to it
+    up      from the folder of the page to that of the reports, such as "../"
+    note    a sentence for the reader, beside the table of contents
+    """
+    import nbformat
+
+    notebook = nbformat.reads(executed, as_version=4)
+    cells = []
+    for cell in _cells_to_show(notebook):
+        if cell.cell_type == "markdown":
+            cells.append(Cell(html=_render_markdown("".join(cell.source))))
+        elif cell.cell_type == "code" and "".join(cell.source).strip():
+            cells.append(Cell(code="".join(cell.source), outputs=_outputs(cell)))
+    traces = traces_file(places.key) if places and places.on_traces else ""
+    html = _render_cells(cells, title, traces=traces, up=up, note=note)
+    return _link_to_traces(html, places) if places else html
+
+
+def notebook_markdown(executed: str) -> str:
+    """The texts of an executed notebook and the text of its outputs, as Markdown.
+
+    Code is left out. Of an output it takes the plain text, which is Markdown where
+    speclib's own pages are displayed.
+    """
+    import nbformat
+
+    parts = []
+    for cell in nbformat.reads(executed, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            parts.append("".join(cell.source))
+        for output in cell.get("outputs", ()):
+            text = "".join(output.get("data", {}).get("text/plain", ""))
+            if text:
+                parts.append(text.rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_page(markdown: str, title: str, up: str = "") -> str:
+    """The page of a Markdown text, with a table of contents; ``up`` as above."""
+    cells = [Cell(html=_render_markdown(markdown))]
+    return _render_cells(cells, title, up=up)
+
+
+def _render_cells(
+    cells: list[Cell], title: str, *, traces: str = "", up: str = "", note: str = ""
+) -> str:
+    headings = _list_headings(cells)[1:]  # the first is the page's title
+    return render(
+        "notebook.html",
+        title=title,
+        cells=cells,
+        headings=headings,
+        has_charts=_has_charts(cells),
+        traces=traces,
+        up=up,
+        note=note,
+    )
+
+
+def _has_charts(cells: list[Cell]) -> bool:
+    for cell in cells:
+        if any(output.chart for output in cell.outputs):
+            return True
+    return False
+
+
+def _link_to_traces(html: str, places: Places) -> str:
+    """The page with a link in each number whose run is on the page of timelines."""
+
+    def link(cell: re.Match[str]) -> str:
+        opening, anchor, text = cell.groups()
+        address = places.trace_link(anchor)
+        return f'{opening}<a href="{address}">{text}</a>' if address else cell[0]
+
+    return re.sub(r'(<td id="([^"]+)"[^>]*>)([^<]+)', link, html)
+
+
+def _cells_to_show(notebook: NotebookNode) -> list[NotebookNode]:
+    """All cells, without the defaults of parameters where others were injected."""
+    tags_of_cells = [cell.metadata.get("tags", []) for cell in notebook.cells]
+    if not any("injected-parameters" in tags for tags in tags_of_cells):
+        return list(notebook.cells)
+
+    cells = []
+    for cell, tags in zip(notebook.cells, tags_of_cells, strict=True):
+        if "parameters" not in tags:
+            cells.append(cell)
+    return cells
+
+
+# -- text ------------------------------------------------------------------------------
+def _render_markdown(source: str) -> str:
+    """HTML of a Markdown cell; its headings get ids."""
+    from nbconvert.filters import markdown2html
+
+    html = markdown2html(source)
+    html = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", html)
+    return re.sub(r"<h([1-6])[^>]*>(.*?)</h\1>", _with_id, html, flags=re.S)
+
+
+def _with_id(heading: re.Match[str]) -> str:
+    """A heading whose id is its text: "A section" has the id "a-section"."""
+    level, text = heading.groups()
+    plain_text = re.sub(r"<[^>]+>", "", text).strip()
+    anchor = re.sub(r"[^a-z0-9]+", "-", plain_text.lower()).strip("-")
+    return f'<h{level} id="{anchor}">{text}</h{level}>'
+
+
+def _list_headings(cells: list[Cell]) -> list[Heading]:
+    """The headings of the two highest levels."""
+    headings = []
+    for cell in cells:
+        for match in re.findall(r'<h([12]) id="([^"]+)">(.*?)</h\1>', cell.html):
+            headings.append(Heading(*match))
+    return headings
+
+
+# -- outputs ---------------------------------------------------------------------------
+def _outputs(cell: NotebookNode) -> tuple[Output, ...]:
+    """The outputs of a code cell that a page can show."""
+    outputs = [_output(output) for output in cell.outputs]
+    return tuple(output for output in outputs if output)
+
+
+def _output(output: NotebookNode) -> Output:
+    """The richest form of an output that a page without a kernel can show."""
+    if output.output_type == "stream":
+        is_shown = output.name == "stdout"
+        return Output(text="".join(output.text)) if is_shown else Output()
+    if output.output_type == "error":
+        return Output(text=f"{output.ename}: {output.evalue}")
+
+    data = output.get("data", {})
+    description = "".join(data.get("text/plain", ""))
+    if PLOTLY in data:
+        return Output(chart=_chart(data[PLOTLY]))
+    if WIDGET in data and "image/png" not in data:
+        return Output()  # a widget without another form, such as a progress bar
+    if "text/html" in data and WIDGET not in data:
+        # The page has the style already.
+        return Output(html="".join(data["text/html"]).replace(STYLE, ""))
+    if "image/png" in data:
+        of_picture = output.get("metadata", {}).get("image/png", {})
+        png = data["image/png"].strip()
+        return Output(picture=Picture(png, of_picture.get("width"), description))
+    return Output(text=description)
+
+
+def _chart(figure: Mapping[str, dict[str, Any]]) -> Chart:
+    """A chart without its configuration."""
+    parts: dict[str, object] = {name: figure[name] for name in ("data", "layout")}
+    height = figure["layout"].get("height", CHART_HEIGHT)
+    return Chart(parts, height)

@@ -1,0 +1,222 @@
+"""Panels of numbers as colours, on one scale that ends at 1: a still picture.
+
+Knows no network, no run and no notebook.
+
+::
+
+    title
+                first panel                      second panel
+         across   0    1  | 2    3        across   0    1  | 2    3
+          row a [1.00|0.98|0.93|0.91]      row a [1.00|0.97|0.90|0.88]
+          row b [1.00|0.97|0.90|0.85]      row b [1.00|0.95|0.87|0.80]
+                          ^ a split
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor
+
+from speclib.arguments import AnyNumbers, checked
+from speclib.drawing.display import Still
+from speclib.drawing.svg import INK, PAD, rectangle, text_at, vertical_line
+from speclib.drawing.text import text_width
+from speclib.errors import BadValue
+
+# Pixels.
+WIDTH = 1100
+TITLE_HEIGHT = 28
+PANEL_HEAD = 46  # a panel's name and its columns' numbers
+HEAD_FONT_SIZE = 13  # of these numbers, and of what they are
+CELL_WIDTH = 42
+CELL_HEIGHT = 24
+BETWEEN_PANELS = 30  # side by side
+BETWEEN_LINES = 18  # of panels, one under the other
+
+DEEP = (0x1F, 0x4F, 0x8F)  # red, green, blue of the lowest number
+PALE = (0xFF, 0xFF, 0xFF)  # of 1
+
+
+def shade(share: float) -> str:
+    """A colour between deep blue at 0 and white at 1: what differs most stands out."""
+    share = min(max(share, 0), 1)
+    colour = "#"
+    for deep, pale in zip(DEEP, PALE, strict=True):
+        colour += f"{round(deep + (pale - deep) * share):02x}"
+    return colour
+
+
+class Heat(Still):
+    """Panels of rows of numbers, each number in a cell with its colour.
+
+    ``panels``: name -> {row: values}; all rows have equally many values, which are at
+    most 1. Columns are counted from 0, and ``across`` says what they are. ``splits``:
+    name of a panel -> columns before which a line stands. ``title`` says what the
+    numbers are, and their kind.
+
+    Raises SpeclibError where rows have different lengths.
+    """
+
+    @checked
+    def __init__(
+        self,
+        panels: Mapping[str, Mapping[str, AnyNumbers]],
+        title: str,
+        across: str = "",
+        splits: Mapping[str, AnyNumbers] | None = None,
+    ):
+        self.panels = dict(panels)
+        self.title = title
+        self.across = across
+        self.splits = splits or {}
+        self.columns = common_length(self.panels)
+        self.low = low_end(self.panels)
+        self._arrange_panels()
+
+    def _arrange_panels(self) -> None:
+        """Sets the size of a panel, how many stand side by side, and the card's
+        size."""
+        first_panel = next(iter(self.panels.values()))
+        widest_row = max(text_width(row) for row in first_panel)
+        across = text_width(self.across, HEAD_FONT_SIZE)
+        self.left_of_cells = max(widest_row, across) + 12
+        self.panel_width = self.left_of_cells + self.columns * CELL_WIDTH
+        self.panel_height = PANEL_HEAD + len(first_panel) * CELL_HEIGHT
+
+        # The last panel of a line needs no space behind it.
+        panel_step = self.panel_width + BETWEEN_PANELS
+        most_side_by_side = (WIDTH - 2 * PAD + BETWEEN_PANELS) // panel_step
+        self.side_by_side = max(1, int(most_side_by_side))
+
+        lines = ceil(len(self.panels) / self.side_by_side)
+        in_a_line = min(self.side_by_side, len(self.panels))
+        width = in_a_line * self.panel_width + (in_a_line - 1) * BETWEEN_PANELS
+        height = TITLE_HEIGHT + lines * (self.panel_height + BETWEEN_LINES)
+        self.size = (round(2 * PAD + width), round(PAD + height + PAD))
+
+    def drawing(self) -> str:
+        title = text_at(
+            self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600"
+        )
+        elements = [title]
+        for index, name in enumerate(self.panels):
+            line, place = divmod(index, self.side_by_side)
+            x = PAD + place * (self.panel_width + BETWEEN_PANELS)
+            y = PAD + TITLE_HEIGHT + line * (self.panel_height + BETWEEN_LINES)
+            elements.append(self.panel(name, x, y))
+        return "".join(elements)
+
+    def panel(self, name: str, x: float, y: float) -> str:
+        """A panel whose upper left corner is (x, y): its names, cells and splits."""
+        rows = self.panels[name]
+        left = x + self.left_of_cells
+        top = y + PANEL_HEAD
+        bottom = top + len(rows) * CELL_HEIGHT
+
+        elements = [self.panel_head(name, left, y)]
+        for index, (row, values) in enumerate(rows.items()):
+            elements.append(self.row(row, values, left, top + index * CELL_HEIGHT))
+        for column in self.splits.get(name, ()):
+            split_x = left + column * CELL_WIDTH
+            line = vertical_line(
+                split_x, top - 18, bottom, kind="split", stroke=INK, stroke_width=1.5
+            )
+            elements.append(line)
+
+        frame = rectangle(
+            left,
+            top,
+            self.columns * CELL_WIDTH,
+            bottom - top,
+            fill="none",
+            stroke="#c9c9c9",
+        )
+        return "".join(elements) + frame
+
+    def panel_head(self, name: str, left: float, y: float) -> str:
+        """A panel's name, and under it the numbers of its columns."""
+        numbers_y = y + PANEL_HEAD - 7
+        elements = [
+            text_at(name, left, y + 18, fill=INK, font_weight="600"),
+            text_at(
+                self.across,
+                left - 8,
+                numbers_y,
+                text_anchor="end",
+                font_size=HEAD_FONT_SIZE,
+            ),
+        ]
+        for column in range(self.columns):
+            middle = left + (column + 0.5) * CELL_WIDTH
+            number = text_at(
+                str(column),
+                middle,
+                numbers_y,
+                text_anchor="middle",
+                font_size=HEAD_FONT_SIZE,
+            )
+            elements.append(number)
+        return "".join(elements)
+
+    def row(self, name: str, values: Sequence[float], left: float, y: float) -> str:
+        """A row's name and its cells."""
+        elements = [text_at(name, left - 8, y + 17, text_anchor="end", fill=INK)]
+        for column, value in enumerate(values):
+            elements.append(self.cell(value, left + column * CELL_WIDTH, y))
+        return "".join(elements)
+
+    def cell(self, value: float, x: float, y: float) -> str:
+        """A number on the colour that it stands for."""
+        share = (value - self.low) / (1 - self.low)
+        ground = rectangle(
+            x, y, CELL_WIDTH, CELL_HEIGHT, kind="cell", fill=shade(share)
+        )
+        number = text_at(
+            f"{value:.2f}",
+            x + CELL_WIDTH / 2,
+            y + 17,
+            text_anchor="middle",
+            font_size=13,
+            fill="#fff" if share < 0.4 else "#000",
+        )
+        return ground + number
+
+    def __repr__(self) -> str:
+        lines = [self.title]
+        for name, rows in self.panels.items():
+            for row, values in rows.items():
+                numbers = " ".join(f"{value:.2f}" for value in values)
+                lines.append(f"  {name}, {row}: {numbers}")
+        return "\n".join(lines)
+
+
+def common_length(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
+    """How many values every row has."""
+    lengths = set()
+    for rows in panels.values():
+        lengths |= {len(values) for values in rows.values()}
+    if len(lengths) != 1:
+        raise BadValue(
+            f"rows of a heat map have {sorted(lengths)} values: give all the "
+            "same number"
+        )
+    return lengths.pop()
+
+
+def low_end(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> float:
+    """Where the scale begins: the lowest value, rounded down to tenths, or 0.9."""
+    lowest_values = []
+    for rows in panels.values():
+        lowest_values += [min(values) for values in rows.values()]
+    return min(floor(min(lowest_values) * 10) / 10, 0.9)
+
+
+@checked
+def heat(
+    panels: Mapping[str, Mapping[str, AnyNumbers]],
+    title: str,
+    across: str = "",
+    splits: Mapping[str, AnyNumbers] | None = None,
+) -> Heat:
+    """Panels of numbers up to 1 as colours; see ``Heat``."""
+    return Heat(panels, title, across, splits)

@@ -1,0 +1,355 @@
+"""A table's result as a grid of texts: what HTML and Markdown show, decided once.
+
+Every cell has one entry per source. A source is a kind of number (paper, virtual,
+emulated, measured), and the machine where that was not this one. Reads ledger rows;
+knows no markup, no file of a paper and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from speclab.papers.ledger import DEVICE_SECONDS, OVER_SAME_DEVICES, LedgerRow
+from speclab.papers.schema import ENGINE_KINDS, KINDS, Table, matches_any
+from speclab.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
+from speclab.views.anchors import cell_anchor
+from speclib.drawing.numbers import DASH
+
+from .cell_text import decimals_of, write_difference, write_interval, write_number
+
+SCALES = {("s", "ms"): 1000.0}  # from the unit of the data to that of the print
+REASONS_FOR_EMPTY = ("failed", "not reported", "lost")  # how a note may begin
+DISTURBED_MARK = "‡"
+DISTURBED_IN_WORDS = (
+    f"{DISTURBED_MARK}: other programs kept the machine busy while this was measured; "
+    "no claim is judged by it"
+)
+EARLIER_MARK = "§"
+EARLIER_IN_WORDS = (
+    f"{EARLIER_MARK}: not run yet this time; the number is that of an earlier run, and "
+    "no claim is judged by it"
+)
+SAME_DEVICES = "over the same devices"
+SAME_DEVICES_IN_WORDS = (
+    f"same: {SAME_DEVICES}, which is the speed-up over the best that all devices which "
+    "the method reserves can do with plain decoding; of plain decoding itself, how "
+    "much of that it does as it was run"
+)
+WIDE = 12  # more columns than this do not fit beside each other
+
+
+class Source(NamedTuple):
+    """Where a number comes from: its kind, and another machine's name or ""."""
+
+    kind: str
+    machine: str = ""
+
+    @property
+    def label(self) -> str:
+        """The head of the column: "virtual", "measured @ epyc-64c"."""
+        return f"{self.kind} @ {self.machine}" if self.machine else self.kind
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number as text.
+
+    ``difference`` is relative to print. ``bracket`` is the second number that a printed
+    cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
+    of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
+    erratum, else empty. ``anchor`` is the number's place on the paper's page.
+    ``is_disturbed`` says that other programs kept the machine busy while the number was
+    measured, ``is_earlier`` that it was left out this time and comes from an earlier
+    run. ``same_devices`` is the second number of a speed-up, over the best that the
+    same devices do with plain decoding, and ``about_devices`` how that was found.
+    """
+
+    text: str
+    difference: str = ""
+    bracket: str = ""
+    interval: str = ""
+    note: str = ""
+    mark: str = ""
+    anchor: str = ""
+    is_disturbed: bool = False
+    is_earlier: bool = False
+    same_devices: str = ""
+    about_devices: str = ""
+
+    @property
+    def second(self) -> str:
+        """The number over the same devices, as it stands beside the first one."""
+        return f"same {self.same_devices}" if self.same_devices else ""
+
+    @property
+    def sign(self) -> str:
+        """Signs on the number, which a line under the table explains."""
+        disturbed = DISTURBED_MARK if self.is_disturbed else ""
+        earlier = EARLIER_MARK if self.is_earlier else ""
+        return disturbed + earlier
+
+
+MISSING = Entry(DASH)
+
+
+def why_empty(table: Table) -> str:
+    """What stands in place of a table without a single number."""
+    kinds = [kind for kind in ENGINE_KINDS if table.paper.fills(table.item, kind)]
+    if not kinds:
+        return "The text we transcribed from holds no number of it."
+    return (
+        f"No number yet: it has {', '.join(kinds)} numbers alone, and none of them has "
+        "been run here. `make reproduce` runs them."
+    )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a table by (row, column), and in each its entries by source.
+
+    ``unit`` is the one in which the numbers are shown. ``rows_are`` and ``columns_are``
+    name the two axes.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    sources: tuple[Source, ...]
+    cells: dict[tuple[str, str], dict[Source, Entry]]
+    unit: str
+    rows_are: str
+    columns_are: str
+
+    def narrow(self) -> Grid:
+        """This grid; with rows and columns exchanged where it has too many columns."""
+        if len(self.columns) <= WIDE:
+            return self
+        exchanged = {}
+        for (row, column), entries in self.cells.items():
+            exchanged[column, row] = entries
+        return Grid(
+            rows=self.columns,
+            columns=self.rows,
+            sources=self.sources,
+            cells=exchanged,
+            unit=self.unit,
+            rows_are=self.columns_are,
+            columns_are=self.rows_are,
+        )
+
+    @property
+    def sign_meanings(self) -> list[str]:
+        """What the signs on its numbers mean, as far as it has them."""
+        entries: list[Entry] = []
+        for entries_by_source in self.cells.values():
+            entries += entries_by_source.values()
+        meanings = []
+        if any(entry.is_disturbed for entry in entries):
+            meanings.append(DISTURBED_IN_WORDS)
+        if any(entry.is_earlier for entry in entries):
+            meanings.append(EARLIER_IN_WORDS)
+        if any(entry.same_devices for entry in entries):
+            meanings.append(SAME_DEVICES_IN_WORDS)
+        return meanings
+
+    def entry(self, row: str, column: str, source: Source) -> Entry:
+        """What a cell shows of a source, a dash where there is nothing."""
+        return self.cells.get((row, column), {}).get(source, MISSING)
+
+    def sources_in(self, column: str) -> tuple[Source, ...]:
+        """The sources that have anything in a column; the first one if none has."""
+        used: set[Source] = set()
+        for (_, column_of_cell), entries in self.cells.items():
+            if column_of_cell == column:
+                used.update(entries)
+        in_order = tuple(source for source in self.sources if source in used)
+        return in_order or self.sources[:1]
+
+
+def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
+    """The grid of a table's result; ``others`` are ledger rows of other machines."""
+    table = result.table
+    rows_by_source = _rows_with_sources(table, result.rows, others)
+    printed = {}
+    for source, row in rows_by_source:
+        if source.kind == "paper":
+            printed[row.row, row.column] = row.value
+
+    cells: dict[tuple[str, str], dict[Source, Entry]] = {}
+    for source, row in rows_by_source:
+        place = (row.row, row.column)
+        if "*" not in place:  # which is a note on many cells, not a cell
+            entry = _describe(table, row, printed.get(place))
+            anchor = cell_anchor(table.item, row.row, row.column, source.label)
+            anchored = replace(entry, anchor=anchor)
+            cells.setdefault(place, {})[source] = anchored
+    for row in result.rows:
+        own_source = Source(row.kind)
+        entries = cells.get((row.row, row.column), {})
+        if row.metric == OVER_SAME_DEVICES and own_source in entries:
+            entries[own_source] = _with_second_number(table, entries[own_source], row)
+    for (row_label, column_label, kind), row in result.earlier.items():
+        place = (row_label, column_label)
+        entry = replace(_describe(table, row, printed.get(place)), is_earlier=True)
+        cells.setdefault(place, {}).setdefault(Source(kind), entry)
+
+    return Grid(
+        rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
+        columns=_labels_in_order(table.column_labels, [column for _, column in cells]),
+        sources=_sources_in_order(s for entries in cells.values() for s in entries),
+        cells=cells,
+        unit=shown_unit(table),
+        rows_are=table.rows,
+        columns_are=table.columns_are,
+    )
+
+
+def shown_unit(table: Table) -> str:
+    """The unit in which a table's numbers are shown.
+
+    Columns of another unit say it themselves.
+    """
+    if table.printed_unit and (table.unit, table.printed_unit) in SCALES:
+        return table.printed_unit
+    return table.unit
+
+
+def rows_of_cells(table: Table, rows: Iterable[LedgerRow]) -> list[LedgerRow]:
+    """Those of the ledger's rows that are the main number of one of the table's cells.
+
+    Left out are numbers in brackets, a speed-up by its second definition, and what goes
+    with a speed-up over the same devices.
+    """
+    left_out = ["speedup_e2e", OVER_SAME_DEVICES]
+    if table.beside:
+        left_out.append(table.beside.metric)
+
+    shown = []
+    for row in rows:
+        is_own = row.item == table.item and row.metric not in left_out
+        if is_own and (row.metric != DEVICE_SECONDS or _asks_for(table, row)):
+            shown.append(row)
+    return shown
+
+
+def _asks_for(table: Table, row: LedgerRow) -> bool:
+    """Whether a row's metric is the one that its cell is there for."""
+    return bool(table.settings_of(row.row, row.column)["metric"] == row.metric)
+
+
+def _rows_with_sources(
+    table: Table, rows: Iterable[LedgerRow], others: Iterable[LedgerRow]
+) -> list[tuple[Source, LedgerRow]]:
+    """The rows that cells show: first those of this machine, then those of others."""
+    sourced = [(Source(row.kind), row) for row in rows_of_cells(table, rows)]
+    for row in rows_of_cells(table, others):
+        machine = row.setup.partition("@")[2].split("/")[0]
+        sourced.append((Source(row.kind, machine), row))
+    return sourced
+
+
+def _labels_in_order(
+    labels_of_table: Iterable[str], labels_of_cells: list[str]
+) -> tuple[str, ...]:
+    """The labels that cells have: in the table's order, then those it does not name."""
+    in_order = dict.fromkeys([*labels_of_table, *labels_of_cells])
+    present = set(labels_of_cells)
+    return tuple(label for label in in_order if label in present)
+
+
+def _sources_in_order(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """Each source once: by kind, then by machine."""
+
+    def place(source: Source) -> tuple[int, str]:
+        return KINDS.index(source.kind), source.machine
+
+    return tuple(sorted(set(sources), key=place))
+
+
+# -- entries ---------------------------------------------------------------------------
+def _describe(table: Table, row: LedgerRow, printed: float | None) -> Entry:
+    """The entry of a row; ``printed`` is what the paper prints in its cell."""
+    if row.value is None:
+        return _describe_empty(row)
+    if row.kind == "paper":
+        return _describe_printed(table, row, row.value)
+    return _describe_own(table, row, row.value, printed)
+
+
+def _describe_empty(row: LedgerRow) -> Entry:
+    """Why a cell has no value, or a dash."""
+    text = DASH
+    for reason in REASONS_FOR_EMPTY:
+        if row.note.startswith(reason):
+            text = reason
+    return Entry(text, note="" if row.kind == "paper" else row.note)
+
+
+def _describe_printed(table: Table, row: LedgerRow, value: float) -> Entry:
+    errata = "; ".join(_errata_of_cell(table, row))
+    return Entry(
+        _write_value(table, row, value),
+        bracket=_bracket(table, row),
+        note=errata,
+        mark="†" if errata else "",
+    )
+
+
+def _describe_own(
+    table: Table, row: LedgerRow, value: float, printed: float | None
+) -> Entry:
+    difference = ""
+    is_comparable = row.kind != "measured" or row.unit in COMPARABLE_UNITS
+    if printed and is_comparable:
+        difference = write_difference(value / printed - 1)
+    return Entry(
+        _write_value(table, row, value),
+        difference=difference,
+        interval=write_interval(row, _scale(table, row), _printed_decimals(table, row)),
+        note=row.note,
+        mark="c" if row.note.startswith("calibration") else "",
+        is_disturbed=DISTURBED in row.note,
+    )
+
+
+def _with_second_number(table: Table, entry: Entry, row: LedgerRow) -> Entry:
+    """The entry of a speed-up with its number over the same devices, ``row``."""
+    if row.value is None:
+        return entry
+    return replace(
+        entry, same_devices=_write_value(table, row, row.value), about_devices=row.note
+    )
+
+
+def _write_value(table: Table, row: LedgerRow, value: float) -> str:
+    decimals = decimals_of(row, _printed_decimals(table, row))
+    return write_number(value * _scale(table, row), decimals)
+
+
+def _scale(table: Table, row: LedgerRow) -> float:
+    """What leads from the unit of a row to the printed one."""
+    return SCALES.get((row.unit, table.printed_unit or row.unit), 1.0)
+
+
+def _printed_decimals(table: Table, row: LedgerRow) -> int:
+    return table.settings_of(row.row, row.column)["decimals"]
+
+
+def _bracket(table: Table, row: LedgerRow) -> str:
+    """The number that the cell prints in brackets, or nothing."""
+    if table.beside is None:
+        return ""
+    for row_label, column_label, value in table.beside.cells:
+        if (row_label, column_label) == (row.row, row.column):
+            return f"({write_number(value, table.beside.decimals)})"
+    return ""
+
+
+def _errata_of_cell(table: Table, row: LedgerRow) -> list[str]:
+    """The notes of all errata that name a row's cell."""
+    notes = []
+    for erratum in table.errata:
+        if matches_any(erratum.cells, row.row, row.column):
+            notes.append(" ".join(erratum.note.split()))
+    return notes

@@ -1,0 +1,152 @@
+"""Tables and verdicts as HTML: the kinds of number side by side, no script, no link.
+
+Colours are mixed from the reader's own text colour, so that light and dark pages both
+work. Every table scrolls inside its own box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from speclab.papers.ledger import LedgerRow
+from speclab.papers.schema import Table
+from speclab.papers.table_result import TableResult
+from speclab.views.anchors import claim_anchor
+from speclab.views.prose import prose_html
+from speclab.views.templates import load_templates
+from speclib.drawing.numbers import DASH
+
+from .failures import group_by_reason
+from .grid import Entry, Grid, build_grid, why_empty
+from .section import gather_section
+from .tally import COUNT_HEADS, KIND_HEAD, count, is_own
+from .verdicts import SIGNS, select_verdicts
+
+HERE = Path(__file__).parent
+STYLE = f"<style>{(HERE / 'tables.css').read_text('utf-8')}</style>"
+LONG = 24  # tables with more rows than this are folded
+HOLDS_IN_WORDS = {
+    "yes": "that hold",
+    "no": "that do not hold",
+    "open": "that are open, for want of requests",
+    "n/a": "that could not be judged",
+}
+
+
+def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+    """All of a table: what to look at, numbers, verdicts, errata, sources.
+
+    ``others`` are ledger rows of other machines.
+    """
+    section = gather_section(result, others)
+    names = {
+        "look": section.look,
+        "opening": prose_html(section.opening),
+        "failures": section.failures,
+        "claims": section.claims,
+        "background": prose_html(section.background),
+        "errata": section.errata,
+        "sources": section.sources,
+    }
+    return _render(
+        "section.html", names | _names_of_numbers(result.table, section.grid)
+    )
+
+
+def table_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+    """A table's numbers alone, with rows and columns as printed.
+
+    Rows and columns are exchanged where the table is too wide. Its numbers have no
+    anchors, since several such tables may stand on one page.
+    """
+    grid = build_grid(result, others)
+    names = _names_of_numbers(result.table, grid)
+    return _render("numbers.html", names | {"is_anchored": False})
+
+
+def failures_html(errors: Mapping[str, str]) -> str:
+    """The cells that failed, from reasons by the name of the cell."""
+    return _render("failures.html", {"failures": group_by_reason(errors)})
+
+
+def verdicts_html(
+    results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
+) -> str:
+    """The claims of all tables with one verdict (yes, no, open, n/a), folded.
+
+    Claims of the paper and our own checks of it are counted apart.
+    """
+    judged = select_verdicts(results, holds, kinds)
+    own = sum(is_own(claim) for _, claim in judged)
+    names = {"judged": judged, "own": own, "holds_in_words": HOLDS_IN_WORDS[holds]}
+    return _render("verdicts.html", names)
+
+
+def summary_html(results: Mapping[str, TableResult]) -> str:
+    """How many numbers of each kind there are, and how many claims hold or are open."""
+    heads = [KIND_HEAD, *COUNT_HEADS.values()]
+    return _render("summary.html", {"heads": heads, "counts": count(results)})
+
+
+# -- what templates ask for ------------------------------------------------------------
+def _names_of_numbers(table: Table, grid: Grid) -> dict[str, object]:
+    """What ``numbers.html`` shows, by the names that it uses."""
+    grid = grid.narrow()
+    return {
+        "table": table,
+        "grid": grid,
+        "why_empty": why_empty(table),
+        "legend": "; ".join(_legend(grid)),
+        "is_anchored": True,
+    }
+
+
+def _legend(grid: Grid) -> list[str]:
+    """What the marks and the small print of a table mean, as far as it has them."""
+    entries: list[Entry] = []
+    for entries_by_source in grid.cells.values():
+        entries += entries_by_source.values()
+    marks = {entry.mark for entry in entries}
+    has_differences = any(entry.difference for entry in entries)
+
+    legend = []
+    if has_differences:
+        legend.append("small: relative difference to print")
+    if any(entry.bracket for entry in entries):
+        legend.append("brackets: printed so")
+    if "c" in marks:
+        legend.append("c: printed cell that set the acceptance rate or the clock")
+    if "†" in marks:
+        legend.append("†: see errata")
+    legend += grid.sign_meanings
+    if has_differences:
+        legend.append("hover: 95 % interval, window, notes")
+    return legend
+
+
+def _tooltip(entry: Entry) -> str:
+    """What appears under the pointer: the interval and the ledger's note."""
+    parts = []
+    if entry.interval:
+        parts.append(f"95 %: {entry.interval}")
+    if entry.note:
+        parts.append(entry.note)
+    if entry.about_devices:
+        parts.append(f"same: {entry.about_devices}")
+    return "; ".join(parts)
+
+
+TEMPLATES = load_templates(
+    HERE / "templates",
+    style=STYLE,
+    dash=DASH,
+    signs=SIGNS,
+    long=LONG,
+    tooltip=_tooltip,
+    claim_anchor=claim_anchor,
+)
+
+
+def _render(name: str, names: Mapping[str, object]) -> str:
+    return TEMPLATES.get_template(name).render(names)

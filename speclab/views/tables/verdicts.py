@@ -1,0 +1,112 @@
+"""Claims with their verdicts, as lines of a table: what HTML and Markdown both show."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from speclab.papers.ledger import ClaimRow
+from speclab.papers.schema import KINDS, Claim
+from speclab.papers.table_result import TableResult
+
+
+class Sign(NamedTuple):
+    """How a verdict is written: a mark and words, and its class in the style sheet."""
+
+    mark: str
+    words: str
+    css_class: str
+
+
+SIGNS = {
+    "yes": Sign("✓", "holds", "yes"),
+    "no": Sign("✗", "does not hold", "no"),
+    "open": Sign("◇", "open", "open"),
+    "n/a": Sign("–", "not judged", "na"),
+}
+
+# What the head of a second column says after its kind.
+OVER_SAME_DEVICES = ", over the same devices"
+
+
+class ClaimLine(NamedTuple):
+    """A claim, what it expects, and its verdict on each kind of number, if any."""
+
+    claim: Claim
+    expected: str
+    verdicts: list[ClaimRow | None]
+
+
+@dataclass(frozen=True)
+class ClaimTable:
+    """The claims of one table, with a column per kind of number.
+
+    A kind may have a second column, of its speed-ups over the same devices.
+    """
+
+    kinds: list[str]
+    lines: list[ClaimLine]
+
+
+def list_claims(result: TableResult) -> ClaimTable | None:
+    """The claims of a table with their verdicts; None where none was judged."""
+    columns = {kind: _by_claim(result.claims, kind) for kind in KINDS}
+    for kind in KINDS:
+        second = _by_claim(result.claims_over_same_devices, kind)
+        columns[kind + OVER_SAME_DEVICES] = second
+    judged = {head: verdicts for head, verdicts in columns.items() if verdicts}
+    if not judged:
+        return None
+
+    lines = []
+    for claim in result.table.claims:
+        verdicts_of_claim = []
+        for column in judged.values():
+            verdicts_of_claim.append(_in_words(claim, column.get(claim.id)))
+        expected = _first_expected(verdicts_of_claim)
+        lines.append(ClaimLine(claim, expected, verdicts_of_claim))
+    return ClaimTable(list(judged), lines)
+
+
+def _by_claim(verdicts: Iterable[ClaimRow], kind: str) -> dict[str, ClaimRow]:
+    """The verdicts on one kind of number, by the id of the claim."""
+    return {verdict.claim: verdict for verdict in verdicts if verdict.kind == kind}
+
+
+def _in_words(claim: Claim, verdict: ClaimRow | None) -> ClaimRow | None:
+    """A verdict whose value says what is counted: "in order in 6 of 7"."""
+    if verdict is None or claim.kind != "order" or not verdict.value:
+        return verdict
+    return verdict._replace(value=f"in order in {verdict.value}")
+
+
+def _first_expected(verdicts: list[ClaimRow | None]) -> str:
+    """What the first verdict that says so expects."""
+    for verdict in verdicts:
+        if verdict is not None and verdict.expected:
+            return verdict.expected
+    return ""
+
+
+class JudgedClaim(NamedTuple):
+    """One verdict with the claim that it is on."""
+
+    verdict: ClaimRow
+    claim: Claim
+
+
+def select_verdicts(
+    results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
+) -> list[JudgedClaim]:
+    """Of all tables the verdicts that are ``holds`` on numbers of some kinds.
+
+    ``holds`` is yes, no, open or n/a.
+    """
+    selected = []
+    for result in results.values():
+        claims = {claim.id: claim for claim in result.table.claims}
+        for verdict in result.claims:
+            if verdict.holds == holds and verdict.kind in kinds:
+                selected.append(JudgedClaim(verdict, claims[verdict.claim]))
+    return selected

@@ -1,0 +1,329 @@
+"""Sliders, a timeline that follows them while they move, and a table of figures.
+
+From top to bottom: the first two sliders, the timeline, and the figures of each run
+beside what theory expects and what many draws give. Further sliders fold out, and all
+of them stay in sight while the picture scrolls. On the virtual clock a simulation takes
+milliseconds, so the runs are simulated again at every step of a slider. The timeline's
+widget stays the same and only its content changes, so nothing flickers. Knows no clock:
+what is simulated is up to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from html import escape
+from inspect import Parameter, signature
+from math import nan
+from typing import Any, TypeAlias
+
+import ipywidgets as widgets
+
+from speclab.theory.closed_forms import (
+    dsi_speed,
+    duodecoding_speed,
+    pearl_speed,
+    sd_speed,
+)
+from speclib.arguments import checked
+from speclib.drawing.display import NotebookView
+from speclib.drawing.timeline.facts import speedup_as_drawn
+from speclib.drawing.timeline.run import timeline_run
+from speclib.drawing.timeline.widget import Timeline
+from speclib.errors import BadValue, SpeclibError, unknown_name
+from speclib.trace.events import Trace
+
+from .controls import (
+    BUTTON_LAYOUT,
+    ControlSpec,
+    control,
+    settings_in_words,
+    slider_over,
+    toolbar,
+)
+from .draws import SpeedRange, draw_many, takes_seed
+from .figures import RunFigures, figures_html, figures_in_words, figures_of
+
+TARGET_SECONDS = 0.1  # of a target pass, unless a control says otherwise
+IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
+
+# Takes the controls' values by name; returns a result, a trace, or a list of such.
+Simulate: TypeAlias = Callable[..., Any]
+
+DEFAULT_CONTROLS: dict[str, ControlSpec] = {
+    "method": ("pearl", "speculative"),
+    "gamma": (1, 12, 1, 3),
+    "c": (1.0, 12.0, 0.5, 3.0),
+    "alpha": (0.0, 1.0, 0.01, 0.8),
+}
+
+# Plain decoding has none of these: it drafts nothing, on one target.
+DRAFTING_SETTINGS = (
+    "gamma",
+    "without",
+    "lookahead",
+    "servers",
+    "k",
+    "first",
+    "lp",
+    "width",
+    "budget",
+    "calibrate",
+)
+
+
+def expected_speedup(
+    method: str,
+    gamma: int | None = None,
+    c: float | None = None,
+    alpha: float | None = None,
+    without: str | None = None,
+    lookahead: int | None = None,
+    servers: int | None = None,
+    k: int | None = None,
+    doubt: float = 0.0,
+    network: float = 0.0,
+    target: float = TARGET_SECONDS,
+    **_: object,
+) -> float:
+    """The speed over plain decoding that theory expects of an endless text.
+
+    Each draft token is accepted with probability ``alpha``, independently of the
+    others, and a pass of the target model takes ``c`` times as long as one of the draft
+    model. Where a message to or from the target takes ``network`` seconds, a pass of
+    ``target`` seconds is as good as one that is longer by two messages.
+
+    Returns not-a-number where ``theory`` has no closed form for the method (such as
+    DuoDecoding with its dynamic k), or where an argument that it needs is missing.
+    """
+    if method == "autoregressive":
+        return 1.0
+    if c is None or alpha is None:
+        return nan
+    c = c * (target + 2 * network) / target
+    if method == "dsi" and lookahead is not None:
+        return float(dsi_speed(alpha, lookahead, 1 / c, 1.0, servers))
+    if gamma is None:
+        return nan
+    if method == "speculative":
+        return sd_speed(alpha, gamma, 1 / c, 1.0)
+    if method == "pearl":
+        return pearl_speed(alpha, gamma, 1 / c, 1.0, without)
+    if method == "duodecoding" and k is not None:
+        return duodecoding_speed(alpha, gamma, 1 / c, 1.0, k, doubt)
+    return nan
+
+
+class Explorer(NotebookView, widgets.VBox):
+    """Controls above a table of figures and a timeline that follow them.
+
+    ``simulate(**values)`` returns a list of results or traces, or a single one. For a
+    single one, ``simulate`` is also asked for plain decoding (method="autoregressive"),
+    which is the baseline. It is asked without the settings of drafting, such as gamma,
+    that it can do without.
+
+    ``controls`` maps the names of its arguments to what ``control`` takes.
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``. Further
+    options go to the timeline.
+
+    In place of ``simulate`` there may also be results that exist already: a dict from
+    the value in which they differ to a list of results. Then ``controls`` is {that
+    value's name: the value shown first}.
+    """
+
+    @checked
+    def __init__(
+        self,
+        simulate: Simulate | Mapping,
+        controls: dict | None = None,
+        theory: Callable[..., float] = expected_speedup,
+        **options: Any,
+    ):
+        if isinstance(simulate, Mapping):
+            simulate, controls = _look_up_stored(simulate, controls)
+        self.simulate = simulate
+        self.theory = theory
+
+        self.controls: dict[str, widgets.Widget] = {}
+        for name, spec in (controls or DEFAULT_CONTROLS).items():
+            self.controls[name] = control(name, spec)
+        self.seed = 0
+        self.draws_anew = takes_seed(simulate) and "seed" not in self.controls
+        self.draw_button = widgets.Button(
+            description="Draw anew",
+            tooltip="Another draw of the tokens at which the draft model is right "
+            "(key: R)",
+            icon="random",
+            layout=BUTTON_LAYOUT,
+        )
+        self.draw_button.on_click(self._draw_anew)
+        self.ranges: list[SpeedRange] = []
+        self._drawing: asyncio.Task | None = None
+
+        self.timeline = Timeline(*self.simulated(), **options)
+        self.figures = widgets.HTML(
+            figures_html(self.rows()), layout={"width": "100%", "overflow": "auto"}
+        )
+        if self.draws_anew:
+            self.timeline.observe(self._draw_anew, "asked_anew")
+        for slider in self.controls.values():
+            slider.observe(self._simulate_again, "value")
+        buttons = [self.draw_button] if self.draws_anew else []
+        super().__init__([toolbar(self.controls, buttons), self.timeline, self.figures])
+        self._start_drawing()
+
+    @property
+    def values(self) -> dict:
+        """What the controls say now, by name."""
+        return {name: slider.value for name, slider in self.controls.items()}
+
+    def simulated(self) -> list:
+        """The results for the present values; plain decoding first if it was added."""
+        return self._simulated_with(self.seed)
+
+    def _simulated_with(self, seed: int) -> list:
+        """The same for a draw of its own, where there are draws."""
+        values = {**self.values, "seed": seed} if self.draws_anew else self.values
+        results = self.simulate(**values)
+        if is_single_run(results):
+            return [self._simulated_plainly(values), results]
+        if not isinstance(results, Iterable):
+            raise BadValue(
+                f"simulate gave {results!r}: let it return a result, a trace, or a "
+                "list of them"
+            )
+        return list(results)
+
+    def _simulated_plainly(self, all_values: dict) -> Any:
+        """Plain decoding for the same values."""
+        parameters = signature(self.simulate).parameters
+        values = {}
+        for name, value in all_values.items():
+            is_demanded = (
+                name in parameters and parameters[name].default is Parameter.empty
+            )
+            if name not in DRAFTING_SETTINGS or is_demanded:
+                values[name] = value
+        return self.simulate(**{**values, "method": "autoregressive"})
+
+    def rows(self) -> list[RunFigures]:
+        """The figures of each run in the timeline."""
+        return figures_of(self.timeline.runs, self.theory, self.values, self.ranges)
+
+    def _simulate_again(self, _change: object) -> None:
+        """What was drawn many times belongs to other values: it is drawn again."""
+        self.ranges = []
+        self._show_simulated()
+        self._start_drawing()
+
+    def _show_simulated(self) -> None:
+        """Shows the runs for the present values and the present draw."""
+        try:
+            self.timeline.update(*self.simulated())
+            self.figures.value = figures_html(self.rows())
+        except SpeclibError as error:
+            # The traceback of a widget's callback is not shown anywhere.
+            self.figures.value = f"<b>{escape(str(error))}</b>"
+
+    # -- many draws --------------------------------------------------------------------
+    def _draw_anew(self, _button: object) -> None:
+        """Shows the next draw; the range over many draws stays."""
+        self.seed += 1
+        self._show_simulated()
+
+    def _start_drawing(self) -> None:
+        """Lets many draws follow, once no slider moves and nothing else is to be done.
+
+        Only where an event loop runs, as in a notebook.
+        """
+        if self._drawing is not None:
+            self._drawing.cancel()
+        if not self.draws_anew:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._drawing = loop.create_task(self._draw_when_idle())
+
+    async def _draw_when_idle(self) -> None:
+        await asyncio.sleep(IDLE_SECONDS)
+        with suppress(SpeclibError):  # of values that do not go together; it is shown
+            for ranges in draw_many(self._speedups_of_draw):
+                self.ranges = ranges
+                await asyncio.sleep(0)
+            self.figures.value = figures_html(self.rows())
+
+    def draw_many(self) -> None:
+        """Fills the column of many draws now, without waiting for an event loop."""
+        for ranges in draw_many(self._speedups_of_draw):
+            self.ranges = ranges
+        self.figures.value = figures_html(self.rows())
+
+    def _speedups_of_draw(self, seed: int) -> list[float]:
+        """Each run's speed-up as drawn, in one draw."""
+        runs = [timeline_run(result) for result in self._simulated_with(seed)]
+        return [speedup_as_drawn(run, runs) for run in runs]
+
+    def text(self) -> str:
+        """The state in words: settings, figures, and the timeline's summary."""
+        lines = [f"explorer at {settings_in_words(self.values)}"]
+        for row in self.rows():
+            lines.append(figures_in_words(row))
+        lines.append(self.timeline.text())
+        return "\n".join(lines)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Of the timeline, pixels."""
+        return self.timeline.size
+
+    def picture(self) -> str:
+        """SVG of the timeline: the still that stands where no widget can run."""
+        return self.timeline.picture()
+
+
+@checked
+def explorer(
+    simulate: Simulate | Mapping,
+    controls: dict | None = None,
+    theory: Callable[..., float] = expected_speedup,
+    **options: Any,
+) -> Explorer:
+    """Sliders that simulate again while they move, above a timeline; see ``Explorer``.
+
+    Where no widget can run, a still picture stands in its place. It shows the state at
+    the time when the notebook's cell ran.
+    """
+    return Explorer(simulate, controls, theory, **options)
+
+
+def is_single_run(results: object) -> bool:
+    """Whether these are not several results but one, or its trace."""
+    return hasattr(results, "trace") or isinstance(results, Trace)
+
+
+def _look_up_stored(
+    results: Mapping, shown_first: dict | None
+) -> tuple[Simulate, dict[str, widgets.Widget]]:
+    """A function that looks up ``results`` by a slider's value, and that slider.
+
+    ``shown_first``: {the slider's name: the value at which it stands first}.
+    """
+    if shown_first is None or len(shown_first) != 1:
+        raise BadValue(
+            "results without controls: give {what they differ in: the first one shown}"
+        )
+    ((name, first_value),) = shown_first.items()
+    if first_value not in results:
+        raise unknown_name(
+            f"no results for {name} = {first_value!r}", first_value, map(str, results)
+        )
+    slider = slider_over(name, list(results), first_value)
+
+    def look_up(**values: Any) -> Any:
+        stored = results[values[name]]
+        return [stored] if is_single_run(stored) else stored
+
+    return look_up, {name: slider}

@@ -1,0 +1,142 @@
+"""The table of figures between an explorer's sliders and its timeline.
+
+A row per run, with what was simulated beside what theory expects. The cells have fixed
+widths and the heading a fixed height, so that nothing jumps while a slider moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from math import isfinite, nan
+from typing import NamedTuple
+
+from speclib.drawing.numbers import DASH, percent
+from speclib.drawing.timeline.facts import (
+    idle_shares,
+    speedup,
+    speedup_as_drawn,
+    untested_share,
+)
+from speclib.drawing.timeline.run import TimelineRun
+from speclib.trace.metrics import Stats
+
+from .draws import DRAWS, SpeedRange
+
+CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 76px"
+NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
+# A heading has up to three lines; on a narrow page the table scrolls sideways.
+HEADING_STYLE = (
+    f"{CELL_STYLE}; line-height: 1.25; height: 3.75em; vertical-align: bottom"
+)
+TABLE_STYLE = "font-size: 15px; font-variant-numeric: tabular-nums"
+
+
+class RunFigures(NamedTuple):
+    """The cells of one run's row, from left to right."""
+
+    run: str
+    as_drawn: str
+    after_first: str
+    draws: str
+    expected: str
+    over_sd: str
+    accepted: str
+    discarded: str
+    device_time: str
+    waiting: str
+
+
+HEADINGS = RunFigures(
+    run="",
+    as_drawn="speed-up as drawn",
+    after_first="… after the first commit",
+    draws=f"… as drawn, in {DRAWS} draws",
+    expected="… expected of a long text",
+    over_sd="over speculative decoding",
+    accepted="accepted of tested",
+    discarded="discarded of drafted",
+    device_time="device time per token",
+    waiting="waiting",
+)
+
+
+def as_factor(ratio: float) -> str:
+    """``ratio`` as "1.25×", or a dash where there is none."""
+    if not isfinite(ratio):
+        return "–"
+    return f"{ratio:.2f}×"
+
+
+def figures_of(
+    runs: list[TimelineRun],
+    theory: Callable[..., float],
+    values: dict,
+    ranges: Sequence[SpeedRange] = (),
+) -> list[RunFigures]:
+    """A row of figures for each run.
+
+    ``ranges``: of each run's speed-up as drawn over many draws, where they are known.
+
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``, in place
+    of which each run's own method is put. Device time is given as a multiple of that of
+    plain decoding, which is the first run without drafts.
+    """
+    plain = _stats_of_plain_decoding(runs)
+    rows = []
+    for place, run in enumerate(runs):
+        stats = run.stats
+        method = run.trace.meta.get("method", "")
+        expected = theory(**{**values, "method": method})
+        row = RunFigures(
+            run=f"{run.label} {run.note}".strip(),
+            as_drawn=as_factor(speedup_as_drawn(run, runs)),
+            after_first=as_factor(speedup(run, runs)),
+            draws=str(ranges[place]) if place < len(ranges) else DASH,
+            expected=as_factor(expected),
+            over_sd=as_factor(speedup_as_drawn(run, runs, "speculative")),
+            accepted=percent(stats.acceptance_rate),
+            discarded=percent(untested_share(run)),
+            device_time=as_factor(_device_time_ratio(stats, plain)),
+            waiting=idle_shares(run),
+        )
+        rows.append(row)
+    return rows
+
+
+def figures_html(rows: list[RunFigures]) -> str:
+    """The headings and the rows as an HTML table."""
+    lines = [_table_row("th", HEADING_STYLE, HEADINGS)]
+    for row in rows:
+        lines.append(_table_row("td", NUMBER_STYLE, row))
+    return f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
+
+
+def figures_in_words(row: RunFigures) -> str:
+    """One run's figures on one line."""
+    return (
+        f"{row.run}: speed-up as drawn {row.as_drawn}, after the first commit "
+        f"{row.after_first}, expected of a long text {row.expected}, over speculative "
+        f"decoding {row.over_sd}, accepted {row.accepted} of the tested drafts, "
+        f"discarded {row.discarded} of all, device time {row.device_time}, waiting "
+        f"{row.waiting}"
+    )
+
+
+def _stats_of_plain_decoding(runs: list[TimelineRun]) -> Stats | None:
+    for run in runs:
+        stats = run.stats
+        if stats.drafted == 0:
+            return stats
+    return None
+
+
+def _device_time_ratio(stats: Stats, plain: Stats | None) -> float:
+    if plain is None:
+        return nan
+    return stats.device_seconds_per_token / plain.device_seconds_per_token
+
+
+def _table_row(element: str, style: str, cells: Sequence[str]) -> str:
+    html = [f'<{element} style="{style}">{escape(cell)}</{element}>' for cell in cells]
+    return f"<tr>{''.join(html)}</tr>"

@@ -1,0 +1,217 @@
+"""A run as views show it: its trace, what it is called, and who wrote which token.
+
+Reads a trace and the text of its tokens. Knows no picture, method, clock or notebook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from speclib.drawing.text import TextPart
+from speclib.errors import BadValue
+from speclib.trace.events import Event, Trace
+from speclib.trace.metrics import Stats, stats
+
+METHOD_NAMES = {
+    "autoregressive": "Plain decoding",
+    "speculative": "Speculative decoding",
+    "pearl": "PEARL",
+    "tree": "Tree speculative decoding",
+    "easyspec": "EasySpec",
+    "duodecoding": "DuoDecoding",
+    "dsi": "DSI",
+    "assisted": "Assisted decoding",
+    "prompt_lookup": "Prompt lookup",
+    "ouroboros": "Ouroboros",
+}
+# How a run's settings are written beside its name, in this order. A setting that has no
+# value is left out, or written as DEFAULT_LABELS says.
+SETTING_LABELS = {
+    "gamma": "γ = {}",
+    "without": "without {}",
+    "lp": "N = {}",
+    "width": "width {}",
+    "lookahead": "lookahead {}",
+    "k": "k = {}",
+}
+# By (method, setting): what the method does where the setting is not given.
+DEFAULT_LABELS = {("duodecoding", "k"): "dynamic k"}
+
+
+class CommittedText(NamedTuple):
+    """A commit, with the text of each of its tokens and the model that wrote it."""
+
+    commit: Event
+    parts: tuple[TextPart, ...]  # of kind "draft" or "target"
+
+
+@dataclass(frozen=True)
+class TimelineRun:
+    """One trace to show, and the words for it.
+
+    ``note`` follows the label. ``pieces`` maps token ids to their text, and ``places``
+    maps devices to where they are.
+    """
+
+    label: str
+    note: str
+    trace: Trace
+    pieces: dict[int, str]
+    places: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def clock_error(self) -> float:
+        """Seconds by which times of several machines may be off; 0 on one machine."""
+        errors: dict[str, float] = self.trace.meta.get("clock_error", {})
+        return max(errors.values(), default=0.0)
+
+    @property
+    def title(self) -> str:
+        """The label and, in parentheses, the note."""
+        return f"{self.label} ({self.note})" if self.note else self.label
+
+    @property
+    def seconds(self) -> float:
+        """The makespan."""
+        return self.trace.makespan
+
+    @cached_property
+    def stats(self) -> Stats:
+        """The counts and ratios of the whole run."""
+        return stats(self.trace)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the run's numbers: virtual, emulated or measured."""
+        clock = self.trace.meta.get("clock")
+        if clock:
+            return clock
+        return self.trace.events[0].clock if self.trace.events else "virtual"
+
+    @property
+    def devices(self) -> list[str]:
+        """Devices that did something, the draft's first."""
+        used = {event.device for event in self.trace.operations}
+        devices = [device for device in self.trace.devices if device in used]
+        return sorted(devices, key=lambda device: not device.startswith("draft"))
+
+    @property
+    def lost(self) -> dict[str, float]:
+        """Device -> the second at which it was lost, of those that were."""
+        return {
+            event.device: event.end for event in self.trace.operations if event.lost
+        }
+
+    def idle_share(self, device: str) -> float:
+        """Share of the makespan in which ``device`` waits."""
+        if not self.seconds:
+            return float("nan")
+        return 1 - self.trace.busy(device) / self.seconds
+
+    def piece(self, token: int) -> str:
+        """The token's text, or its id where the text is not known."""
+        return self.pieces.get(token, f" {token}")
+
+    def stale_passes(self, device: str) -> set[int]:
+        """Ids of ``device``'s finished target passes whose rows were of no use.
+
+        Such a pass was of a text that was not to be: what stands before the drafts that
+        it tests is not what was committed later. An operation keeps the first tokens of
+        its device's KV cache and adds the tokens that it is fed, so the cache always
+        holds the whole text that the operation reads::
+
+            prompt ...  | committed, or drafted earlier | drafts that are tested
+                        ^ prompt_length                 ^ the last event.candidates
+        """
+        committed: list[int] = []
+        for commit in self.trace.commits:
+            committed += commit.tokens
+
+        prompt_length = self.trace.prompt_length
+        cache: list[int] = []
+        stale = set()
+        for event in sorted(self.trace.operations, key=lambda event: event.ts):
+            if event.device != device:
+                continue
+            cache[event.kept :] = event.tokens
+            if not event.is_scoring or not event.tokens:
+                continue
+            before_drafts = cache[prompt_length : len(cache) - event.candidates]
+            if before_drafts != committed[: len(before_drafts)]:
+                stale.add(event.id)
+        return stale
+
+    def committed_texts(self) -> list[CommittedText]:
+        """Every commit with the text of its tokens, and which model wrote each."""
+        accepted = self.draft_positions("accepted")
+        position = self.trace.prompt_length
+        texts = []
+        for commit in self.trace.commits:
+            parts = []
+            for token in commit.tokens:
+                writer = "draft" if position in accepted else "target"
+                parts.append(TextPart(writer, self.piece(token)))
+                position += 1
+            texts.append(CommittedText(commit, tuple(parts)))
+        return texts
+
+    def draft_positions(self, became: str) -> set[int]:
+        """Positions in the text, the prompt included, of drafts with one outcome.
+
+        ``became``: "accepted" or "rejected".
+        """
+        positions = set()
+        for event in self.trace.operations:
+            if not event.is_drafting:
+                continue
+            for depth, outcome in zip(event.depths, event.outcome, strict=True):
+                if outcome == became:
+                    positions.add(event.text_length + depth)
+        return positions
+
+
+def timeline_run(
+    item: object, label: str | None = None, places: dict[str, str] | None = None
+) -> TimelineRun:
+    """What a timeline shows of ``item``.
+
+    ``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``.
+    ``label``: in place of the method's name and settings. Raises SpeclibError for
+    anything else.
+    """
+    trace = getattr(item, "trace", item)
+    if not isinstance(trace, Trace):
+        raise BadValue(
+            f"a timeline shows results or traces; {type(item).__name__} is neither: "
+            "pass what speclib.decode returns"
+        )
+
+    method = str(trace.meta.get("method") or "run")
+    return TimelineRun(
+        label=label or METHOD_NAMES.get(method, method),
+        note="" if label else settings_note(method, trace.meta),
+        trace=trace,
+        pieces=getattr(item, "pieces", None) or {},
+        places=places or trace.meta.get("nodes", {}),
+    )
+
+
+def settings_note(method: str, settings: dict) -> str:
+    """A run's settings as they stand beside its name: "γ = 5, dynamic k"."""
+    labels = []
+    for setting, label in SETTING_LABELS.items():
+        value = settings.get(setting)
+        if value:
+            labels.append(label.format(value))
+        elif (method, setting) in DEFAULT_LABELS:
+            labels.append(DEFAULT_LABELS[method, setting])
+
+    if settings.get("calibrate") is False:
+        labels.append("not calibrated")
+
+    servers = settings.get("servers")
+    if servers:
+        labels.append("1 target" if servers == 1 else f"{servers} targets")
+    return ", ".join(labels)

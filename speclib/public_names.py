@@ -1,0 +1,32 @@
+"""A package's public names, each imported when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from importlib import import_module
+
+from speclib.errors import missing_extra, unknown_name
+
+
+def load(
+    package: str, name: str, module_of_name: Mapping[str, str], known: Collection[str]
+) -> object:
+    """What ``name`` stands for in ``package``.
+
+    ``module_of_name``: where each name is, from ``package`` on. ``known``: the names
+    that a mistake is told.
+
+    Raises AttributeError for a name that is none, and MissingExtra where it needs a
+    library that is not installed.
+    """
+    if name not in module_of_name:
+        message = f"module {package!r} has no attribute {name!r}"
+        raise AttributeError(str(unknown_name(message, name, known)))
+    try:
+        module = import_module(f".{module_of_name[name]}", package)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(f"{package}.{name}", error)
+        if missing is None:
+            raise
+        raise missing from error
+    return getattr(module, name)

@@ -1,7 +1,0 @@
-"""How the embedded models are made: a tokenizer, a fit, a distillation.
-
-`python -m speclib.training` repeats all of it on one machine, seeded. Nothing here is
-needed to use the models, and nothing is downloaded. The training text comes from
-`speclib.data.training_tasks`. This package does not know how a method decodes, or how
-the checkpoints are loaded later.
-"""
