@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from itertools import chain, product
+from itertools import chain, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -55,22 +55,34 @@ def test_lock_step_methods_give_the_same_tokens_in_every_world(
     )
 
 
-def test_a_device_does_one_thing_at_a_time_and_draft_and_target_overlap(world):
+def test_a_device_does_one_thing_at_a_time(world):
     trace = speclib.decode(
         "x", world=world, method="pearl", gamma=4, max_new_tokens=200
     ).trace
     for device in trace.devices:
         events = sorted(e for e in trace.operations if e.device == device)
-        assert all(
-            a.ts + a.dur <= b.ts for a, b in zip(events, events[1:], strict=False)
-        )
-    targets = {e.round: e for e in trace.operations if e.device == "target"}
-    overlaps = sum(
-        e.ts < targets[e.round].ts + targets[e.round].dur
-        for e in trace.operations
-        if e.op == "propose" and e.round in targets
-    )
-    assert overlaps > 0
+        for event, following in pairwise(events):
+            assert event.ts + event.dur <= following.ts
+
+
+def test_draft_and_target_overlap():
+    """Here a pass waits, so that a busy machine gives time to both devices, too."""
+    with Processes(TOY, emulate=Latency.ratio(4, 0.02)) as world:
+        trace = speclib.decode(
+            "x", world=world, method="pearl", gamma=4, max_new_tokens=20
+        ).trace
+    target_pass = {e.round: e for e in trace.operations if e.device == "target"}
+    drafts = [e for e in trace.operations if e.op == "propose"]
+    overlapping = []
+    for draft in drafts:
+        target = target_pass.get(draft.round)
+        if target is None:
+            continue
+        begins = max(draft.ts, target.ts)
+        ends = min(draft.ts + draft.dur, target.ts + target.dur)
+        if begins < ends:
+            overlapping.append(draft)
+    assert overlapping
 
 
 def test_the_same_world_serves_many_prompts_with_empty_caches(world):
