@@ -85,18 +85,18 @@ def image(tmp_path):
 def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(image):
     """What the checks import at once, and what workers import later."""
     modules = [
-        "bench.gpu.check",
-        "models.fixed_rows",
-        "models.footprint",
-        "models.device_speed",
-        "models.eagle_head",
-        "models.parallel.layer_parallel",
-        "models.parallel.pipeline",
-        "models.parallel.replicas",
-        "models.parallel.tensor_parallel",
-        "worlds.processes",
+        "speclab.bench.gpu.check",
+        "speclib.models.fixed_rows",
+        "speclib.models.footprint",
+        "speclib.models.device_speed",
+        "speclib.models.eagle_head",
+        "speclib.models.parallel.layer_parallel",
+        "speclib.models.parallel.pipeline",
+        "speclib.models.parallel.replicas",
+        "speclib.models.parallel.tensor_parallel",
+        "speclib.worlds.processes",
     ]
-    code = "; ".join(f"import speclib.{module}" for module in modules)
+    code = "; ".join(f"import {module}" for module in modules)
     subprocess.run([sys.executable, "-c", code], check=True, env=image)
 
 

@@ -59,7 +59,7 @@ def write_audit(home: Path) -> None:
         "requests: int = 2  # few", metadata={"tags": ["parameters"]}
     )
     show = late.nbformat.v4.new_code_cell(
-        "import speclib\nspeclib.Audit(requests=requests).show('baselines')"
+        "import speclab\nspeclab.Audit(requests=requests).show('baselines')"
     )
     title = late.nbformat.v4.new_markdown_cell("# The audit")
     notebook = late.nbformat.v4.new_notebook(cells=[title, parameters, show])
