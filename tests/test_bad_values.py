@@ -360,7 +360,8 @@ def test_a_bad_value_is_one_clear_line_at_once(call, values, says):
         call(**values)
     message = str(caught.value)
     assert time.perf_counter() - begun < SECONDS
-    assert "\n" not in message and len(message) < LONGEST
+    assert "\n" not in message
+    assert len(message) < LONGEST
     assert isinstance(caught.value, ValueError | LookupError | TypeError)
 
 
@@ -371,7 +372,8 @@ def test_python_s_own_handlers_understand_the_errors():
         speclib.simulate("perl")
     with pytest.raises(TypeError, match=r"decode\(\) lacks the argument 'prompt'"):
         speclib.decode()
-    assert issubclass(UnknownName, BadValue) and issubclass(BadCall, SpeclibError)
+    assert issubclass(UnknownName, BadValue)
+    assert issubclass(BadCall, SpeclibError)
 
 
 def test_numbers_of_numpy_are_numbers():

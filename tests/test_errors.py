@@ -15,7 +15,8 @@ from speclib.worlds.devices import DeviceLost
     [(BadValue, ValueError), (UnknownName, LookupError), (BadCall, TypeError)],
 )
 def test_an_error_is_also_what_python_calls_it(error, python_s):
-    assert issubclass(error, SpeclibError) and issubclass(error, python_s)
+    assert issubclass(error, SpeclibError)
+    assert issubclass(error, python_s)
 
 
 def test_an_unknown_name_is_a_bad_value_and_a_lost_device_is_neither():
@@ -47,7 +48,8 @@ def test_advice_comes_last_and_nothing_known_is_said():
 def test_errors_come_through_a_pipe_as_they_are():
     error = unknown_name("no a", "a", ["b"])
     copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is UnknownName and str(copy) == str(error)
+    assert type(copy) is UnknownName
+    assert str(copy) == str(error)
 
 
 def test_of_many_names_the_three_nearest_are_told_and_where_all_are():

@@ -110,7 +110,8 @@ def test_a_method_knows_no_time_chance_or_device(name):
     assert packages <= KNOWN_TO_METHODS
 
     source = FILES[name].read_text()
-    assert "np.random" not in source and "numpy.random" not in source
+    assert "np.random" not in source
+    assert "numpy.random" not in source
 
 
 def loaded_with(name: str) -> set[str]:
@@ -185,7 +186,8 @@ def test_every_public_name_is_there_and_an_unknown_one_lists_them():
 def test_a_name_that_moved_to_the_workbench_says_where_it_is(name):
     with pytest.raises(AttributeError, match=f"speclab.{name} now: `import speclab`"):
         getattr(speclib, name)
-    assert import_module("speclab.teach") and getattr(speclab, name)
+    assert import_module("speclab.teach")
+    assert getattr(speclab, name)
 
 
 def test_commands_are_the_workbenchs_and_the_engine_says_so():

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from multiprocessing.connection import Connection
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair, load_pair
@@ -54,6 +54,7 @@ class PassRequest(NamedTuple):
 
 
 PassesByWay = dict[str, list[DraftPasses]]  # FUZZY, ... -> one entry per repeat
+Answer: TypeAlias = Callable[[PassRequest, Connection], DraftPasses]
 
 
 def drafting(size: Size) -> Iterator[BenchRow]:
@@ -142,7 +143,8 @@ class Drafter:
     def time_passes(self, request: PassRequest) -> DraftPasses:
         """Let the draft do passes, and time them."""
         self.worker.pipe.send(request)
-        return self._receive()
+        passes: DraftPasses = self._receive()
+        return passes
 
     def _receive(self) -> Any:
         answer = self.worker.receive(PATIENCE)
@@ -155,7 +157,7 @@ class Drafter:
 
 
 # -- in a worker -----------------------------------------------------------------------
-def build_drafter(pair: Pair, rank: Rank | None = None) -> Callable | Any:
+def build_drafter(pair: Pair, rank: Rank | None = None) -> Answer | Any:
     """Build a rank of the draft on its place.
 
     Returns what answers a PassRequest with DraftPasses; on a rank that follows another,

@@ -110,7 +110,7 @@ def require_computing() -> None:
 _may_compute: ContextVar[bool] = ContextVar("may_compute", default=True)
 
 
-def load_or_compute(key: str, compute: Callable[[], list]) -> list:
+def load_or_compute(key: str, compute: Callable[[], list[Any]]) -> list[Any]:
     """What ``compute`` returns, lists or dicts of numbers, computed once per key."""
     cell = read(key)
     if cell is None:
@@ -118,17 +118,18 @@ def load_or_compute(key: str, compute: Callable[[], list]) -> list:
         write(key, {}, [{"values": compute()}])
         cell = read(key)
         assert cell is not None  # it was written just now
-    return cell.rows[0]["values"]
+    values: list[Any] = cell.rows[0]["values"]
+    return values
 
 
-def write(key: str, header: dict, rows: list[dict]) -> None:
+def write(key: str, header: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Store a header and rows that are JSON already."""
     body = [json.dumps(row) for row in rows]
     head = json.dumps({"key": key, "check": _checksum(header, body), **header})
     write_atomically(_file_of(key), "\n".join([head, *body]) + "\n")
 
 
-def read(key: str) -> StoredCell[dict, dict] | None:
+def read(key: str) -> StoredCell[dict[str, Any], dict[str, Any]] | None:
     """Read a header and rows as JSON has them.
 
     Returns None if the cell is missing or its file is not what was written.
@@ -172,5 +173,5 @@ def _file_of(key: str) -> Path:
     return rows_folder() / f"{key}.jsonl"
 
 
-def _checksum(header: dict, body: list[str]) -> str:
+def _checksum(header: dict[str, Any], body: list[str]) -> str:
     return digest(json.dumps(header), *body)

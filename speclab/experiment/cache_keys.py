@@ -55,7 +55,7 @@ def hash_of_files(*files: Path) -> str:
 
 # -- code
 # --------------------------------------------------------------------------------
-def hash_of_method(method: Callable, *roots: str) -> str:
+def hash_of_method(method: Callable[..., object], *roots: str) -> str:
     """Hash the code of a cell: its method, and the modules ``roots`` that run it.
 
     A method that is defined elsewhere, in a notebook for instance, counts with its own
@@ -66,7 +66,7 @@ def hash_of_method(method: Callable, *roots: str) -> str:
     return hash_of_code((method.__module__, *roots))
 
 
-def is_foreign(method: Callable) -> bool:
+def is_foreign(method: Callable[..., object]) -> bool:
     """Whether a method lives outside our packages: other processes cannot import it."""
     return method.__module__.split(".")[0] not in PACKAGES
 

@@ -116,7 +116,8 @@ def stored(spec: Spec) -> CellResult | None:
     from .engines import emulated, measured, virtual
 
     engines = {"virtual": virtual, "emulated": emulated, "measured": measured}
-    return engines[spec.kind].stored(spec)
+    result: CellResult | None = engines[spec.kind].stored(spec)
+    return result
 
 
 def is_complete(spec: Spec) -> bool:

@@ -223,7 +223,8 @@ class Spec(BaseModel):
     def servers(self) -> int:
         """Number of target devices; of a choice, that of its first combination."""
         settings: dict[str, Any] = dict(self.choices[0].settings)
-        return settings.get("servers", 1)
+        servers: int = settings.get("servers", 1)
+        return servers
 
     @property
     def is_choice(self) -> bool:
@@ -267,7 +268,7 @@ class Spec(BaseModel):
         return f"{self.kind} {self.method}({', '.join(arguments)}){over} on {place}"
 
 
-def _options(value: object) -> tuple:
+def _options(value: object) -> tuple[object, ...]:
     """The values that a choice leaves open; of a single value, that one."""
     return value if isinstance(value, tuple) else (value,)
 
@@ -287,7 +288,7 @@ class ResolvedSpec:
     cell: Spec
     baseline: Spec
     c: float
-    facts: dict
+    facts: dict[str, Any]
 
 
 @dataclass
@@ -334,8 +335,8 @@ class CellResult:
     machine: str = ""
     seconds: float = 0.0
     created: str = ""
-    facts: dict = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     trace: str | None = None
     pieces: dict[int, str] = field(default_factory=dict)
-    sequence_choices: list[list] = field(default_factory=list)
+    sequence_choices: list[list[tuple[int, int | None]]] = field(default_factory=list)
     cached: bool = False

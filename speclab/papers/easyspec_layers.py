@@ -56,7 +56,7 @@ def add_layer_similarities(result: TableResult) -> None:
     for row in table.row_labels:
         for column in table.column_labels:
             settings = table.settings_of(row, column, "measured")
-            if not NEEDED_SETTINGS <= settings.keys():
+            if not settings.keys() >= NEEDED_SETTINGS:
                 continue
             try:
                 _add_similarity(result, row, column, settings)

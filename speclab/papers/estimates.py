@@ -151,7 +151,8 @@ class Estimate:
 
 def _defined(resamples: Resamples) -> np.ndarray:
     """The resamples in which the number is defined."""
-    return resamples.values[np.isfinite(resamples.values)]
+    defined: np.ndarray = resamples.values[np.isfinite(resamples.values)]
+    return defined
 
 
 def _t_factor(n: int | np.ndarray) -> Any:
@@ -163,7 +164,8 @@ def _t_factor(n: int | np.ndarray) -> Any:
 def _half_widths() -> np.ndarray:
     """Half the interval of 2, 3, ... MOST_REQUESTS requests with a deviation of 1."""
     n = np.arange(2, MOST_REQUESTS + 1)
-    return _t_factor(n) / np.sqrt(n)
+    half_widths: np.ndarray = _t_factor(n) / np.sqrt(n)
+    return half_widths
 
 
 def ledger_interval(estimate: Estimate) -> Interval | None:

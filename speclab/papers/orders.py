@@ -247,7 +247,8 @@ def _expected_winner(claim: Claim, line: Line, numbers: Numbers) -> str | None:
                 f"{', '.join(expected)}"
             )
         expected = expected[line.name]
-    if expected != "round(c)":
-        return expected
+    label: str | None = expected
+    if label != "round(c)":
+        return label
     c = numbers.cost_ratio(*line.anywhere)
     return None if c is None else str(round(c))

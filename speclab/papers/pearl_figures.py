@@ -263,7 +263,8 @@ def best_lengths(
 
 def virtual_lengths(spec: Spec) -> DraftLengths:
     """``best_lengths`` of the first request of a virtual cell."""
-    assert spec.latency is not None and spec.alpha is not None  # it is virtual
+    assert spec.latency is not None
+    assert spec.alpha is not None
     gamma = run_cell(spec).gamma
     method = METHODS[spec.method]
     latency = load_latency(spec.latency)

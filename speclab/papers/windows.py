@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from speclab.experiment.spec import CellResult, Spec
@@ -71,5 +72,5 @@ def _place(spec: Spec) -> Place:
     return str(spec.pair), str(spec.task), spec.method, settings
 
 
-def _file() -> paths.Path:
+def _file() -> Path:
     return paths.REPORTS / "windows.csv"

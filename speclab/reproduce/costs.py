@@ -11,6 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
 
 from speclib import paths
@@ -91,11 +92,11 @@ class Costs:
         return float(UNSEEN[kind])
 
 
-def _file_here() -> paths.Path:
+def _file_here() -> Path:
     return paths.CACHE / "costs.json"
 
 
-def _file_elsewhere() -> paths.Path:
+def _file_elsewhere() -> Path:
     return paths.REPORTS / "costs.csv"
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speclab.experiment.pool import on_every_core
 from speclab.views.pages.media_types import WIDGET
+from speclab.views.pages.notebook_files import notebook_json, read_notebook
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue, SpeclibError, unknown_name
 
@@ -105,8 +106,6 @@ def store_lecture(path: Path) -> Path:
     tried before, and leaves no record of its own. Buttons that run real models are
     clicked.
     """
-    import nbformat
-
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "SPECLIB_RECORD": str(Path(folder) / "record.json"),
@@ -114,12 +113,12 @@ def store_lecture(path: Path) -> Path:
         }
         os.environ |= settings
         try:
-            notebook = nbformat.read(run_notebook(path, path), as_version=4)
+            notebook = read_notebook(run_notebook(path, path))
         finally:
             for name in settings:
                 del os.environ[name]
     _keep_what_pages_show(notebook, path.stem)
-    write_atomically(path, nbformat.writes(notebook) + "\n")
+    write_atomically(path, notebook_json(notebook) + "\n")
     return path
 
 
@@ -145,10 +144,8 @@ def list_parameters(path: Path) -> list[str]:
     They are what the one cell assigns that has the tag ``parameters``. Raises
     SpeclibError if not exactly one cell has it.
     """
-    import nbformat
-
     cells = []
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read_notebook(path).cells:
         if "parameters" in cell.metadata.get("tags", []):
             cells.append(cell)
     if len(cells) != 1:

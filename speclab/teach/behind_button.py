@@ -20,7 +20,7 @@ ONE_AT_A_TIME = Lock()  # two runs on the same cores would slow each other down
 SIZE_BEFORE = (900, 60)  # pixels of the still picture, before there is a run
 
 
-class BehindButton(NotebookView, widgets.VBox):
+class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """A button, and what it started.
 
     A subclass defines ``work``. ``error``: why it failed. ``spoken``: the sentence

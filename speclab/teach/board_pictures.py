@@ -177,7 +177,8 @@ def speed_against_acceptance() -> str:
 def best_speed_of_turns(alpha: float, c: float) -> float:
     """Speculative decoding at the draft length that is best for it."""
     gamma = closed_forms.sd_best(alpha, 1 / c, PASS)
-    return closed_forms.sd_speed(alpha, gamma, 1 / c, PASS)
+    speed: float = closed_forms.sd_speed(alpha, gamma, 1 / c, PASS)
+    return speed
 
 
 # -- all of them -----------------------------------------------------------------------

@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-import nbformat
 from nbformat import NotebookNode
 
+from speclab.views.pages.notebook_files import read_notebook
 from speclib.errors import BadValue, unknown_name
 
 from . import bugs, formulas, tree_exercise, verify_exercise
@@ -92,7 +92,7 @@ def all_exercises(folder: Path = NOTEBOOKS / "source") -> list[Exercise]:
     exercises: list[Exercise] = []
     for path in sorted(folder.glob("*.ipynb")):
         lesson = path.stem.partition("_")[0]
-        cells = nbformat.read(path, as_version=4).cells
+        cells = read_notebook(path).cells
         exercises += exercises_in(cells, lesson)
     return exercises
 

@@ -62,7 +62,7 @@ class Coin:
         self._rises = rises
 
     # -- comparisons -------------------------------------------------------------------
-    def __lt__(self, other: float) -> bool:
+    def __lt__(self, other: Coin | float) -> bool:
         if other is self:
             return False
         edge = self._at(_number(other))
@@ -70,7 +70,7 @@ class Coin:
             return self._walk.is_below(self._number, edge)
         return not self._walk.is_at_most(self._number, edge)
 
-    def __le__(self, other: float) -> bool:
+    def __le__(self, other: Coin | float) -> bool:
         if other is self:
             return True
         edge = self._at(_number(other))
@@ -78,10 +78,10 @@ class Coin:
             return self._walk.is_at_most(self._number, edge)
         return not self._walk.is_below(self._number, edge)
 
-    def __gt__(self, other: float) -> bool:
+    def __gt__(self, other: Coin | float) -> bool:
         return not self <= other
 
-    def __ge__(self, other: float) -> bool:
+    def __ge__(self, other: Coin | float) -> bool:
         return not self < other
 
     # -- arithmetic --------------------------------------------------------------------

@@ -18,9 +18,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
+from speclab.views.pages.notebook_files import notebook_json, read_notebook
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
 from speclib.paths import ROOT
@@ -58,19 +58,19 @@ def write_versions(folder: Path = NOTEBOOKS) -> list[Path]:
     written = []
     for source in sorted((folder / "source").glob("*.ipynb")):
         written.append(_write(source, folder / "learn", keeps_solutions=False))
-        if exercises_of(nbformat.read(source, as_version=4)):
+        if exercises_of(read_notebook(source)):
             written.append(_write(source, folder / "solutions", keeps_solutions=True))
             written += _write_grader_tests(source, folder / "solutions" / "tests")
     return written
 
 
 def _write(source: Path, folder: Path, keeps_solutions: bool) -> Path:
-    notebook = nbformat.read(source, as_version=4)
+    notebook = read_notebook(source)
     for cell in exercises_of(notebook):
         cell.source = version_of_cell(cell.source, keeps_solutions)
     path = folder / source.name
     if _sources_of(path) != [cell.source for cell in notebook.cells]:
-        write_atomically(path, nbformat.writes(notebook) + "\n")
+        write_atomically(path, notebook_json(notebook) + "\n")
     return path
 
 
@@ -78,13 +78,13 @@ def _sources_of(path: Path) -> list[str]:
     """What stands in a notebook's cells; nothing where there is no notebook."""
     if not path.is_file():
         return []
-    return [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    return [cell.source for cell in read_notebook(path).cells]
 
 
 def _write_grader_tests(source: Path, folder: Path) -> list[Path]:
     """Writes a file per exercise whose check stands in a cell of its own."""
     written = []
-    for cell in nbformat.read(source, as_version=4).cells:
+    for cell in read_notebook(source).cells:
         check = CHECK.fullmatch(cell.source.strip())
         if cell.cell_type == "code" and check is not None:
             name, function = check.groups()

@@ -330,7 +330,8 @@ class LosesItsWay(Toy):
         if not sampler.greedy or not is_lost:
             return rows
         end = len(text)
-        return self._one_hot[self._wrong[end - last - 1 : end]]
+        wrong_rows: Rows = self._one_hot[self._wrong[end - last - 1 : end]]
+        return wrong_rows
 
 
 def run_on_clock(

@@ -39,7 +39,7 @@ def hint(exercise: str, number: Count = 1) -> Note:
 
 
 # -- guesses ---------------------------------------------------------------------------
-class Guess(widgets.VBox):
+class Guess(widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     """A question with a slider; the answer is shown when a guess is stored."""
 
     def __init__(
@@ -93,7 +93,7 @@ def predict(
 
 
 # -- quizzes ---------------------------------------------------------------------------
-class QuizShown(widgets.VBox):
+class QuizShown(widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     """A question; a click on a choice says why it is right or wrong."""
 
     def __init__(self, name: str, quiz: Quiz):

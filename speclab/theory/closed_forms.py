@@ -220,7 +220,8 @@ def alpha_from_speedup(
 
     def speedup_at(alpha: float) -> float:
         window = sd_best(alpha, draft, target) if gamma == "best" else int(gamma)
-        return sd_speed(alpha, window, draft, target) * target
+        speed: float = sd_speed(alpha, window, draft, target)
+        return speed * target
 
     what = f"a speed-up of {speedup:g} at gamma {gamma}, c {target / draft:.2f}"
     return _solve(speedup_at, speedup, what)
@@ -267,4 +268,5 @@ def _solve(
             f"no acceptance rate gives {what}: from alpha {low:g} to 1 it goes from "
             f"{at_low:.3f} to {at_one:.3f}; check the printed cell"
         )
-    return round(brentq(lambda alpha: formula(alpha) - value, low, 1.0, xtol=1e-9), 6)
+    root: float = brentq(lambda alpha: formula(alpha) - value, low, 1.0, xtol=1e-9)
+    return round(root, 6)

@@ -50,7 +50,8 @@ def si_rounds(alpha: Grid, lookahead: Grid, tokens: int) -> np.ndarray:
         block = all_right * after_block
         rejected = alpha * rejected + expected[n - 1] - block
         expected[n] = 1 + (1 - alpha) * rejected + block
-    return expected[tokens]
+    rounds: np.ndarray = expected[tokens]
+    return rounds
 
 
 def si_sampled(
@@ -89,7 +90,8 @@ def si_sampled(
         unfinished = unfinished[written[unfinished] < tokens]
 
     mean_rounds = rounds.reshape(runs).mean(0)
-    return mean_rounds * (lookahead * np.asarray(share) + 1)
+    mean_time: np.ndarray = mean_rounds * (lookahead * np.asarray(share) + 1)
+    return mean_time
 
 
 def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
@@ -100,7 +102,8 @@ def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
     """
     # In an order of operations that rounding cannot lift above ``tokens``.
     saved = np.asarray(alpha, float) * (1 - np.asarray(share, float))
-    return tokens - saved * (tokens - 1)
+    expected: np.ndarray = tokens - saved * (tokens - 1)
+    return expected
 
 
 # -- one rule at a time ----------------------------------------------------------------
@@ -253,7 +256,8 @@ def speedup(
             f"for a drafter at {np.min(share):g} of the target's time: "
             "give a longer one"
         )
-    return best_si / best_dsi
+    ratio: np.ndarray = best_si / best_dsi
+    return ratio
 
 
 def _mean_time(

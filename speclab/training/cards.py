@@ -155,7 +155,9 @@ def write(card: Card) -> None:
 
 def read(name: str) -> dict[str, Any]:
     """The `card.json` of a checkpoint, as data."""
-    return json.loads((MODELS / name / "card.json").read_text(encoding="utf-8"))
+    text = (MODELS / name / "card.json").read_text(encoding="utf-8")
+    card: dict[str, Any] = json.loads(text)
+    return card
 
 
 def parameters(architecture: ZooArchitecture) -> int:

@@ -90,13 +90,16 @@ def build(architecture: ZooArchitecture, seed: int) -> PreTrainedModel:
         eos_token_id=SPECIAL.index("<|eos|>"),
         pad_token_id=SPECIAL.index("<|pad|>"),
     )
-    return AutoModelForCausalLM.from_config(config)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
+    return model
 
 
 def logits(model: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     """Next-token logits [batch, length - 1, vocabulary], made under bfloat16."""
     with torch.autocast(ids.device.type, torch.bfloat16):
-        return model(ids[:, :-1], use_cache=False).logits.float()
+        output = model(ids[:, :-1], use_cache=False)
+        predicted: torch.Tensor = output.logits.float()
+    return predicted
 
 
 def likelihood(

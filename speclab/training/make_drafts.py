@@ -145,7 +145,8 @@ def check_reached(name: str, steps: int) -> None:
 def stored(name: str, device: str) -> PreTrainedModel:
     """A stored model in float32, to be asked only."""
     model: Any = load_network(str(MODELS / name), dtype=torch.float32)
-    return model.to(device).eval().requires_grad_(False)
+    frozen: PreTrainedModel = model.to(device).eval().requires_grad_(False)
+    return frozen
 
 
 def _copy_tokenizer(names: list[str]) -> None:

@@ -52,7 +52,8 @@ def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
         cross_entropy = -(wanted * rows).sum(-1)
         losses = distance.mean(-1) + CLASSIFICATION_WEIGHT * cross_entropy
         weights = weights[:, 1:]
-        return (losses * weights).sum() / weights.sum()
+        mean_loss: torch.Tensor = (losses * weights).sum() / weights.sum()
+        return mean_loss
 
     return loss
 

@@ -14,6 +14,7 @@ from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, missing_extra, unknown_name
 from speclib.methods import METHODS
 from speclib.models import factory
+from speclib.models.dtypes import check_dtype
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.cost_ratio import CostRatio
@@ -114,7 +115,7 @@ def _open(
     cancel: str | None,
 ) -> World:
     """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
-    factory.check_dtype(dtype)
+    check_dtype(dtype)
     is_simulated = world == "virtual"
     if cancel is None:
         cancel = "immediate" if is_simulated else "after-op"

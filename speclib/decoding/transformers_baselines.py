@@ -21,6 +21,7 @@ from speclib.arguments import Count, Seconds, checked
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.errors import BadValue, unknown_name
 from speclib.models import factory, preflight
+from speclib.models.dtypes import check_dtype
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
@@ -232,7 +233,7 @@ def _check_pair(name: str, peer: Peer, pair: Pair) -> None:
 
 def _check_room(peer: Peer, pair: Pair, dtype: str) -> None:
     """Raises SpeclibError for models that this machine has no place or memory for."""
-    factory.check_dtype(dtype)
+    check_dtype(dtype)
     place = factory.place(pair)
     if not peer.drafts:  # then the draft is not loaded
         pair = pair.model_copy(update={"draft": ModelSpec(model="toy")})

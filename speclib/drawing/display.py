@@ -10,6 +10,7 @@ machine's fonts; only then can the bytes of two machines differ.
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import Any, TypeAlias
 
 from speclib.errors import SpeclibError
 
@@ -18,6 +19,9 @@ from .text import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1  # the same in a notebook, which stores every PNG that it displays
+
+# What a notebook displays by MIME type, and metadata by MIME type.
+MimeBundle: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 
 
 def png(svg: str, scale: float = SCALE) -> bytes:
@@ -50,7 +54,7 @@ def needs_other_fonts(svg: str) -> bool:
     return False
 
 
-def notebook_forms(svg: str, size: tuple[int, int], text: str) -> tuple[dict, dict]:
+def notebook_forms(svg: str, size: tuple[int, int], text: str) -> MimeBundle:
     """What a notebook displays of a picture: its MIME forms, and their metadata.
 
     The forms are a PNG and, where no picture can be displayed, ``text``. ``size``:
@@ -79,7 +83,7 @@ class Still:
         """SVG."""
         return card(self.drawing(), *self.size)
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
         return notebook_forms(self.picture(), self.size, repr(self))
 
 
@@ -111,7 +115,7 @@ class NotebookView:
     def __repr__(self) -> str:
         return self.text()
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
         """The three forms by MIME type, and the size at which the PNG is displayed."""
         forms, metadata = notebook_forms(self.picture(), self.size, self.text())
         forms["application/vnd.jupyter.widget-view+json"] = {

@@ -44,23 +44,18 @@ def dsi(
     depends on its token, since time decides which draft is tested. ``block``: how many
     tokens a drafter writes per operation; None is ``lookahead``.
 
-    Whatever ends at the same moment is known before anything is decided there. The
-    paper leaves the order open, and its Algorithm 1 takes the same time in any: it
-    starts a thread on every token and has a processor for each. With few servers the
-    order matters. Where a block ends together with a target's pass, a target that
-    starts anew before it hears of the block scores the bare text alone. With one server
-    and lookahead 5 that takes a quarter longer at c = 5, as if c were just below 5.
+    Whatever ends at the same moment is known before anything is decided there; the
+    paper leaves that order open. (What order and blocks cost stands in LOG.md, "What
+    ends at the same moment".)
 
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".
     Differences from the paper: drafters do not continue each other's texts, and those
-    that agree all write on (line 10 would end all but one); a target scores all that
-    has gathered; line 17 may return an unverified prefix, this does not. Line 8 ends a
-    drafter at the token that a target contradicts. Here nobody knows a block's tokens
-    before it is written, so a drafter that is contradicted within its block finishes
-    it. At lookahead 5 and c of 1.5 to 3.3 that takes up to 6 % longer on the virtual
-    clock. ``block=1`` ends it at once; then targets, too, learn of each token at once,
-    and both together save up to a sixth of the time there, for a message per token.
+    that agree all write on (line 10 would end all but one). A target scores all that
+    has gathered. Line 17 may return an unverified prefix, this does not. Line 8 ends a
+    drafter at the token that a target contradicts; here it finishes its block, since
+    nobody knows a block's tokens before it is written. ``block=1`` ends it at once, for
+    a message per token.
     """
     require_one_of("test", test, tuple(TESTS))
     require_counts(lookahead=lookahead, servers=servers, block=block)

@@ -43,16 +43,16 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
     the line of first candidates only: others that pass are fed again, in the next pass.
     """
     require_counts(width=width, budget=budget)
-    features = _test(world, NOTHING_DRAFTED)
+    features = verify_and_commit(world, NOTHING_DRAFTED)
     while world.going:
         drafted = world.wait(
             world.draft.draft_dynamic_tree(world.text, gamma, width, budget, features)
         )
-        features = _test(world, drafted)
+        features = verify_and_commit(world, drafted)
 
 
-def _test(world: World, drafted: CandidateTree) -> Features | None:
-    """Tests a tree and commits what passed; the features of the text's last tokens."""
+def verify_and_commit(world: World, drafted: CandidateTree) -> Features | None:
+    """Tests a tree and commits what passed; the features of what the target read."""
     text = world.text
     rows, features = world.wait(
         world.target.score_tree_features(text, drafted.tokens, drafted.parents)

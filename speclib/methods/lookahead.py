@@ -66,7 +66,12 @@ def require_window(window: int, ngram: int, guesses: int) -> None:
 
 
 def places_ahead(window: int, ngram: int) -> int:
-    """How many places level 0 of a window has at first; each new level takes one."""
+    """How many places level 0 of a window has at first.
+
+    There will be ``ngram`` - 1 levels, and each new one takes a place of level 0. In
+    the end it has ``window`` - 1, which with the text's last token begin ``window``
+    diagonals.
+    """
     return window + ngram - 3
 
 

@@ -14,6 +14,7 @@ makes new phrases, and mends those that were tried.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from speclib.core.candidate_tree import CandidateTree, merged
 from speclib.core.sampling import Drafted, Rows, Tokens, ids
@@ -21,7 +22,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
-from .lookahead import Pool, Window
+from .lookahead import Pool, Window, places_ahead
 
 
 def ouroboros(
@@ -45,9 +46,9 @@ def ouroboros(
     siblings fail, p goes on without them. Drafted tokens pass by the ratio test.
 
     *Phrases from the verification.* After each drafted token that failed or came after
-    it, the target has said what it would write. As long as that is the next drafted
-    token, it makes a phrase. A phrase that was tried is replaced by what the target
-    said along it. The pool keeps the latest ``guesses`` phrases for each token, of at
+    it, the target gives what it would write. As long as that is the next drafted token,
+    it makes a phrase. A phrase that was tried is replaced by what the target writes
+    along it. The pool keeps the latest ``guesses`` phrases for each token, of at
     most ``ngram`` - 1 tokens.
 
     *Why it is lossless.* The pool never decides which tokens are drafted, only in how
@@ -69,49 +70,43 @@ def ouroboros(
     require_counts(least=0, phrases=phrases, window=window)
     require_counts(guesses=guesses)
     require_counts(least=3, ngram=ngram)
+    longest = ngram - 1  # a phrase is an n-gram without its first token
     pool = Pool(guesses)
     ahead = None
     if window:
-        ahead = Window(world.text, places=window + ngram - 3, height=ngram - 1)
-    while world.going:
-        if ahead is None:
-            drafted = world.wait(world.draft.propose(world.text, gamma))
-        else:
-            drafted = draft_by_phrases(world, gamma, pool, ahead)
-        last_token = (world.text + ids(drafted))[-1]
+        ahead = Window(world.text, places_ahead(window, ngram), height=longest)
 
+    while world.going:
+        drafted = draft_by_phrases(world, gamma, pool, ahead)
+        last_token = (world.text + ids(drafted))[-1]
         tried = pool.starting_with(last_token)[:phrases]
         tree = lengthened(world, drafted, tried)
+
         scoring = world.target.score_tree(
             world.text, tree.tokens, tree.parents, looked=len(tree.tokens), tested=True
         )
         rows = world.wait(scoring)
         verified = verify_tree(world, tree, rows)
 
-        # Row 0 follows the text, row i + 1 drafted token i.
-        said = said_after(tree, rows, verified.tokens)
-        failed = len(verified.accepted)  # the first drafted token that did not pass
-        failed_tokens = ids(drafted[failed:])
-        said_after_failed = said[failed + 1 : len(drafted) + 1]
-        for phrase in agreed(failed_tokens, said_after_failed, longest=ngram - 1):
-            pool.add(phrase)
-
-        last_drafted = len(drafted) - 1
-        for tail in reversed(tried):  # so that the latest stays the latest
-            mended = said_along(tree, last_drafted, tail, said)[: ngram - 1]
-            if mended:
-                pool.replace((last_token, *tail), (last_token, *mended))
+        answers = Answers(tree, answers_after_nodes(tree, rows, verified.tokens))
+        first_failed = len(verified.accepted)
+        learn_from_failed_drafts(pool, drafted, first_failed, answers, longest)
+        mend_tried_phrases(pool, drafted, last_token, tried, answers, longest)
         world.commit(verified.tokens)
 
 
+# -- drafting --------------------------------------------------------------------------
 def draft_by_phrases(
-    world: World, gamma: int, pool: Pool, ahead: Window
+    world: World, gamma: int, pool: Pool, ahead: Window | None
 ) -> tuple[Drafted, ...]:
     """``gamma`` tokens after the world's text; the draft is decoded by lookahead.
 
-    They are those that the draft would write a token a pass. The window's n-grams go
-    into the ``pool``.
+    They are those that the draft would write a token a pass, as it does where there is
+    no window ``ahead``. The window's n-grams go into the ``pool``.
     """
+    if ahead is None:
+        return world.wait(world.draft.propose(world.text, gamma))
+
     drafted: tuple[Drafted, ...] = ()
     while len(drafted) < gamma:
         text = world.text + ids(drafted)
@@ -142,14 +137,14 @@ def draft_by_phrases(
 
 
 def lengthened(
-    world: World, drafted: tuple[Drafted, ...], tails: Sequence[Tokens]
+    world: World, drafted: tuple[Drafted, ...], phrases: Sequence[Tokens]
 ) -> CandidateTree:
-    """The drafted line, and after its last token the ``tails`` as a tree."""
-    room = min(world.left - 1, world.context - len(world.text)) - len(drafted)
+    """The drafted line, and after its last token the ``phrases`` as a tree."""
+    tokens_left = min(world.left - 1, world.context - len(world.text)) - len(drafted)
     has_ended = any(draft.token in world.eos for draft in drafted)
-    if has_ended or room < 1:
-        tails = ()
-    offered = offer(world, [tail[:room] for tail in tails])
+    if has_ended or tokens_left < 1:
+        phrases = ()
+    offered = offer(world, [phrase[:tokens_left] for phrase in phrases])
 
     last_drafted = len(drafted) - 1
     parents = list(range(TEXT, last_drafted))
@@ -159,34 +154,46 @@ def lengthened(
     return CandidateTree(drafted + offered.drafted, tuple(parents))
 
 
-def said_after(tree: CandidateTree, rows: Rows, committed: Tokens) -> Tokens:
-    """What the target says after the text, and after every node.
+# -- learning from the verification ----------------------------------------------------
+class Answers(NamedTuple):
+    """What the target writes after the text, and after every node of a ``tree``."""
+
+    tree: CandidateTree
+    tokens: Tokens  # the first follows the text, the next ones node 0, 1, ...
+
+    def after(self, node: int) -> int:
+        return self.tokens[node + 1]
+
+    def along(self, node: int, phrase: Tokens) -> Tokens:
+        """What it writes after ``node`` and along the ``phrase`` from there.
+
+        () where none of the phrase's tokens was in the tree.
+        """
+        written = [self.after(node)]
+        for token in phrase:
+            child = child_with(self.tree, node, token)
+            if child is None:
+                break
+            node = child
+            written.append(self.after(node))
+        was_tried = len(written) > 1
+        return tuple(written) if was_tried else ()
+
+
+def answers_after_nodes(tree: CandidateTree, rows: Rows, committed: Tokens) -> Tokens:
+    """What the target writes after the text, then after every node.
 
     Along the way that was followed it is what was ``committed``, elsewhere what the
     target finds likeliest.
     """
-    said: list[int] = rows.argmax(-1).tolist()
+    answers: list[int] = rows.argmax(-1).tolist()  # row 0 follows the text
     node: int | None = TEXT
     for token in committed:
         if node is None:
             break
-        said[node + 1] = token
+        answers[node + 1] = token
         node = child_with(tree, node, token)
-    return tuple(said)
-
-
-def said_along(tree: CandidateTree, node: int, tail: Tokens, said: Tokens) -> Tokens:
-    """What the target says after ``node`` and along ``tail``; () where none of it was
-    tried."""
-    words = [said[node + 1]]
-    for token in tail:
-        child = child_with(tree, node, token)
-        if child is None:
-            break
-        node = child
-        words.append(said[node + 1])
-    has_tried = len(words) > 1
-    return tuple(words) if has_tried else ()
+    return tuple(answers)
 
 
 def child_with(tree: CandidateTree, node: int, token: int) -> int | None:
@@ -197,17 +204,54 @@ def child_with(tree: CandidateTree, node: int, token: int) -> int | None:
     return None
 
 
-def agreed(tokens: Tokens, said: Tokens, longest: int) -> Iterator[Tokens]:
-    """For each of ``tokens`` that token, and what the target said from there on.
+def learn_from_failed_drafts(
+    pool: Pool,
+    drafted: tuple[Drafted, ...],
+    first_failed: int,
+    answers: Answers,
+    longest: int,
+) -> None:
+    """Adds the phrases that the target makes of the drafted tokens that failed.
 
-    ``said``: what it said after each of them. It is followed for as long as it is the
-    next of the tokens, and for up to ``longest`` tokens.
+    ``first_failed``: the first of them; all after it failed with it.
+    """
+    failed_nodes = range(first_failed, len(drafted))
+    failed_tokens = ids(drafted[first_failed:])
+    answers_after_them = tuple(answers.after(node) for node in failed_nodes)
+    for ngram in agreed(failed_tokens, answers_after_them, longest):
+        pool.add(ngram)
+
+
+def agreed(tokens: Tokens, answers: Tokens, longest: int) -> Iterator[Tokens]:
+    """For each of ``tokens`` that token, and what the target wrote from there on.
+
+    ``answers``: what it wrote after each of them. It is followed for as long as it is
+    the next of the tokens, and for up to ``longest`` tokens.
     """
     for start, first_token in enumerate(tokens):
-        tail: Tokens = ()
+        phrase: Tokens = ()
         for place in range(start, min(start + longest, len(tokens))):
-            tail += (said[place],)
-            goes_on = tokens[place + 1 : place + 2] == (said[place],)
+            phrase += (answers[place],)
+            goes_on = tokens[place + 1 : place + 2] == (answers[place],)
             if not goes_on:
                 break
-        yield (first_token, *tail)
+        yield (first_token, *phrase)
+
+
+def mend_tried_phrases(
+    pool: Pool,
+    drafted: tuple[Drafted, ...],
+    last_token: int,
+    tried: Sequence[Tokens],
+    answers: Answers,
+    longest: int,
+) -> None:
+    """Replaces each phrase that was tried by what the target wrote along it.
+
+    They stood after the last drafted token, which is ``last_token``.
+    """
+    last_drafted = len(drafted) - 1
+    for phrase in reversed(tried):  # so that the latest stays the latest
+        mended = answers.along(last_drafted, phrase)[:longest]
+        if mended:
+            pool.replace((last_token, *phrase), (last_token, *mended))

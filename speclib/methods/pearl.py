@@ -45,7 +45,8 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
     """
     require_one_of("without", without, (None, *ABLATIONS))
     if without is not None:
-        return ABLATIONS[without](world, gamma)
+        ABLATIONS[without](world, gamma)
+        return
 
     window: tuple[Drafted, ...] = ()
     while world.going:

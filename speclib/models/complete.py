@@ -66,7 +66,7 @@ def load_network(model: str, **options: Any) -> PreTrainedModel:
     checkpoint.check(model)
     logging.set_verbosity_error()  # its report is read here
     logging.disable_progress_bar()
-    network, report = load_part(
+    loaded: tuple[PreTrainedModel, dict[str, Any]] = load_part(
         model,
         AutoModelForCausalLM,
         "weights",
@@ -75,6 +75,7 @@ def load_network(model: str, **options: Any) -> PreTrainedModel:
         ignore_mismatched_sizes=True,  # they are in the report then
         **options,
     )
+    network, report = loaded
     mismatched = [Mismatch(*facts) for facts in sorted(report["mismatched_keys"])]
     unused = [name for name in report["unexpected_keys"] if not is_computed(name)]
     differences = Differences(report["missing_keys"], unused, mismatched)

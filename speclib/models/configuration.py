@@ -55,7 +55,7 @@ def whole_config(model: str) -> PretrainedConfig:
     """
     from transformers import AutoConfig
 
-    config = load_part(model, AutoConfig, "configuration")
+    config: PretrainedConfig = load_part(model, AutoConfig, "configuration")
     _check_it_writes_text(model, config)
     _check_attention(model, config.get_text_config(decoder=True))
     return config
@@ -142,7 +142,8 @@ def layer_windows(config: PretrainedConfig) -> list[int | None]:
     windows = attention_windows(config)
     kinds = getattr(config, "layer_types", None)
     if not kinds:
-        return list(windows.values()) * config.num_hidden_layers
+        layers: int = config.num_hidden_layers
+        return list(windows.values()) * layers
     return [windows[kind] for kind in kinds]
 
 
@@ -222,8 +223,11 @@ def _generation_config(model: str) -> GenerationConfig | None:
     if folder.is_dir() and not (folder / GENERATION_CONFIG_NAME).exists():
         return None
     try:
-        return load_part(model, GenerationConfig, "generation configuration")
+        settings: GenerationConfig = load_part(
+            model, GenerationConfig, "generation configuration"
+        )
     except BadValue:
         if folder.is_dir():
             raise  # the file is there, and damaged
         return None  # of a hub id nobody can tell that it has none
+    return settings

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.autograd import DeviceType
+from torch._C._autograd import DeviceType  # as torch.autograd has it
 
 GIBIBYTE = 1 << 30
 

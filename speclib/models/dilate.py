@@ -147,7 +147,9 @@ def dilate(
 
     large.generation_config = deepcopy(model.generation_config)
     _ban_added_words(large)
-    return large.requires_grad_(False).eval()
+    large.requires_grad_(False)
+    large.eval()
+    return large
 
 
 def check_family(model: nn.Module) -> None:
@@ -299,7 +301,7 @@ def empty_like(
     """
     attention = model.config._attn_implementation
     with torch.device("meta"):
-        large = type(model)._from_config(
+        large: PreTrainedModel = type(model)._from_config(
             config, dtype=dtype, attn_implementation=attention
         )
 

@@ -70,7 +70,9 @@ class EagleNetwork(nn.Module):
         tokens: [...]; features: [..., width], of the tokens before them.
         """
         embedded = self.network.get_input_embeddings()(tokens)
-        return self.fc(torch.cat((embedded, features.to(embedded.dtype)), -1))
+        both = torch.cat((embedded, features.to(embedded.dtype)), -1)
+        joined: torch.Tensor = self.fc(both)
+        return joined
 
     def predict(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """The features [batch, length, width] that it predicts after ``tokens``.

@@ -58,7 +58,7 @@ class FixedLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self, places: torch.Tensor, room: int):
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # by transformers
         self.places = places
         self.room = room
         self.capacity = room
@@ -87,7 +87,8 @@ class FixedLayer(CacheLayerMixin):
         """Writes the tokens of a pass to their places; gives the first ``room``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        assert self.keys is not None and self.values is not None
+        assert self.keys is not None
+        assert self.values is not None
         if self.keys.shape[2] < self.capacity:
             self.keys = enlarged(self.keys, self.capacity)
             self.values = enlarged(self.values, self.capacity)

@@ -245,7 +245,8 @@ def config_of(spec: ModelSpec) -> PretrainedConfig:
 def _own_config(model: str) -> PretrainedConfig:
     published = published_config(model)
     if checkpoint.copy_of(model) is not None:
-        return load_part(model, AutoConfig, "configuration")
+        own: PretrainedConfig = load_part(model, AutoConfig, "configuration")
+        return own
     if published is None:
         raise BadValue(
             f"nothing is known of model {model!r}: it is not on this machine, and no "

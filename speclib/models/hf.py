@@ -119,7 +119,7 @@ class HFModel:
         network.get_decoder().register_forward_hook(self._keep_hidden)
         self.reset()
 
-    def _stop_if_asked(self, *_) -> None:
+    def _stop_if_asked(self, *_: object) -> None:
         if self.stopped():
             raise Stopped
 
@@ -343,11 +343,13 @@ class HFModel:
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        return Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
+        row: Row = Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
+        return row
 
     def features_fed(self) -> np.ndarray:
         """What the LM head reads of the tokens that the last pass fed, [fed, width]."""
-        return self.hidden[0].float().cpu().numpy()
+        features: np.ndarray = self.hidden[0].float().cpu().numpy()
+        return features
 
 
 def within_window(
@@ -365,7 +367,8 @@ def within_window(
     own_positions = positions[len(positions) - len(sees) :]
     distances = own_positions[:, None] - positions[None, :]
     shown_from = first_within_reach(int(own_positions.min()), window)
-    return (sees & (distances < window))[:, shown_from:]
+    sees_within: np.ndarray = sees & (distances < window)
+    return sees_within[:, shown_from:]
 
 
 def _as_rows(logits: torch.Tensor) -> Rows:
@@ -460,7 +463,8 @@ def network(
         built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)
     elif not is_spread:
         built = built.to(place)
-    return pack(built) if packed else built
+    finished: PreTrainedModel = pack(built) if packed else built
+    return finished
 
 
 def _check_passes(model: str) -> None:
@@ -479,7 +483,8 @@ def outline(model: str) -> PreTrainedModel:
     Raises BadValue as ``whole_config`` does.
     """
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(whole_config(model))
+        empty: PreTrainedModel = AutoModelForCausalLM.from_config(whole_config(model))
+    return empty
 
 
 def named(network: PreTrainedModel) -> str:

@@ -89,7 +89,7 @@ class RoomyLayer(DynamicLayer):
     """What one layer caches, with room behind it."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # by transformers
         self._key_room = Room()
         self._value_room = Room()
 

@@ -54,4 +54,7 @@ def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     is_one_token = x.numel() == x.shape[-1]
     if is_one_token:  # the plain product is fastest
         return F.linear(x, self.weight, self.bias)
-    return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+    product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+        x, self.packed, self.bias, "none", [], ""
+    )
+    return product

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from .uncached import Uncached
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat
 LARGEST_TABLE = 4096  # tokens of a vocabulary whose one-hot rows are kept in a table
+
+# What a row depends on: its text, the sampler, and the kind of pass.
+RowKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
 
 
 class Toy(Uncached):
@@ -142,7 +146,8 @@ class Toy(Uncached):
         position = len(self.prefix.fed) - 1
         chosen = int(self._chosen(position))
         if self._confidence is None:
-            return self._certain([chosen])[0]
+            one_hot: Row = self._certain([chosen])[0]
+            return one_hot
 
         ranking = self._ranking(position, chosen)
         confidence = self._confidence[position]
@@ -163,7 +168,7 @@ class Toy(Uncached):
 
     def _sampling_rows(self, positions: np.ndarray) -> np.ndarray:
         """Distributions [n, vocab]: alpha of the mass on odd ids, the rest on even."""
-        rows = self._weights[positions % PATTERNS].copy()
+        rows: np.ndarray = self._weights[positions % PATTERNS].copy()
         alpha = 1.0 if self.alpha is None else self.alpha
         odd_mass = self._agreement_left * alpha
 
@@ -209,7 +214,7 @@ class Random(Uncached):
         self.own_rows = own_rows or vocab
         self.seed = seed
         self.horizon = horizon
-        self._known_rows: dict[tuple, np.ndarray] = {}
+        self._known_rows: dict[RowKey, np.ndarray] = {}
         self.reset()
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
@@ -238,7 +243,8 @@ class Random(Uncached):
     ) -> np.ndarray:
         """Draws the distribution [vocab] after ``text``, before any sampler."""
         if self.horizon is not None and len(text) >= self.horizon:
-            return np.eye(self.vocab)[0]
+            zero_for_sure: np.ndarray = np.eye(self.vocab)[0]
+            return zero_for_sure
         fed = known_tokens(text, self.own_rows, stand_in=BOS)
         padding = [self.vocab] * len(kind_of_pass)  # or it could be the seed of a text
         random = np.random.default_rng([self.seed, *fed, *kind_of_pass, *padding])

@@ -49,12 +49,12 @@ class Watch(BaseStreamer):
         self.commits: list[Commit] = []
         self.start = time.perf_counter()
 
-    def count_draft_pass(self, *_) -> None:
+    def count_draft_pass(self, *_: object) -> None:
         """Hook before each pass of the draft."""
         self.draft_passes += 1
 
     def keep_candidates(
-        self, network: PreTrainedModel, args: tuple, inputs: dict[str, Any]
+        self, network: PreTrainedModel, args: tuple[object, ...], inputs: dict[str, Any]
     ) -> None:
         """Hook before each pass of the target, which tells what the pass is fed.
 

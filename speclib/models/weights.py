@@ -86,13 +86,17 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
     """
     try:
         with _weights_on_meta():
-            network = AutoModelForCausalLM.from_config(config, dtype=dtype)
+            network: PreTrainedModel = AutoModelForCausalLM.from_config(
+                config, dtype=dtype
+            )
     except (ValueError, TypeError, AttributeError) as error:
         raise BadValue(
             f"transformers makes no language model of a {config.model_type}: {error}"
         ) from error
     network.tie_weights()  # each was made for itself
-    return network.requires_grad_(False).eval()
+    network.requires_grad_(False)
+    network.eval()
+    return network
 
 
 @contextmanager

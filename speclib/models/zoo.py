@@ -205,4 +205,5 @@ def tokenizer(model: str) -> PreTrainedTokenizerBase:
 
     # For any Qwen2 AutoTokenizer cuts words as the original does, not as its file does.
     loader = PreTrainedTokenizerFast if model.startswith("zoo/") else AutoTokenizer
-    return load_part(model, loader, "tokenizer")
+    loaded: PreTrainedTokenizerBase = load_part(model, loader, "tokenizer")
+    return loaded

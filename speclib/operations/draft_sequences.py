@@ -25,7 +25,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, DraftPayload, OwnEvent, Words, draft_cells
+from .payload import DraftPayload, OwnEvent
 
 GREEDY = Sampler()
 
@@ -73,37 +73,6 @@ class DraftedSequences(DraftPayload):
         """The sequence that begins with the target's own token, if one does."""
         outcomes = self.first_outcomes(event)
         return outcomes.index("accepted") if "accepted" in outcomes else None
-
-    def row_count(self, tokens: Tokens) -> int:
-        return max(1, self.count)
-
-    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
-        """A row of cells per sequence, the likeliest on top.
-
-        All sequences share the duration, since nothing says in which order they were
-        written. Those that the target did not choose are ``dropped``.
-        """
-        if self.count <= 1:
-            return draft_cells(event.tokens, event.outcome, words)
-
-        chosen = self.chosen(event)
-        leading = chosen or 0
-        was_tested = event.outcome[0] != "discarded" or chosen is not None
-
-        cells = []
-        length = len(event.tokens) // self.count
-        for row, tokens in enumerate(self.sequences(event.tokens)):
-            outcomes = event.outcome[row * length : (row + 1) * length]
-            note = f"sequence {row + 1} of {self.count}"
-            if was_tested and row != leading:
-                note += ": the target chose another"
-            for cell in draft_cells(tokens, outcomes, words):
-                kind = cell.kind if row == leading else "dropped"
-                tip = (*cell.tip, note)
-                cells.append(
-                    cell._replace(kind=kind, tip=tip, row=row, rows=self.count)
-                )
-        return cells
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, DraftPayload, OwnEvent, Words, drafted_tip
+from .payload import DraftPayload, OwnEvent
 
 TEXT = -1  # the parent of the first level's nodes
 
@@ -60,50 +60,6 @@ class DraftedTree(DraftPayload):
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
         return depths(self.parents)
-
-    def row_count(self, tokens: Tokens) -> int:
-        """Two where the tree has several ways: the one that passed, and all others."""
-        levels = 1 + max(self.depths(tokens), default=-1)
-        return 2 if len(tokens) > levels else 1
-
-    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
-        """Per level a cell with the node that passed, or else with the first one.
-
-        Below it stands how many other nodes the level has. All levels get an equal
-        share of the duration, since nothing tells them apart.
-        """
-        if not event.tokens:
-            return super().cells(event, words)
-
-        cells: list[Cell] = []
-        depth_of_node = self.depths(event.tokens)
-        levels = max(depth_of_node) + 1
-        rows = self.row_count(event.tokens)
-        for level in range(levels):
-            nodes = [n for n, depth in enumerate(depth_of_node) if depth == level]
-            leading = self._leading(nodes, event)
-            token, outcome = event.tokens[leading], event.outcome[leading]
-            start, share = level / levels, 1 / levels
-            tip: tuple[str, ...] = (
-                drafted_tip(token, outcome, words),
-                f"level {level + 1} of {levels}",
-            )
-            cells.append(Cell(outcome, start, share, words.label(token), tip, 0, rows))
-
-            others = [event.tokens[node] for node in nodes if node != leading]
-            if others:
-                listed = " |".join(words.spelled([token]) for token in others)
-                tip = (f"level {level + 1}, not on the way: {listed}",)
-                label = f"+ {len(others)}"
-                cells.append(Cell("dropped", start, share, label, tip, 1, rows))
-        return cells
-
-    def _leading(self, nodes: list[int], event: OwnEvent) -> int:
-        """Of a level's nodes the one that was tested, or else the first."""
-        for node in nodes:
-            if event.outcome[node] != "discarded":
-                return node
-        return nodes[0]
 
 
 class Parent(NamedTuple):

@@ -18,7 +18,7 @@ from .operation import (
     Request,
     Stopped,
 )
-from .payload import Cell, OwnEvent, Payload, Words
+from .payload import OwnEvent, Payload
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,6 @@ class Scored(Payload):
     @property
     def candidates(self) -> int:
         return self.tested
-
-    def cells(self, event: OwnEvent, words: Words) -> list[Cell]:
-        """One cell, labelled with the drafted text that the pass tests."""
-        tested = event.tokens[len(event.tokens) - self.tested :]
-        label = self.label(tested, words)
-        return [Cell("score", 0.0, 1.0, label, scored_tip(tested, words))]
-
-    def label(self, tested: Tokens, words: Words) -> str:
-        """What the cell says."""
-        return words.spelled(tested).strip("\u00a0")
-
-
-def scored_tip(tested: Tokens, words: Words) -> tuple[str, ...]:
-    """What a target pass was for."""
-    if not tested:
-        return ("target pass: one row, for the next token",)
-    return (
-        f"target pass: verifies {len(tested)} drafted",
-        f"“{words.spelled(tested)}”",
-    )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from speclib.core.sampling import Rows, Sampler, Tokens
 from speclib.core.text import AnyText
 
 from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request, Stopped
-from .payload import OwnEvent, Payload, Words
+from .payload import OwnEvent, Payload
 from .score import Scored
 
 
@@ -33,12 +33,6 @@ class ScoredTree(Scored):
 
     def is_line(self, tokens: Tokens) -> bool:
         return depths(self.parents) == tuple(range(len(self.parents)))
-
-    def label(self, tested: Tokens, words: Words) -> str:
-        """A tree that has several ways is no text: only their number fits."""
-        if self.is_line(tested):
-            return super().label(tested, words)
-        return f"{len(tested)} candidates"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from speclib.arguments import checked
 from speclib.core.sampling import Tokens
 from speclib.errors import BadValue
 from speclib.operations import OPERATIONS
-from speclib.operations.payload import Cell, Payload, Words
+from speclib.operations.payload import Payload
 
 CONTROLLER = "controller"  # the method's own thread of decisions
 COMMIT = "commit"
@@ -121,10 +121,6 @@ class Event(NamedTuple):
     def depths(self) -> tuple[int, ...]:
         """Of every drafted token: how many of its event come before it on its way."""
         return self.payload.depths(self.tokens)
-
-    def cells(self, words: Words) -> list[Cell]:
-        """How a timeline draws it."""
-        return self.payload.cells(self, words)
 
 
 @dataclass

@@ -28,6 +28,7 @@ from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import factory
+from speclib.models.dtypes import check_dtype
 from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
@@ -110,7 +111,7 @@ class RealDevices(World, Generic[W]):
         start_timeout: float,
         remeasure: bool,
     ):
-        factory.check_dtype(dtype)
+        check_dtype(dtype)
         super().__init__(device_names(servers), cancel)
         factory.tokenizer(pair)  # two vocabularies: that fails here, not in a worker
         self.kind = "measured" if emulate is None else "emulated"

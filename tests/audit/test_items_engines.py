@@ -189,7 +189,7 @@ BY_HAND = [
 ITEMS = {item.id: item for item in publication("engines").items}
 
 
-@pytest.mark.parametrize(("name", "number", "step", "expected"), BY_HAND)
+@pytest.mark.parametrize("name, number, step, expected", BY_HAND)
 def test_arithmetic_is_that_of_a_hand(name, number, step, expected):
     piece = ITEMS[name].evidence[number]
     assert isinstance(piece, Arithmetic)

@@ -209,7 +209,7 @@ def test_the_best_window_between_two_whole_numbers_may_be_the_higher_one():
 
 
 @pytest.mark.parametrize(
-    ("row", "column", "share"),
+    "row, column, share",
     [
         ("Codellama 7B&34B", "CodeLlama 7B&34B", 0.25),
         ("Codellama 7B&70B", "CodeLlama 7B&70B", 0.17),
@@ -239,7 +239,7 @@ def test_unfinished_runs_explain_the_passes(row, column, share):
     assert round(unfinished, 2) == share
 
 
-@pytest.mark.parametrize(("item", "steps"), [("table-9", 8), ("figure-3", 4)])
+@pytest.mark.parametrize("item, steps", [("table-9", 8), ("figure-3", 4)])
 def test_all_printed_steps_are_taken_as_printed(item, steps):
     values = values_of_run("printed steps", item=item)
     assert values["printed steps"] == steps
@@ -254,7 +254,7 @@ def test_print_arithmetic_and_code_give_this_verdict(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "verdict"),
+    "name, verdict",
     [
         ("pearl-lossless", "supported"),
         ("pearl-algorithm-2", "not supported"),

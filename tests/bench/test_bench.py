@@ -221,7 +221,8 @@ def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
     )
     rows = run_bench(measures, TINY)
     for row in rows:
-        assert math.isfinite(row.value) and row.value > 0
+        assert math.isfinite(row.value)
+        assert row.value > 0
     names = [row.name for row in rows]
     assert len(set(names)) == len(names)
 

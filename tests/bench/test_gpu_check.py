@@ -175,7 +175,8 @@ def test_what_a_check_gave_before_it_failed_is_reported(tmp_path):
     assert not outcome.holds
     assert outcome.stopped == {"failing": "RuntimeError: CUDA out of memory"}
     page = next(tmp_path.glob("*.md")).read_text()
-    assert "what came first" in page and "CUDA out of memory" in page
+    assert "what came first" in page
+    assert "CUDA out of memory" in page
 
 
 @pytest.mark.parametrize("rows_before", range(5))
@@ -321,7 +322,8 @@ def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
 
 def test_on_a_gpu_methods_are_raced_with_recorded_passes_of_both_models():
     pair = setup.Setup(draft="cuda:0", target="cuda:0").recorded_pair()
-    assert pair.target.recorded and pair.draft.recorded
+    assert pair.target.recorded
+    assert pair.draft.recorded
     assert (pair.target.fixed_rows, pair.draft.fixed_rows) == (16, 8)
 
 
@@ -382,7 +384,8 @@ def test_a_single_bit_that_differs_is_found():
     others = some.copy()
     others[2, 1] = np.nextafter(np.float32(1), np.float32(2))
     row = bits.same_bits("so", some, others)
-    assert row.value == 0.75 and row.holds == "no"
+    assert row.value == 0.75
+    assert row.holds == "no"
 
 
 # -- how fast a device is --------------------------------------------------------------

@@ -14,7 +14,8 @@ ARRAY = np.eye(VOCAB, dtype=np.float32)[list(TOKENS)]
 
 def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
     rows = CertainRows(TOKENS, VOCAB)
-    assert rows.shape == ARRAY.shape and len(rows) == len(ARRAY)
+    assert rows.shape == ARRAY.shape
+    assert len(rows) == len(ARRAY)
     assert rows.argmax(-1).tolist() == ARRAY.argmax(-1).tolist() == list(TOKENS)
     assert rows[1:3].argmax(-1).tolist() == [0, 3]
     assert rows[4:].argmax(-1).tolist() == []
@@ -25,7 +26,8 @@ def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
     assert np.array_equal(rows * 2, ARRAY * 2)
     assert np.array_equal(np.asarray(rows), ARRAY)
     assert np.array_equal(rows[0], ARRAY[0])
-    assert rows[1, 0] == 1 and rows[1][-1] == 0
+    assert rows[1, 0] == 1
+    assert rows[1][-1] == 0
     assert rows[0].dtype == ARRAY.dtype
     assert np.array_equal(residual(rows[0], rows[1]), ARRAY[0])
 
@@ -40,9 +42,11 @@ def test_a_coin_draws_their_token_without_the_numbers(role):
 def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
     certain_rows = [CertainRow(token, VOCAB) for token in TOKENS]
     together = stacked(certain_rows, VOCAB)
-    assert together.tokens == TOKENS and not together.is_fetched
+    assert together.tokens == TOKENS
+    assert not together.is_fetched
     mixed = stacked([*certain_rows[:1], np.full(VOCAB, 1 / VOCAB)], VOCAB)
-    assert np.array_equal(mixed[0], ARRAY[0]) and mixed.shape == (2, VOCAB)
+    assert np.array_equal(mixed[0], ARRAY[0])
+    assert mixed.shape == (2, VOCAB)
     assert stacked([], VOCAB).shape == (0, VOCAB)
 
 

@@ -57,7 +57,7 @@ def test_a_text_does_what_the_tuple_of_its_tokens_does(text, start, stop, step):
     # It is equal to its tuple, from either side, and to nothing else.
     assert text == whole
     assert whole == text
-    assert not text != whole
+    assert text == whole
     assert text != (*whole, 0)
     assert text != list(whole)
 

@@ -153,7 +153,9 @@ def test_torch_is_asked_for_gpus_only_where_a_place_depends_on_them(monkeypatch)
     asked = []
     monkeypatch.setattr(gpus, "count", lambda: asked.append("torch") or 0)
     toys = speclib.load_pair("toy")
-    assert factory.place(toys) == toys.place and asked == []
+    assert factory.place(toys) == toys.place
+    assert asked == []
     alternatives = Place(draft=("cuda:0|cpu",))
     pair = Pair(target=toys.target, draft=toys.draft, place=alternatives)
-    assert factory.place(pair).of("draft") == ("cpu",) and asked == ["torch"]
+    assert factory.place(pair).of("draft") == ("cpu",)
+    assert asked == ["torch"]

@@ -61,7 +61,8 @@ def test_without_takes_only_the_two_ablations():
 def test_streaming_hands_over_exactly_the_committed_tokens():
     heard = []
     result = speclib.decode("x", pair="toy", world="virtual", on_commit=heard.extend)
-    assert tuple(heard) == result.tokens and len(result.tokens) == 64
+    assert tuple(heard) == result.tokens
+    assert len(result.tokens) == 64
 
 
 def test_auto_gamma_is_the_rounded_cost_ratio_of_the_latency_file():

@@ -35,7 +35,8 @@ def test_a_chat_goes_through_the_template_with_the_assistants_turn_opened(monkey
 
     use_template(monkeypatch, apply)
     assert encode.encode(CHAT, TOYS, 5) == (1, 2, 3)
-    assert heard["messages"] == CHAT and heard["add_generation_prompt"]
+    assert heard["messages"] == CHAT
+    assert heard["add_generation_prompt"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,8 @@ def test_a_template_that_raises_is_one_line_that_names_the_pair(monkeypatch, err
     use_template(monkeypatch, refuse)
     with pytest.raises(BadValue, match="chat template of pair 'toy'") as caught:
         encode.encode(CHAT, TOYS, 5)
-    assert type(error).__name__ in str(caught.value) and "\n" not in str(caught.value)
+    assert type(error).__name__ in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_an_empty_chat_is_as_empty_as_an_empty_text(monkeypatch):

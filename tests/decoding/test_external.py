@@ -121,7 +121,8 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
     result = speclib.decode(
         prompt, world=world, method=OURS[peer.name], max_new_tokens=limit, **ours
     )
-    assert answer.tokens == result.tokens and answer.text == result.text
+    assert answer.tokens == result.tokens
+    assert answer.text == result.text
     assert counts(answer.stats) == counts(result.stats)
     return answer, result
 
@@ -224,7 +225,8 @@ def test_the_rows_that_are_chosen_are_the_targets_own(tmp_path, wide):
 
 def test_an_answers_times_are_of_its_commits(plain):
     stats = plain.decode(prompts.load("gsm8k")[0].input, max_new_tokens=20).stats
-    assert plain.kind == "measured" and stats.requests == 1
+    assert plain.kind == "measured"
+    assert stats.requests == 1
     assert 0 < stats.ttft < stats.seconds < 60
     assert stats.decode_speed == pytest.approx(19 / (stats.seconds - stats.ttft))
 
@@ -233,7 +235,8 @@ def test_an_answers_times_are_of_its_commits(plain):
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
     allowed = sorted(os.sched_getaffinity(0))
-    assert EMBEDDED.place.target == ("core:1",) and EMBEDDED.place.threads == 1
+    assert EMBEDDED.place.target == ("core:1",)
+    assert EMBEDDED.place.threads == 1
     (process,) = plain.processes
     assert os.sched_getaffinity(process) == {allowed[1 % len(allowed)]}
 
@@ -306,9 +309,9 @@ def test_after_an_interrupt_the_next_request_gets_its_own_answer(plain, monkeypa
 
 
 def test_a_peer_that_answers_too_late_is_stopped():
-    with External("transformers-plain", PAIR, timeout=1e-3) as peer:
-        with pytest.raises(DeviceLost, match="no answer in 0.001 s"):
-            peer.decode("def f", max_new_tokens=64)
+    late = pytest.raises(DeviceLost, match="no answer in 0.001 s")
+    with External("transformers-plain", PAIR, timeout=1e-3) as peer, late:
+        peer.decode("def f", max_new_tokens=64)
 
 
 def test_a_dtype_that_does_not_exist_is_refused_before_anything_is_built():

@@ -183,7 +183,8 @@ def test_without_torch_it_says_so_and_looks_at_the_rest():
     assert findings["pairs"] == []
     assert "torch is not installed" in findings["pairs_reason"]
     kinds = {kind["name"]: kind["state"] for kind in findings["kinds"]}
-    assert kinds["virtual"] == "yes" and kinds["measured"] == "no"
+    assert kinds["virtual"] == "yes"
+    assert kinds["measured"] == "no"
 
 
 def test_disk_is_counted_where_a_folder_would_be(tmp_path):
@@ -193,7 +194,7 @@ def test_disk_is_counted_where_a_folder_would_be(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    "settings, says",
     [({"dtype": "int3"}, "unknown dtype 'int3'"), ({"length": 0}, "length is 0")],
 )
 def test_bad_settings_are_refused(settings, says):

@@ -33,7 +33,7 @@ def test_work_of_our_own_is_not_the_others():
 
 
 @pytest.mark.parametrize(
-    ("everybody", "own", "share"),
+    "everybody, own, share",
     [(0.0, 3.0, 0.0), (10_000.0, 0.0, 1.0)],
 )
 def test_a_share_stays_between_none_and_all(everybody, own, share):

@@ -82,7 +82,8 @@ def two_namespaces(delay: float, loss: float) -> Iterator[tuple[str, str]]:
             [sys.executable, __file__, *names, str(delay), str(loss)],
             stdout=subprocess.PIPE,
         )
-        assert link.stdout is not None and link.stdout.readline() == b"open\n"
+        assert link.stdout is not None
+        assert link.stdout.readline() == b"open\n"
 
         for number, name in enumerate(names):
             run_ip(name, "link", "set", "lo", "up")

@@ -193,12 +193,13 @@ def test_one_verdict_a_round_on_the_new_sequences_and_one_a_token_of_the_window(
             DUO, models, 60, gamma=4, k=2, sampler=Sampler(1.0), coins=Coins(seed)
         )
         counts += stats(trace)
-    assert counts.accepted > 0 and counts.rejected > 0
+    assert counts.accepted > 0
+    assert counts.rejected > 0
     assert counts.accepted + counts.rejected <= counts.tokens < counts.drafted
 
 
 # -- what a round takes ----------------------------------------------------------------
-@pytest.mark.parametrize(("alpha", "rate"), [(0.0, 0.0), (1.0, 1.0)])
+@pytest.mark.parametrize("alpha, rate", [(0.0, 0.0), (1.0, 1.0)])
 def test_a_draft_that_is_always_wrong_is_rejected_and_its_rate_is_zero(
     decode, alpha, rate
 ):

@@ -136,7 +136,8 @@ def test_features_of_a_path_are_those_of_its_nodes():
     """Tokens 3 and 4 of a text of five, then a tree of nodes 0 .. 3."""
     features = Features(3, np.arange(6.0)[:, None])
     along = features.of_path(5, [1, 3])
-    assert along.start == 3 and along.values.ravel().tolist() == [0, 1, 3, 5]
+    assert along.start == 3
+    assert along.values.ravel().tolist() == [0, 1, 3, 5]
 
 
 def run_with(draft, target, change=lambda features: features, limit=20, **settings):

@@ -633,5 +633,6 @@ def test_a_method_called_without_a_world_says_so_in_one_line(name):
     with pytest.raises(BadCall) as refused:
         METHODS[name]("x", gamma=3)
     message = str(refused.value)
-    assert message.startswith(f"{name}() was called with 'x'") and "World" in message
+    assert message.startswith(f"{name}() was called with 'x'")
+    assert "World" in message
     assert "\n" not in message

@@ -72,7 +72,8 @@ def test_greedy_candidates_are_the_likeliest_ways_each_certain():
     second child comes first. Depth first, elder lines first.
     """
     tokens, parents, rows, _ = grown(Table([0.3, 0.5, 0.2]), 2, 3)
-    assert tokens == (1, 1, 0, 0, 1, 2) and parents == (-1, 0, 0, -1, 3, -1)
+    assert tokens == (1, 1, 0, 0, 1, 2)
+    assert parents == (-1, 0, 0, -1, 3, -1)
     assert (rows == np.eye(3)[list(tokens)]).all()
 
 
@@ -121,7 +122,8 @@ def test_each_q_is_the_drafts_own_less_elder_siblings(sampler):
 
 def test_no_more_candidates_than_tokens_that_the_sampler_leaves():
     tokens, parents, _, _ = grown(Random(5, 3), 2, 4, Sampler(1.0, 1))
-    assert len(tokens) == 2 and parents == (-1, 0)
+    assert len(tokens) == 2
+    assert parents == (-1, 0)
 
 
 def test_a_model_without_levels_grows_the_same_tree_path_by_path():

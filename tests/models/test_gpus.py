@@ -110,10 +110,12 @@ def test_without_psutil_the_kernel_says_how_much_memory_there_is(monkeypatch):
 def test_fixed_rows_can_be_a_drafts_too_and_are_recorded_only_where_it_is_said():
     pair = speclib.load_pair(PAIR)
     fixed = pair.with_fixed_rows(16)
-    assert fixed.target.fixed_rows == 16 and not fixed.target.recorded
+    assert fixed.target.fixed_rows == 16
+    assert not fixed.target.recorded
     assert fixed.draft == pair.draft
     recorded = pair.with_fixed_rows(16, draft=8, recorded=True)
-    assert recorded.target.recorded and recorded.draft.recorded
+    assert recorded.target.recorded
+    assert recorded.draft.recorded
     assert (recorded.target.fixed_rows, recorded.draft.fixed_rows) == (16, 8)
     with pytest.raises(BadValue, match="draft"):
         pair.with_fixed_rows(16, draft=0)
@@ -122,7 +124,8 @@ def test_fixed_rows_can_be_a_drafts_too_and_are_recorded_only_where_it_is_said()
 def test_a_first_room_is_that_of_the_models_with_fixed_rows():
     pair = speclib.load_pair(PAIR)
     roomy = pair.with_fixed_rows(16, first_room=1024)
-    assert roomy.target.first_room == 1024 and roomy.draft == pair.draft
+    assert roomy.target.first_room == 1024
+    assert roomy.draft == pair.draft
     both = pair.with_fixed_rows(16, draft=8, first_room=1024)
     assert both.draft.first_room == 1024
     assert factory.build(roomy, "target", dilated=False).room == 1024
@@ -204,7 +207,8 @@ def test_a_model_that_warms_up_computes_passes_of_each_kind_and_forgets_them():
     warm.warms_up = True
     warm.prepare()
     assert fed == [16, 1, 5]
-    assert not warm.prefix.fed and warm.cache.get_seq_length() == 0
+    assert not warm.prefix.fed
+    assert warm.cache.get_seq_length() == 0
     text, sampler = snapshots.prompt(20), Sampler(temperature=1.0)
     rows = warm.rows(text, 3, sampler)
     assert (rows == cold.rows(text, 3, sampler)).all()
@@ -217,7 +221,8 @@ def test_a_model_with_fixed_rows_warms_up_with_one_pass_as_all_have_one_shape():
     model.warms_up = True
     model.prepare()
     assert fed == [8]
-    assert not model.prefix.fed and model.cached == 0
+    assert not model.prefix.fed
+    assert model.cached == 0
 
 
 def test_a_model_with_a_short_context_warms_up_within_it():
@@ -236,7 +241,8 @@ def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeyp
     monkeypatch.setattr(HFModel, "rows", lambda *args: asked.append(args))
     pair = speclib.load_pair(PAIR)
     model = factory.build(pair, role, dilated=False)
-    assert not model.warms_up and not asked
+    assert not model.warms_up
+    assert not asked
 
     monkeypatch.setattr(HFModel, "wait_for_device", lambda _: None)
     loaders = {"target": hf, "draft": layer_parallel}

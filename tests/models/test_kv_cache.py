@@ -47,7 +47,8 @@ def test_tokens_stay_where_they_are_until_the_room_is_full():
         keys, _ = layer.update(*new_states(tokens))
         assert keys.data_ptr() == place
     keys, _ = layer.update(*new_states(1))
-    assert keys.data_ptr() != place and keys.shape[2] == 257
+    assert keys.data_ptr() != place
+    assert keys.shape[2] == 257
 
 
 def test_a_layer_has_room_for_at_most_256_tokens_more():

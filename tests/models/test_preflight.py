@@ -232,7 +232,9 @@ def start_loading(folder: Path, address: str) -> subprocess.Popen[str]:
 
 def message_about(model: str, process: subprocess.Popen[str]) -> str:
     """What such a process says of a model."""
-    assert process.stdin and process.stdout and process.stderr
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
     process.stdin.write(f"{model}\n")
     process.stdin.flush()
     message = process.stdout.readline()
@@ -286,7 +288,7 @@ def attempts(tmp_path_factory) -> Attempts:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("status", "code", "says"), REFUSALS)
+@pytest.mark.parametrize("status, code, says", REFUSALS)
 def test_what_the_hub_refuses_is_said_in_a_sentence(attempts, status, code, says):
     model = f"someone/large-{status}-{code}"
     message = attempts.refused[model]

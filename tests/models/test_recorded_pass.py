@@ -89,7 +89,8 @@ def test_with_a_larger_first_room_one_recording_serves_texts_that_would_outgrow_
     assert len(recorder.pieces) == 1
     rows = recorded.rows(text, 2, PLAIN)
     np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
-    assert len(recorder.pieces) == 2 and recorded.room == 2 * room
+    assert len(recorder.pieces) == 2
+    assert recorded.room == 2 * room
 
 
 def test_another_request_uses_the_same_recording():
@@ -137,7 +138,8 @@ def test_a_network_that_cannot_be_recorded_goes_on_without():
     with pytest.warns(UserWarning, match="LlamaForCausalLM.* cannot be recorded"):
         rows = recorded.rows(text, 2, PLAIN)
     np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
-    assert recorded.recorder is None and not recorder.log
+    assert recorded.recorder is None
+    assert not recorder.log
     rows = recorded.rows((*text, 1), 0, PLAIN)
     np.testing.assert_array_equal(rows, plain.rows((*text, 1), 0, PLAIN))
 
@@ -162,7 +164,8 @@ def test_dynamic_rope_cannot_be_recorded(name, rope, can_be):
 )
 def test_a_pass_has_up_to_eight_pieces_of_at_least_four_layers(layers, pieces):
     starts = first_layers(layers)
-    assert len(starts) == pieces and starts[0] == 0
+    assert len(starts) == pieces
+    assert starts[0] == 0
     lengths = np.diff([*starts, layers])
     assert layers < 4 or lengths.min() >= 4
     assert lengths.max() - lengths.min() <= 1

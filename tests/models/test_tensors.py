@@ -86,7 +86,7 @@ def passes(model) -> list[np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("family", "size", "shape"),
+    "family, size, shape",
     [
         ("Qwen3", 2, None),
         ("Llama", 2, SHAPE),
@@ -324,7 +324,7 @@ FOUR_HEADS = {"num_key_value_heads": 4}
 
 
 @pytest.mark.parametrize(
-    ("changes", "size", "message"),
+    "changes, size, message",
     [
         ({"num_key_value_heads": 1}, 2, "1 key and value heads, too few for 2 ranks"),
         ({}, 3, "2 key and value heads, too few for 3 ranks.* at most 2 places"),
@@ -369,7 +369,7 @@ def test_heads_that_ranks_cannot_share_are_refused_before_anything_is_loaded(tmp
 # -- in whole runs ---------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "settings"),
+    "method, settings",
     [("easyspec", {"width": 3, "lp": 4}), slow("speculative", {})],
     ids=["easyspec", "speculative"],
 )

@@ -121,7 +121,7 @@ def test_weights_without_a_checksum_are_refused(own_zoo):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content, message",
     [
         (None, "SHA256SUMS, cannot be read.*No such file"),
         (b"\xff\xfe\x00", "SHA256SUMS, cannot be read"),

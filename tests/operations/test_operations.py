@@ -12,11 +12,11 @@ import speclib
 from speclib import replay, timeline
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
+from speclib.drawing.timeline.cells import Cell, cells_of, row_count
 from speclib.methods import METHODS
 from speclib.models.toy import Random
 from speclib.operations import OPERATIONS
 from speclib.operations.operation import Done, Raw, Request, perform
-from speclib.operations.payload import Cell
 from speclib.operations.propose import Propose
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
@@ -78,7 +78,8 @@ def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
     model, request = Random(5, 1), Request(1, Coins(), Sampler(1.0))
     first = perform(operation, model, request)
     again = perform(operation, model, request)
-    assert first.kept == 0 and again.kept > 0
+    assert first.kept == 0
+    assert again.kept > 0
     assert again.kept <= len(operation.text) - operation.last - 1
     assert model.prefix.count == first.fed + again.fed
 
@@ -99,7 +100,8 @@ def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):
 def test_it_fits_into_what_room_there_is(operation):
     for room in range(4):
         fitted = operation.within(room)
-        assert type(fitted) is type(operation) and fitted.text == operation.text
+        assert type(fitted) is type(operation)
+        assert fitted.text == operation.text
         model, request = Random(5, 1), Request(room, Coins(), Sampler(1.0))
         done = perform(fitted, model, request)
         assert done.kept + done.fed <= len(operation.text) + room
@@ -134,7 +136,8 @@ def test_its_event_tells_of_every_token(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     assert event.is_drafting != event.is_scoring
-    assert event.pass_count >= 1 and len(event.depths) == len(event.tokens)
+    assert event.pass_count >= 1
+    assert len(event.depths) == len(event.tokens)
     assert event.is_scoring or event.text_length == len(TEXT)
     if event.is_drafting:
         joined = tuple(chain.from_iterable(event.sequences))
@@ -153,12 +156,15 @@ class Spelling:
 def test_it_is_drawn_within_its_time_and_its_rows(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
-    cells = event.cells(Spelling())
-    rows = event.payload.row_count(event.tokens)
+    cells = cells_of(event, Spelling())
+    rows = row_count(event)
     assert cells
     for cell in cells:
-        assert isinstance(cell, Cell) and cell.kind in KINDS and cell.tip
-        assert 0 <= cell.start and cell.start + cell.share <= 1 + 1e-12
+        assert isinstance(cell, Cell)
+        assert cell.kind in KINDS
+        assert cell.tip
+        assert cell.start >= 0
+        assert cell.start + cell.share <= 1 + 1e-12
         assert 0 <= cell.row < cell.rows <= rows
     assert "<svg" in timeline(trace).picture()
 
@@ -167,7 +173,7 @@ def test_what_came_to_nothing_is_drawn_too(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     nothing = event._replace(tokens=(), outcome=(), payload=operation.unfinished())
-    assert [cell.start for cell in nothing.cells(Spelling())] == [0.0]
+    assert [cell.start for cell in cells_of(nothing, Spelling())] == [0.0]
 
 
 def test_a_replay_gives_it_the_same_again(operation, monkeypatch):
@@ -217,5 +223,6 @@ def test_of_a_draft_that_is_stopped_there_are_the_tokens_of_the_passes_that_ende
     """
     whole = Done(Raw((4, 5, 6), np.eye(9)[[4, 5, 6]]), kept=1, fed=2 + 1 + 1)
     stopped = Propose((1, 2, 3), n=3).until(whole, share)
-    assert stopped.raw.small == (4, 5, 6)[:written] and len(stopped.raw.rows) == written
+    assert stopped.raw.small == (4, 5, 6)[:written]
+    assert len(stopped.raw.rows) == written
     assert (stopped.kept, stopped.fed) == (1, fed)

@@ -292,7 +292,8 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
 
 def test_branches_of_real_runs_are_kept_with_their_cell():
     first, again = run(doubt=0.5, alpha=0.6), run(doubt=0.5, alpha=0.6)
-    assert again.cached and first.stats == again.stats
+    assert again.cached
+    assert first.stats == again.stats
     assert len(first.sequence_choices) == 4
     counts_of_both = []
     for cell in (first, again):

@@ -56,7 +56,8 @@ def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
         for task in [*TASKS, "Avg."]:
             every_place |= {(row, f"{task} / TPS"), (row, f"{task} / speedup")}
     assert printed | set(lost) == every_place
-    assert len(lost) == len(set(lost)) == 90 and len(every_place) == 192
+    assert len(lost) == len(set(lost)) == 90
+    assert len(every_place) == 192
 
 
 @pytest.mark.parametrize("target", TARGETS)

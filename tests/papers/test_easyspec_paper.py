@@ -158,7 +158,8 @@ def test_a_setting_of_one_kind_is_for_that_kind_alone(paper):
     assert table.settings_of(row, column, "virtual")["width"] == 1
     assert measured["width"] == 8
     assert measured["pair"] == "embedded/easyspec"
-    assert "pair" not in of_all_kinds and "measured" not in of_all_kinds
+    assert "pair" not in of_all_kinds
+    assert "measured" not in of_all_kinds
 
 
 def test_an_unknown_setting_of_one_kind_is_named(tmp_path):
@@ -234,7 +235,8 @@ def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec_beside_it(paper):
             assert settings["budget"] == 5 * 8
             assert cell.stat != "accepted_share"
             pair = load_pair(cell.spec.pair)
-            assert pair.draft.head and pair.draft.model == pair.target.model
+            assert pair.draft.head
+            assert pair.draft.model == pair.target.model
 
 
 def test_the_share_of_levels_is_the_accepted_share_where_every_round_drafts():
@@ -249,14 +251,16 @@ def test_the_share_of_levels_is_the_accepted_share_where_every_round_drafts():
 
 def test_figure_4_asks_for_every_size_width_and_calibration(paper):
     cells = cells_to_run(paper.table("figure-4"), QUICK)
-    assert {cell.kind for cell in cells} == {"measured"} and len(cells) == 80
+    assert {cell.kind for cell in cells} == {"measured"}
+    assert len(cells) == 80
     asked = set()
     for cell in cells:
         settings = dict(cell.spec.settings)
         asked.add((settings["lp"], settings["width"], settings["calibrate"]))
     for lp in range(1, 6):
         for width in (1, 4, 8, 12):
-            assert (lp, width, True) in asked and (lp, width, False) in asked
+            assert (lp, width, True) in asked
+            assert (lp, width, False) in asked
     assert len(asked) == 5 * 4 * 2
 
 
@@ -304,7 +308,8 @@ def test_cells_that_made_the_clock_or_the_rate_say_so(results):
     table_1 = results["table-1"]
     virtual_rows = rows_of_kind(table_1, "virtual")
     places = {(row.row, row.column) for row in virtual_rows}
-    assert calibrated_places(table_1) == places and len(places) == 15
+    assert calibrated_places(table_1) == places
+    assert len(places) == 15
 
     table_2 = results["table-2"]
     drafting, shares = set(), set()

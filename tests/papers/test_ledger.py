@@ -22,9 +22,22 @@ from speclab.reproduce import publish
 from speclib import paths
 from speclib.errors import SpeclibError
 
-COLUMNS = (
-    "paper,item,row,column,metric,unit,kind,setup,value,low,high,n,source,note"
-).split(",")
+COLUMNS = [
+    "paper",
+    "item",
+    "row",
+    "column",
+    "metric",
+    "unit",
+    "kind",
+    "setup",
+    "value",
+    "low",
+    "high",
+    "n",
+    "source",
+    "note",
+]
 
 ROW = LedgerRow("pearl", "table-1", "r", "c", "speedup", "x", "paper", "", 1.0)
 
@@ -87,7 +100,8 @@ def error_of(read, path: Path, content: str | bytes) -> str:
     with pytest.raises(SpeclibError) as error:
         read(path)
     message = str(error.value)
-    assert "\n" not in message and len(message) < 1000
+    assert "\n" not in message
+    assert len(message) < 1000
     assert str(path) in message
     return message
 
@@ -133,7 +147,8 @@ def test_a_row_that_does_not_fit_the_columns_is_named_with_its_line(
     assert old in lines[1]
     lines[1] = lines[1].replace(old, new, 1)
     message = error_of(read_ledger, tmp_path / "ledger.csv", "\n".join(lines))
-    assert "line 2" in message and says in message
+    assert "line 2" in message
+    assert says in message
 
 
 IMPOSSIBLE = [

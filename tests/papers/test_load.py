@@ -134,7 +134,8 @@ def test_what_to_look_at_must_be_one_short_sentence(folder, look, says):
     write_look(path, f'look = "{look}"\n')
     message = load_damaged(folder)
     assert message.startswith(f"{path}: look: ")
-    assert look in message and says in message
+    assert look in message
+    assert says in message
 
 
 def test_a_label_with_a_dot_ends_no_sentence(folder):
@@ -156,7 +157,8 @@ def test_a_file_in_another_encoding_is_named(folder):
     text = (folder / "table-5.toml").read_text()
     (folder / "table-5.toml").write_text(text, "utf-16")
     message = load_damaged(folder)
-    assert "table-5.toml: not UTF-8" in message and "save it as UTF-8" in message
+    assert "table-5.toml: not UTF-8" in message
+    assert "save it as UTF-8" in message
 
 
 def test_a_script_that_nobody_knows_lists_the_known_ones(folder):
@@ -164,7 +166,8 @@ def test_a_script_that_nobody_knows_lists_the_known_ones(folder):
     (folder / "table-9.toml").write_text(text.replace('"steps"', '"step"', 1))
     message = load_damaged(folder)
     assert "table-9.toml: [settings] has the unknown script 'step'" in message
-    assert "known: steps, heatmaps" in message and "Did you mean 'steps'?" in message
+    assert "known: steps, heatmaps" in message
+    assert "Did you mean 'steps'?" in message
 
 
 def test_a_claim_whose_fields_do_not_fit_its_kind_is_named_with_its_file(folder):

@@ -76,7 +76,8 @@ def test_best_draft_lengths_by_hand():
     agrees = [True, True, False, True, True, True, True, True]
     commits = [SimpleNamespace(tokens=(7,) * n) for n in (1, 2, 2, 3)]
     lengths = best_lengths(agrees, commits, 4)
-    assert lengths.values == (2, 1, 5, 3) and lengths.gamma == 4
+    assert lengths.values == (2, 1, 5, 3)
+    assert lengths.gamma == 4
     assert lengths.complete == 2  # the last two end with the output
 
 
@@ -105,10 +106,12 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
         if event.is_drafting:
             accepted.append(event.outcome.count("accepted"))
 
-    assert len(lengths) == len(accepted) > 10 and min(accepted) < 4
+    assert len(lengths) == len(accepted) > 10
+    assert min(accepted) < 4
     assert [min(4, best) for best in lengths[:-1]] == accepted[:-1]
     for row in rows_of_kind(result, "measured"):
-        assert row.setup.startswith("toy@") and "window is 4" in row.note
+        assert row.setup.startswith("toy@")
+        assert "window is 4" in row.note
 
 
 # -- items that are cells --------------------------------------------------------------

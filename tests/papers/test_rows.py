@@ -35,7 +35,8 @@ def test_every_kind_has_its_own_rows_and_no_key_twice(pearl_results):
     assert {row.kind for row in rows} == {"paper", "virtual"}
     for row in rows:
         if row.kind == "paper":
-            assert row.setup == "" and row.low is None
+            assert row.setup == ""
+            assert row.low is None
         else:
             assert row.setup
 
@@ -80,7 +81,8 @@ def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(pearl):
     failed_rows = rows_of_kind(result, "virtual")
     assert {row.value for row in failed_rows} == {None}
     assert "out of memory" in failed_rows[0].note
-    assert result.values["paper"] and "virtual" not in result.values
+    assert result.values["paper"]
+    assert "virtual" not in result.values
 
 
 # -- measured rows ---------------------------------------------------------------------
@@ -102,7 +104,8 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(pearl):
             by_metric[row.metric] = row
     row = by_metric["speedup"]
     assert row.setup == "embedded/codellama-7b-34b@xeon-2c-ab12cd/float32/1"
-    assert row.value == pytest.approx((8 / 1.5) / (8 / 4.0)) and row.n == 2
+    assert row.value == pytest.approx((8 / 1.5) / (8 / 4.0))
+    assert row.n == 2
     assert "dilated" in row.note
     assert (
         "output of plain decoding: 1 of 2; first divergence after 3 tokens, "
@@ -202,4 +205,5 @@ def test_a_table_of_which_all_cells_are_left_out_has_open_verdicts(duo_table_1):
     verdicts = [claim for claim in result.claims if claim.kind == "measured"]
     assert verdicts
     judged = {claim.holds for claim in verdicts}
-    assert judged <= {"open", "n/a"} and "open" in judged
+    assert judged <= {"open", "n/a"}
+    assert "open" in judged

@@ -129,4 +129,5 @@ def test_a_setting_that_cannot_be_run_is_named_with_file_and_cell(
         cells_to_run(broken, QUICK, ("virtual",))
     message = str(error.value)
     assert message.startswith("data/papers/pearl/table-5.toml, cell ['2', 'CodeLlama")
-    assert says in message and "\n" not in message
+    assert says in message
+    assert "\n" not in message

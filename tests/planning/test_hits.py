@@ -45,5 +45,6 @@ def test_wins_and_losses_are_those_of_the_rows():
     assert of_all == ("all", 3, 1, 1, pytest.approx(0.7 / 3), 0.5)
 
     text = describe(humaneval)
-    assert "in 1 of 2 plans" in text and "In 1 of the others" in text
+    assert "in 1 of 2 plans" in text
+    assert "In 1 of the others" in text
     assert "10.0% slower than the fastest in the mean, and 20.0% at most" in text

@@ -74,7 +74,8 @@ def test_the_page_stands_beside_the_index_which_leads_to_it(home):
     html = (reports / "audit.html").read_text()
     assert 'id="speculative-lossless" data-verdict="supported"' in html
     text = (reports / "audit.md").read_text()
-    assert text.startswith("# The audit\n") and "**Supported**" in text
+    assert text.startswith("# The audit\n")
+    assert "**Supported**" in text
     assert "import speclib" not in text
 
 
@@ -82,7 +83,8 @@ def test_it_is_made_again_only_when_something_that_it_depends_on_has_changed(hom
     path = home / "data" / "audit" / "baselines.toml"
     path.write_text(ITEM.replace('"at most", 0.0', '"at least", 0.5'))
     printed = run(home, *REPRODUCE)
-    assert "audit: running" in printed and "nothing changed" in printed
+    assert "audit: running" in printed
+    assert "nothing changed" in printed
     html = (home / "reports" / "audit.html").read_text()
     assert 'data-verdict="not supported"' in html
     assert "audit: running" not in run(home, *REPRODUCE)
@@ -97,7 +99,8 @@ def test_an_audit_that_fails_leaves_the_papers_reports_and_is_named(home, monkey
 
     path.write_text(ITEM.replace('run = "every outcome"', 'run = "nothing"'))
     printed = run(home, *REPRODUCE, status=1)
-    assert "audit.ipynb" in printed and "the audit has no run 'nothing'" in printed
+    assert "audit.ipynb" in printed
+    assert "the audit has no run 'nothing'" in printed
     assert reports(home) == reports_before
 
     path.write_text(item_before)

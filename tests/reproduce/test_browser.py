@@ -285,7 +285,8 @@ def test_a_player_steps_by_button_and_key_and_its_texts_agree(lecture):
     )
     page.get_by_role("button", name="▶ Play").first.wait_for(timeout=30_000)
     whole = texts.all_text_contents()
-    assert len(set(whole)) == 1 and len(whole[0]) > len(after_five[0])
+    assert len(set(whole)) == 1
+    assert len(whole[0]) > len(after_five[0])
     assert "round" in view.locator(".speclib-sentence").text_content()
 
 
@@ -342,7 +343,8 @@ def test_a_key_explains_a_box_and_does_not_cover_it(lecture):
         said.append(tip.text_content())
         above, below = sorted((tip.bounding_box(), explained.bounding_box()), key=top)
         assert above["y"] + above["height"] <= below["y"]
-    assert all(said) and len(set(said)) == 3
+    assert all(said)
+    assert len(set(said)) == 3
     page.keyboard.press("ArrowUp")
     assert tip.text_content() == said[1]
 
@@ -351,15 +353,18 @@ def test_a_key_explains_a_box_and_does_not_cover_it(lecture):
     assert tip.is_visible()
     picture.hover(position={"x": 300, "y": 2})
     page.mouse.move(1, 1)  # out of the picture
-    assert tip.is_visible() and tip.text_content() == said[1]
+    assert tip.is_visible()
+    assert tip.text_content() == said[1]
     for _ in range(6):
         page.keyboard.press("+")  # the first boxes leave the picture
     page.keyboard.press("ArrowUp")
     lane, box = view.locator("svg.plot").get_attribute("width"), explained.first
     middle = float(box.get_attribute("x")) + float(box.get_attribute("width")) / 2
-    assert 0 <= middle <= float(lane) and tip.is_visible()
+    assert 0 <= middle <= float(lane)
+    assert tip.is_visible()
     page.keyboard.press("Escape")
-    assert tip.is_hidden() and explained.count() == 0
+    assert tip.is_hidden()
+    assert explained.count() == 0
     page.keyboard.press("0")
 
 

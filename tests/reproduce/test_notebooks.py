@@ -190,7 +190,8 @@ def test_a_version_that_is_up_to_date_keeps_its_outputs(tmp_path):
 def test_a_students_version_holds_no_solution():
     for path in LEARN:
         for cell in code_cells(path):
-            assert BEGIN not in cell.source and END not in cell.source
+            assert BEGIN not in cell.source
+            assert END not in cell.source
             if EXERCISE in cell.metadata.get("tags", []):
                 assert cell.source.endswith(TO_DO)
 

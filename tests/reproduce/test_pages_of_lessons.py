@@ -68,7 +68,8 @@ def dead_links(page: Path) -> list[str]:
 
 def test_every_lesson_and_the_page_for_lecturers_is_there(home):
     outcome = write_lesson_pages()
-    assert outcome.has_written and not outcome.failed
+    assert outcome.has_written
+    assert not outcome.failed
     names = sorted([*LESSONS, "lecturers"])
     assert [page.stem for page in pages(home)] == names
     assert [Path(lesson.page).stem for lesson in list_lessons()] == LESSONS

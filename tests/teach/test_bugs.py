@@ -12,7 +12,8 @@ from speclab.teach.bugs import HIDDEN, NO_BUG, P, Q, branches_of, method_of
 def test_without_a_bug_the_ways_sum_to_the_targets_probabilities():
     tree = teach.outcome_tree().tree
     assert tree.sums == pytest.approx(P.tolist(), abs=1e-12)
-    assert tree.wrong == [] and not elements(tree.svg, "rect", "wrong")
+    assert tree.wrong == []
+    assert not elements(tree.svg, "rect", "wrong")
 
 
 @pytest.mark.parametrize("letter", HIDDEN)
@@ -59,7 +60,8 @@ def test_a_bug_is_found_by_its_own_name_alone():
 )
 def test_an_unknown_letter_or_name_is_a_card_that_names_it(letter, name, said):
     card = teach.find_bug(letter, name)
-    assert not card.is_right and said in card.verdict
+    assert not card.is_right
+    assert said in card.verdict
 
 
 def test_capitals_and_spaces_of_a_name_do_not_matter():

@@ -18,7 +18,8 @@ PASSES = "dsi/starcoder-15b-mbpp"
 
 def test_nothing_runs_before_a_click():
     shown = teach.cluster_run("x", "toy", latency=PASSES)
-    assert not shown.runs and shown.timeline is None
+    assert not shown.runs
+    assert shown.timeline is None
     assert "Not run yet" in repr(shown)
 
 
@@ -28,7 +29,8 @@ def test_without_ray_the_button_says_how_to_get_it(monkeypatch):
     assert "make cluster" in repr(shown)
     shown.button.click()
     shown.wait()
-    assert shown.error is None and "make cluster" in repr(shown)
+    assert shown.error is None
+    assert "make cluster" in repr(shown)
 
     monkeypatch.setenv("SPECLIB_CLICK", "1")  # nor is it an error where lessons run
     assert "make cluster" in repr(teach.cluster_run("x", "toy", latency=PASSES))
@@ -90,7 +92,8 @@ def test_a_click_runs_every_method_on_nodes_of_their_own(capfd):
     assert "All methods wrote the same" in repr(shown)
     assert "the nodes' clocks agree to ±" in repr(shown)
     picture = shown.picture()
-    assert "node-1" in picture and "message under way" in picture
+    assert "node-1" in picture
+    assert "message under way" in picture
     assert capfd.readouterr() == ("", "")
 
 

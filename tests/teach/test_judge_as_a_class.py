@@ -120,7 +120,8 @@ def round_with_a_list(world, window, gamma):
 )
 def test_a_right_answer_in_another_style_is_right(check, answer):
     card = check(answer)
-    assert card.is_right and not card.is_almost, card
+    assert card.is_right, card
+    assert not card.is_almost, card
 
 
 def test_the_mirrored_test_of_a_coin_is_almost_right():
@@ -134,7 +135,8 @@ def test_the_mirrored_test_of_a_coin_is_almost_right():
         return [*drafted, draw(p[-1], coin())]
 
     card = teach.check_verify(mirrored)
-    assert card.is_almost and card.heading == "✓ Almost right."
+    assert card.is_almost
+    assert card.heading == "✓ Almost right."
     assert "with probability 0" in card.verdict
 
 
@@ -401,5 +403,6 @@ def test_a_function_that_gives_nothing_is_a_try():
         p - q
 
     card = teach.check_residual(gives_nothing)
-    assert card.heading == "✗ Not yet." and card.cause == "no return"
+    assert card.heading == "✗ Not yet."
+    assert card.cause == "no return"
     assert record.load()["exercises"]["residual"]["tries"] == 1

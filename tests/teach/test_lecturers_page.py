@@ -238,7 +238,8 @@ def test_commands_and_files_that_the_page_names_exist():
         command.name or command.callback.__name__ for command in app.registered_commands
     }
     named = set(re.findall(r"`python -m speclab ([a-z-]+)", PAGE))
-    assert named and named <= commands
+    assert named
+    assert named <= commands
 
     for path in re.findall(r"`(notebooks/[\w/.]+)`", PAGE):
         assert (ROOT / path).exists(), path

@@ -16,7 +16,8 @@ PROMPT = "Tom has 3 apples."
 
 def test_nothing_runs_before_a_click_and_the_picture_says_so():
     shown = teach.real_run(PROMPT, PAIR)
-    assert not shown.runs and shown.timeline is None
+    assert not shown.runs
+    assert shown.timeline is None
     assert "Not run yet" in repr(shown)
     assert "Not run yet" in "".join(ET.fromstring(shown.picture()).itertext())
 

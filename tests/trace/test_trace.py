@@ -224,7 +224,8 @@ def test_a_drafted_token_beyond_the_end_is_not_counted_as_accepted(decode, end):
     words = (1, 2, 3, 4, 5, 6, 7, 8)
     models = {"draft": Toy(1.0, words=words), "target": Toy(words=words)}
     output, trace = decode(METHODS["speculative"], models, gamma=5, **end)
-    assert output == (1, 2) and stats(trace).accepted <= 2
+    assert output == (1, 2)
+    assert stats(trace).accepted <= 2
 
 
 # -- replay ----------------------------------------------------------------------------
@@ -371,7 +372,8 @@ def test_requests_add_up_and_ratios_are_of_the_sums():
 
 def test_what_never_happened_has_no_rate():
     s = stats(Trace([]))
-    assert Trace([]).makespan == 0 and s.tokens == 0
+    assert Trace([]).makespan == 0
+    assert s.tokens == 0
     for rate in (s.acceptance_rate, s.mat, s.decode_speed, s.tpot):
         assert isnan(rate)
 
@@ -381,7 +383,8 @@ def test_json_gives_back_the_same_trace(case, decode):
     for extra in case.at(3):
         _, trace = decode(case.method, toys(0.8), 20, **extra)
         back = Trace.from_json(trace.to_json())
-        assert back == trace and back.to_json() == trace.to_json()
+        assert back == trace
+        assert back.to_json() == trace.to_json()
         assert stats(back) == stats(trace)
 
 

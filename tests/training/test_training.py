@@ -72,7 +72,8 @@ def test_the_same_seed_gives_the_same_tasks(category):
 def test_every_template_is_filled_and_every_answer_is_there(category):
     for task in some(category, 100):
         for question, answer in task.turns:
-            assert question.strip() and answer.strip()
+            assert question.strip()
+            assert answer.strip()
             if task.category in ("humaneval", "coding", "extraction"):
                 continue  # their texts have brackets of their own
             text = (question + answer).replace(" > ", "")
@@ -142,7 +143,8 @@ def test_code_tasks_pass_their_own_tests_and_show_true_examples():
 
 def test_library_code_comes_from_this_interpreter():
     pieces = code.library(random.Random(0), 50_000)
-    assert len(pieces) > 20 and all(piece.isascii() for piece in pieces)
+    assert len(pieces) > 20
+    assert all(piece.isascii() for piece in pieces)
 
 
 def test_training_text_covers_every_category():
@@ -251,14 +253,15 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
         return before, after, summary
 
     before, after, summary = run()
-    assert summary["steps"] == 30 and summary["tokens"] == 30 * 4 * 64
+    assert summary["steps"] == 30
+    assert summary["tokens"] == 30 * 4 * 64
     assert after < before - 1
     _, after_again, _ = run()
     assert after_again == pytest.approx(after, abs=0.05)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", (TINY, TINY_QWEN))
+@pytest.mark.parametrize("architecture", [TINY, TINY_QWEN])
 def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture):
     target, draft = fit.build(TINY, 0).eval(), fit.build(architecture, 1)
     plan = fit.Plan(steps=20, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
@@ -446,7 +449,7 @@ def test_a_head_is_made_with_its_card_and_checksum(tmp_path, monkeypatch):
     trained = tokenizer.train(tokenizer.texts(corpus.tasks(0), 50))
     trained.save_pretrained(tmp_path / "target")
     fit.save(fit.build(TINY, 0), tmp_path / "target")
-    __main__.main("head --no-compile --batch 1 --head-steps 3".split())
+    __main__.main(["head", "--no-compile", "--batch", "1", "--head-steps", "3"])
 
     target = make_drafts.stored("target", "cpu")
     assert eagle_head.read(target, tmp_path / "target").fc.out_features == TINY.width
@@ -467,7 +470,7 @@ def test_the_two_cards_of_the_head_say_the_same_and_name_a_command_that_works_no
 
 
 # -- cards -----------------------------------------------------------------------------
-@pytest.mark.parametrize("architecture", (TINY, TINY_QWEN))
+@pytest.mark.parametrize("architecture", [TINY, TINY_QWEN])
 def test_parameters_on_a_card_are_those_of_the_model(architecture):
     model = fit.build(architecture, 0)
     count = sum(weight.numel() for weight in model.parameters())
@@ -515,11 +518,11 @@ def biased_projections(model) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "name", "biased"),
-    (
+    "architecture, name, biased",
+    [
         (TINY, "LlamaForCausalLM", set()),
         (TINY_QWEN, "Qwen2ForCausalLM", {"q_proj", "k_proj", "v_proj"}),
-    ),
+    ],
 )
 def test_a_model_has_the_architecture_of_its_shape_also_when_it_comes_back(
     tmp_path, architecture, name, biased

@@ -92,8 +92,10 @@ def test_the_first_table_has_the_ranked_findings_in_their_order(judged):
     html = gravest_html({"pearl": judged})
     rows = re.findall(r'<th scope=row[^>]*><a href="#(\w+)">', html)
     assert rows == ["worst", "grave"]
-    assert "A change by worst." in html and "An answer to grave." in html
-    assert "code, as we read it" in html and "arithmetic on the print" in html
+    assert "A change by worst." in html
+    assert "An answer to grave." in html
+    assert "code, as we read it" in html
+    assert "arithmetic on the print" in html
     text = gravest_md({"pearl": judged})
     assert text.index("(#the-worst-is-so)") < text.index("(#the-grave-is-so)")
 
@@ -141,11 +143,14 @@ def test_a_reader_can_choose_by_publication_reach_verdict_and_evidence(judged):
 
 def test_an_item_unfolds_to_all_that_its_verdict_rests_on(judged):
     html = publication_html(judged)
-    assert "detail &amp; more." in html and "It &lt;waits&gt;." in html
-    assert "a = 1\nb = 2" in html and "a is b" in html
+    assert "detail &amp; more." in html
+    assert "It &lt;waits&gt;." in html
+    assert "a = 1\nb = 2" in html
+    assert "a is b" in html
     assert html.count("beside the verdict") == 2
     assert "arithmetic on the print (paper)" in html
-    assert "T: x" in html and LINES.digest in html
+    assert "T: x" in html
+    assert LINES.digest in html
 
     text = publication_md(judged)
     for words in ("detail & more.", "a is b", "c = 3", "It <waits>."):
@@ -178,7 +183,8 @@ def test_the_summary_counts_no_question_of_ours_and_typos_apart(judged):
 def test_the_sources_name_versions_and_commits(judged):
     for page in (sources_html, sources_md):
         text = page([judged.publication])
-        assert "https://x.org/1" in text and "2025" in text
+        assert "https://x.org/1" in text
+        assert "2025" in text
         assert f"https://github.com/a/b/tree/{COMMIT}" in text
 
 

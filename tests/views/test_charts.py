@@ -81,7 +81,8 @@ def test_the_line_at_a_fixed_window_goes_on_to_the_last_iteration_of_any_kind():
     result.figure = DraftLengths((3,) * 60, gamma=4, complete=60)
     *bars, line = bars_over_iterations(result).data
     assert [len(bar.x) for bar in bars] == [10, 60]
-    assert list(line.x) == [0.5, 60.5] and list(line.y) == [4, 4]
+    assert list(line.x) == [0.5, 60.5]
+    assert list(line.y) == [4, 4]
 
 
 @pytest.mark.parametrize("key", ["pearl", "dsi"])

@@ -170,7 +170,8 @@ def test_tips_say_which_sequence_it_was_and_whether_another_was_chosen():
     assert len(tips_of_sequences) == 8
     assert "drafted “\u00a0b”" in second_round[0]
     assert "1 of 2: the target chose another" in second_round[0]
-    assert "2 of 2" in second_round[2] and "another" not in second_round[2]
+    assert "2 of 2" in second_round[2]
+    assert "another" not in second_round[2]
     assert not any("another" in tip for tip in third_round)
 
 

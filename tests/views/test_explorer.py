@@ -188,7 +188,8 @@ def test_two_controls_are_shown_and_the_others_fold_out():
         "Draw anew",
         "More",
     ]
-    assert len(others.children) == 2 and others.layout.display == "none"
+    assert len(others.children) == 2
+    assert others.layout.display == "none"
     first_row.children[-1].value = True
     assert others.layout.display is None
 

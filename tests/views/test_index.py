@@ -218,7 +218,7 @@ def test_a_verdict_is_a_sign_and_words(holds, words):
     entry = {
         "key": "pearl",
         "title": "",
-        "claims": [claim("a", paper_says=2, **{"virtual": holds})],
+        "claims": [claim("a", paper_says=2, virtual=holds)],
     }
     html = index_page([entry], {})
     cell = re.search(r'<td data-kind="virtual".*?</td>', html, re.S)[0]

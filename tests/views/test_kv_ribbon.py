@@ -52,7 +52,8 @@ def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
         if moment.event.op == COMMIT and "stale" in moment.kinds["draft"]
     )
     assert picture.step == rejecting  # it begins with what is worth seeing
-    assert boxes(picture, "stale") and not boxes(picture, "cut")
+    assert boxes(picture, "stale")
+    assert not boxes(picture, "cut")
     assert picture.spoken.startswith("The text grows by")
     assert "Stale: " in picture.spoken
 

@@ -112,7 +112,8 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
     target.stopped = After(2 * layers + 1)  # in the first layer but one of pass three
     done = perform(op, target, request)
     target.stopped = bool
-    assert done.raw.small == whole[:2] and (done.kept, done.fed) == (0, 4)
+    assert done.raw.small == whole[:2]
+    assert (done.kept, done.fed) == (0, 4)
 
 
 # -- what a trace shows ----------------------------------------------------------------
@@ -126,8 +127,10 @@ def test_cancelled_drafting_shows_the_passes_that_were_over():
     world.wait(world.target.score(world.text))
     world.cancel(drafting)
     event = world.end().operations[-1]
-    assert isinstance(drafting.error, Cancelled) and drafting.done
-    assert len(event.tokens) == 4 and set(event.outcome) == {"discarded"}
+    assert isinstance(drafting.error, Cancelled)
+    assert drafting.done
+    assert len(event.tokens) == 4
+    assert set(event.outcome) == {"discarded"}
     assert (event.kept, event.fed, event.dur) == (0, 4, 1.0)
     assert stats(world.end()).draft_runs == stats(world.end()).drafted == 4
 

@@ -341,9 +341,11 @@ def test_a_large_row_is_fetched_only_when_it_is_looked_at(large):
         world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
         expected = world.wait(world.target.score((1, 2, 3), last=2))
 
-    assert isinstance(rows, FarRows) and len(rows) == 3
+    assert isinstance(rows, FarRows)
+    assert len(rows) == 3
     for place, (row, whole) in enumerate(zip(rows, expected, strict=True)):
-        assert row[2] == whole[2] and row[3] == whole[3]
+        assert row[2] == whole[2]
+        assert row[3] == whole[3]
         drawn = Coins(3).choose(whole, 1 + place, "target")
         assert Coins(3).choose(row, 1 + place, "target") == drawn
         assert row.argmax() == whole.argmax()

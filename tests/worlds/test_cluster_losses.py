@@ -139,7 +139,7 @@ def test_dsi_without_any_server_left_names_a_node(ray):
 
 # -- a process that dies or hangs ------------------------------------------------------
 @pytest.mark.parametrize(
-    ("error", "words"),
+    "error, words",
     [
         (ActorDiedError(), "its process on node 'one' ended"),
         (NodeDiedError("gone"), "its node, 'one', cannot be reached any more"),
@@ -199,9 +199,11 @@ def test_a_large_row_is_fetched_only_when_it_is_looked_at(ray):
     with Cluster(LARGE) as world:
         world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
         rows = score(world)
-        assert isinstance(rows, FarRows) and len(rows) == 3
+        assert isinstance(rows, FarRows)
+        assert len(rows) == 3
         for row in rows:
-            assert row[2] >= 0 and not row.is_fetched
+            assert row[2] >= 0
+            assert not row.is_fetched
         np.testing.assert_allclose(np.asarray(rows).sum(axis=1), 1.0)
         assert rows.is_fetched
 

@@ -131,7 +131,8 @@ def test_the_devices_are_on_both_nodes_and_messages_take_what_the_link_takes(row
 
 def test_methods_are_exact_over_a_link_that_is_slow_and_loses_packets(rows):
     plain = rows[0]["tokens"]
-    assert len(rows) == 4 and len(plain) == 25
+    assert len(rows) == 4
+    assert len(plain) == 25
     for row in rows:
         assert row["tokens"] == row["expected"] == plain, row["method"]
 
@@ -141,7 +142,8 @@ def test_every_method_is_exact_and_takes_as_long_as_predicted():
     rows = over_the_link(ALL, max_new_tokens=10)
     assert len(rows) == len(METHODS)
     for row in rows:
-        assert row["tokens"] == row["expected"] and len(row["tokens"]) == 10, row
+        assert row["tokens"] == row["expected"], row
+        assert len(row["tokens"]) == 10, row
         assert row["measured"] == pytest.approx(row["predicted"], rel=0.1), row
 
 
@@ -150,7 +152,8 @@ def test_every_method_is_exact_where_large_rows_are_fetched_over_the_link():
     rows = over_the_link(ALL, vocab=60_000, temperature=1.0, seed=5, max_new_tokens=10)
     assert len(rows) == len(METHODS)
     for row in rows:
-        assert row["tokens"] == row["expected"] and len(row["tokens"]) == 10, row
+        assert row["tokens"] == row["expected"], row
+        assert len(row["tokens"]) == 10, row
 
 
 @pytest.mark.thorough  # that times are sums of messages and passes: test_messages

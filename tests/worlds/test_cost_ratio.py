@@ -72,7 +72,8 @@ def test_a_settled_draft_length_is_the_true_one_in_a_noisy_world(c):
     ratios = [Passes(c, 0.1, 0.1, seed).measure() for seed in range(100)]
     settled = [ratio for ratio in ratios if ratio.is_settled]
     right = [ratio for ratio in settled if round(ratio.value) == round(c)]
-    assert len(settled) >= 50 and len(right) >= 0.97 * len(settled)
+    assert len(settled) >= 50
+    assert len(right) >= 0.97 * len(settled)
 
 
 def test_what_many_short_looks_would_settle_wrongly_is_looked_at_longer():
@@ -82,15 +83,18 @@ def test_what_many_short_looks_would_settle_wrongly_is_looked_at_longer():
 
 def test_half_way_between_two_draft_lengths_it_says_so_and_is_kept_all_the_same():
     ratio = Passes(5.5, 0.02).measure()
-    assert ratio.trials == LOOKS[-1] and not ratio.is_settled
-    assert str(ratio).startswith("c = 5.") and "round(c) is not settled" in str(ratio)
+    assert ratio.trials == LOOKS[-1]
+    assert not ratio.is_settled
+    assert str(ratio).startswith("c = 5.")
+    assert "round(c) is not settled" in str(ratio)
     assert ratio.is_worth_keeping
 
 
 def test_a_machine_so_disturbed_that_the_interval_is_wide_is_not_kept():
     ratio = Passes(5.4, 1.5).measure()
     assert ratio.low < 5 < 6 < ratio.high
-    assert not ratio.is_settled and not ratio.is_worth_keeping
+    assert not ratio.is_settled
+    assert not ratio.is_worth_keeping
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,8 @@ def test_another_place_model_number_of_servers_or_machine_has_another_key(monkey
     monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "of_code", lambda: "another")
     keys.append(key())
-    assert None not in keys and len(set(keys)) == len(keys)
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
 
 
 def test_a_pair_s_name_and_latency_file_are_not_what_its_passes_depend_on():
@@ -294,7 +299,8 @@ def test_a_clock_with_given_durations_knows_c(own_cache):
 
 def test_a_draft_length_that_was_given_needs_no_c(measurements):
     result = speclib.decode("x", pair=TOY, gamma=3, max_new_tokens=4)
-    assert result.cost_ratio is None and not measurements
+    assert result.cost_ratio is None
+    assert not measurements
 
 
 @pytest.mark.parametrize("c", [0.2, 0.5, 1.5, 2.5, 3.5, 4.5, 2.4999, 2.5001, 7.0])

@@ -172,10 +172,12 @@ def test_a_draft_with_fewer_or_more_rows_than_its_target_loses_nothing(
 def test_a_random_model_gives_no_chance_to_what_it_has_no_row_for():
     (narrow,) = Random(3, 7, own_rows=2).rows((0, 2), 0, Sampler(1.0))
     (same,) = Random(3, 7, own_rows=2).rows((0, 0), 0, Sampler(1.0))
-    assert narrow[2] == 0 and narrow.sum() == pytest.approx(1, abs=EXACT)
+    assert narrow[2] == 0
+    assert narrow.sum() == pytest.approx(1, abs=EXACT)
     assert narrow.tolist() == same.tolist()  # it is fed token 0 for token 2
     (wide,) = Random(3, 7, own_rows=5).rows((0,), 0, Sampler(1.0))
-    assert wide.shape == (3,) and wide.sum() == pytest.approx(1, abs=EXACT)
+    assert wide.shape == (3,)
+    assert wide.sum() == pytest.approx(1, abs=EXACT)
 
 
 def test_drafting_beyond_the_end_of_the_output_changes_nothing(case):
@@ -356,7 +358,8 @@ def test_a_method_that_leaves_work_in_flight_can_be_enumerated():
 
 def test_beyond_its_horizon_a_random_model_says_token_0():
     rows = Random(3, 0, horizon=2).rows((0, 1, 2), 2, Sampler(1.0))
-    assert 0 < rows[0].max() < 1 and rows[1:].tolist() == [[1, 0, 0]] * 2
+    assert 0 < rows[0].max() < 1
+    assert rows[1:].tolist() == [[1, 0, 0]] * 2
 
 
 def test_an_output_that_only_one_of_two_distributions_has_is_a_difference():

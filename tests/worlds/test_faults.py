@@ -137,7 +137,8 @@ def ask_amid_an_operation(announcements):
         else:
             world.draft.propose((0,), 1)
             asked = world.target.score(world.text)
-        assert hear.poll(HANG) and hear.recv() == device
+        assert hear.poll(HANG)
+        assert hear.recv() == device
         return asked
 
     return ask_it

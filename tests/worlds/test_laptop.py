@@ -52,9 +52,9 @@ def test_nodes_are_joined_killed_and_ended_and_nothing_of_them_is_left(capfd):
         with pytest.raises(SpeclibError, match="'one' cannot be killed: .* two, three"):
             nodes.kill("one")
         nodes.kill("two")
-        with pytest.raises(SpeclibError, match="joined a Ray cluster already"):
-            with laptop.laptop_nodes(["more"]):
-                pass
+        says = "joined a Ray cluster already"
+        with pytest.raises(SpeclibError, match=says), laptop.laptop_nodes(["more"]):
+            pass
     assert not ray.is_initialized()
     assert len(processes) > 5
     assert gone(processes)
@@ -84,6 +84,6 @@ def test_nodes_end_with_the_process_that_asked_for_them():
 
 def test_nodes_that_cannot_start_are_an_error_that_says_so(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(SpeclibError, match="could not run its nodes on this machine"):
-        with laptop.laptop_nodes(["one"]):
-            pass
+    says = "could not run its nodes on this machine"
+    with pytest.raises(SpeclibError, match=says), laptop.laptop_nodes(["one"]):
+        pass

@@ -48,11 +48,10 @@ def test_lock_step_methods_give_the_same_tokens_in_every_world(
     }
     real = speclib.decode("x", world=world, **settings)
     virtual = speclib.decode("x", world="virtual", **settings)
-    assert real.tokens == virtual.tokens and len(real.tokens) == 64
-    assert (
-        real.trace.meta["clock"] == "measured"
-        and virtual.trace.meta["clock"] == "virtual"
-    )
+    assert real.tokens == virtual.tokens
+    assert len(real.tokens) == 64
+    assert real.trace.meta["clock"] == "measured"
+    assert virtual.trace.meta["clock"] == "virtual"
 
 
 def test_a_device_does_one_thing_at_a_time(world):
@@ -207,7 +206,8 @@ def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel)
             plain = speclib.decode(
                 "x", pair=TOY, world="virtual", method="autoregressive", **asked
             )
-            assert result.tokens == plain.tokens and len(result.tokens) == 24
+            assert result.tokens == plain.tokens
+            assert len(result.tokens) == 24
             late += overtaken(result.trace)
             caught_up += result.stats.caught_up
     assert (late > 0) == (caught_up > 0) == (servers > 1)
@@ -270,12 +270,14 @@ def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_sho
     later = [
         event.device for event in hurt.trace.operations if event.ts > end_of_device
     ]
-    assert later and device not in later
+    assert later
+    assert device not in later
 
 
 def test_with_every_target_killed_dsi_ends_and_names_one():
     error, _ = killed("target", "target-2", servers=2)
-    assert isinstance(error, DeviceLost) and "target" in str(error)
+    assert isinstance(error, DeviceLost)
+    assert "target" in str(error)
 
 
 @pytest.mark.parametrize("method", ["dsi", "pearl", "speculative"])
@@ -362,7 +364,9 @@ def test_a_script_without_a_main_guard_works_and_leaves_nothing(tmp_path):
     process = script(tmp_path, "")
     out, err = process.communicate(timeout=60)
     pids, tokens = out.splitlines()
-    assert process.returncode == 0 and tokens == "64" and err == ""
+    assert process.returncode == 0
+    assert tokens == "64"
+    assert err == ""
     assert gone([int(p) for p in pids.split()])
 
 
@@ -407,7 +411,8 @@ def test_a_temporary_folder_with_too_long_a_path_is_named(tmp_path):
     said = ran.stderr.splitlines()[-1]
     assert f"SpeclibError: TMPDIR, {folder}, has {len(str(folder))} bytes" in said
     assert said.endswith("give one with at most 70, as in TMPDIR=/tmp")
-    assert ran.returncode == 1 and not list(folder.iterdir())
+    assert ran.returncode == 1
+    assert not list(folder.iterdir())
 
 
 def test_the_longest_temporary_folder_that_the_message_allows_works():

@@ -237,7 +237,8 @@ def test_who_gives_up_waiting_for_a_stage_leaves_it_to_who_has_it():
     stages = Stages()
     first, second, third = object(), object(), object()
     assert stages.enter(0, first)
-    assert not stages.enter(0, second) and not stages.enter(0, third)
+    assert not stages.enter(0, second)
+    assert not stages.enter(0, third)
     assert stages.leave(0, second) is None  # the first one goes on
     assert stages.leave(0, first) is third
     assert stages.leave(0, third) is None

@@ -260,7 +260,8 @@ def test_cancelling_what_is_queued_removes_it_and_what_is_done_is_nothing():
     world.cancel(queued, queued)
     world.wait(done)
     world.cancel(done)
-    assert done.value is not None and not done.cancelled
+    assert done.value is not None
+    assert not done.cancelled
     assert times(world.end()) == {0: ("target", 0, 5)}
 
 
@@ -278,7 +279,9 @@ def test_cancelling_again_changes_nothing(cancel):
 
     world.wait(last)
     begins = 0 if cancel == "immediate" else 5
-    assert running.cancelled and queued.cancelled and not queued.done
+    assert running.cancelled
+    assert queued.cancelled
+    assert not queued.done
     assert times(world.end()) == {
         0: ("target", 0, begins),
         2: ("target", begins, 1),
@@ -502,7 +505,9 @@ def test_a_commit_is_cut_at_the_limit_and_after_eos(limit, eos, text, going):
     )
     world.commit(())
     world.commit((5, 6, 7, 8))
-    assert world.text == (1, 2, *text) and world.going is going and streamed == [text]
+    assert world.text == (1, 2, *text)
+    assert world.going is going
+    assert streamed == [text]
     assert [e.tokens for e in world.end().commits] == [(), text]
 
 
@@ -517,7 +522,8 @@ def test_nothing_is_committed_after_the_end():
     world.begin((1,), sampler=Sampler(), coins=Coins(), limit=9, eos=frozenset({5}))
     world.commit((5,))
     world.commit((6,))
-    assert world.text == (1, 5) and not world.going
+    assert world.text == (1, 5)
+    assert not world.going
 
 
 # -- latency ---------------------------------------------------------------------------
@@ -535,7 +541,8 @@ def starts(trace) -> list[float]:
 
 def test_plain_decoding_takes_one_target_pass_per_token(decode):
     _, trace = decode(METHODS["autoregressive"], agree(), 12, latency=FLAT)
-    assert starts(trace) == [TT * n for n in range(1, 13)] and trace.makespan == 12 * TT
+    assert starts(trace) == [TT * n for n in range(1, 13)]
+    assert trace.makespan == 12 * TT
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 4, 9])
@@ -617,7 +624,8 @@ def test_a_cost_ratio_charges_every_pass_alike_the_first_too(decode):
     _, trace = decode(
         METHODS["autoregressive"], agree(), 5, latency=Latency.ratio(4, 2.0)
     )
-    assert starts(trace) == [2, 4, 6, 8, 10] and Latency.ratio(4, 2.0).c == 4
+    assert starts(trace) == [2, 4, 6, 8, 10]
+    assert Latency.ratio(4, 2.0).c == 4
 
 
 @given(

@@ -25,7 +25,8 @@ TINY = 1e-8  # what is added to a draft's probability before it divides
 # -- drafts ----------------------------------------------------------------------------
 def _row_after(world: World, tokens: Tokens) -> Row:
     """The draft's distribution after the text and some more tokens."""
-    return world.wait(world.draft.score(world.text + tokens))[0]
+    row: Row = world.wait(world.draft.score(world.text + tokens))[0]
+    return row
 
 
 def _best_tokens(world: World, after: Tokens, count: int) -> Tokens:

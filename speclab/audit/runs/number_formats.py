@@ -7,7 +7,7 @@ from speclab.audit.quantity import Quantities, Quantity
 
 def to_bfloat16(number: int) -> int:
     """A whole number as bfloat16 holds it: eight binary digits, halves to even."""
-    spacing = 2 ** max(0, number.bit_length() - 8)
+    spacing: int = 2 ** max(0, number.bit_length() - 8)
     return round(number / spacing) * spacing
 
 

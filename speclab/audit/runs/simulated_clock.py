@@ -113,7 +113,8 @@ def worth_of_a_mistake(
 
 
 def _speed(tokens_and_seconds: np.ndarray) -> np.ndarray:
-    return tokens_and_seconds[..., 0] / tokens_and_seconds[..., 1]
+    speed: np.ndarray = tokens_and_seconds[..., 0] / tokens_and_seconds[..., 1]
+    return speed
 
 
 def _run_on_clock(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from speclib.core.sampling import Tokens
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
@@ -16,7 +17,9 @@ from .virtual import ToyCell, decode_request
 
 
 def trace_request(
-    cell: ToyCell, request: int, on_commit: Callable | None = None
+    cell: ToyCell,
+    request: int,
+    on_commit: Callable[[Tokens], object] | None = None,
 ) -> Trace:
     """Run one request in worker processes that take as long as the latency says.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.decoding.decode import Result, decode
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
 
     method: str
     gamma: int | None
-    settings: tuple = ()
+    settings: tuple[tuple[str, Any], ...] = ()
 
 
 PLAIN = Setting("autoregressive", None)

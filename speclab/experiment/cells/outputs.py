@@ -107,4 +107,5 @@ def find_agreements(world: World, prompt: Tokens, output: Tokens) -> list[bool]:
     world.end()
     draft_choices = draft_rows.argmax(-1)
     target_choices = target_rows.argmax(-1)
-    return (draft_choices == target_choices).tolist()
+    agreements: list[bool] = (draft_choices == target_choices).tolist()
+    return agreements

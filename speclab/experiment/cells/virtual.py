@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from speclib.core.sampling import Coins, Sampler
+from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
@@ -40,7 +40,7 @@ class ToyCell:
     doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
     """
 
-    method: Callable
+    method: Callable[..., None]
     latency: Latency
     alpha: float
     tokens: int
@@ -53,7 +53,8 @@ class ToyCell:
     @property
     def servers(self) -> int:
         """How many target devices there are."""
-        return self.settings.get("servers", 1)
+        servers: int = self.settings.get("servers", 1)
+        return servers
 
     def toy_settings(self, request: int) -> dict[str, Any]:
         """What all toys of a request share: arguments of ``Toy`` or ``ModelSpec``."""
@@ -110,7 +111,7 @@ def decode_request(
     cell: ToyCell,
     request: int,
     world: World,
-    on_commit: Callable | None = None,
+    on_commit: Callable[[Tokens], object] | None = None,
 ) -> Trace:
     """Run one request of a cell in any world that has the toys of that request.
 

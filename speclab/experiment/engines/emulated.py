@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from speclab.experiment import cache, cache_keys, other_load
 from speclab.experiment.cells import emulated as emulated_cells
@@ -22,6 +22,7 @@ from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.spec import CellResult, Spec, present
 from speclab.progress import Progress
 from speclib import machine
+from speclib.core.sampling import Tokens
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.paths import DATA
@@ -45,7 +46,7 @@ class EmulatedHeader:
     request, as JSON.
     """
 
-    spec: dict
+    spec: dict[str, Any]
     machine: str
     created: str
     trace: str
@@ -107,7 +108,12 @@ class EmulatedCell:
             if other_load.is_disturbed(request.others)
         ]
 
-    def run(self, numbers: list[int], limits: Limits, on_commit: Callable) -> None:
+    def run(
+        self,
+        numbers: list[int],
+        limits: Limits,
+        on_commit: Callable[[Tokens], object],
+    ) -> None:
         """Do these requests, those done before once more.
 
         ``on_commit`` is called at every commit.
@@ -283,7 +289,7 @@ def _do_side_by_side(
 
     errors: dict[EmulatedCell, Exception] = {}
     with ThreadPoolExecutor(at_once) as threads:
-        cell_of: dict[Future, EmulatedCell] = {}
+        cell_of: dict[Future[None], EmulatedCell] = {}
         for cell, numbers in work.items():
             future = threads.submit(cell.run, numbers, limits, stop_if_interrupted)
             cell_of[future] = cell

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from speclab.experiment import environments, other_load
 from speclab.experiment.cells import measured as measured_cells
@@ -241,7 +241,7 @@ class Measurement:
     world_facts  what ``CellResult.facts`` says of them
     """
 
-    def __init__(self, world: Processes, world_facts: dict):
+    def __init__(self, world: Processes, world_facts: dict[str, Any]):
         self.world = world
         self.world_facts = world_facts
         self._warm: set[Setting] = set()

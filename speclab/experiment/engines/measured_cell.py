@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from speclab.experiment import cache, cache_keys, other_load
 from speclab.experiment.cells.measured import Conditions, Setting
@@ -46,12 +47,12 @@ class MeasuredHeader:
              of the first prompt, as in ``CellResult``
     """
 
-    spec: dict
+    spec: dict[str, Any]
     gamma: int | None
     c: float
     machine: str
     created: str
-    facts: dict
+    facts: dict[str, Any]
     seconds: float = 0.0
     trace: str = ""
     pieces: dict[int, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from speclab.experiment import cache, cache_keys
 from speclab.experiment.cells import virtual as virtual_cells
@@ -25,7 +26,7 @@ class VirtualHeader:
     ``seconds``: what it took to run.
     """
 
-    spec: dict
+    spec: dict[str, Any]
     created: str
     seconds: float
 

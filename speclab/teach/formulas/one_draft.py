@@ -87,7 +87,8 @@ ACCEPTANCE = Formula(
 # -- the residual ----------------------------------------------------------------------
 def _over_its_sum(values: Row) -> Row:
     with np.errstate(all="ignore"):
-        return values / values.sum()
+        normalised: Row = values / values.sum()
+    return normalised
 
 
 RESIDUAL = Formula(

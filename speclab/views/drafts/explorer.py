@@ -22,7 +22,7 @@ from .sequences_picture import sequences_height, sequences_svg
 from .tree_picture import tree_height, tree_svg
 
 
-class Sequences(NotebookView, widgets.VBox):
+class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """A slider over the rounds of a run, above the picture of each.
 
     ``shown``: a result or trace, or several of them by the value in which they differ.
@@ -93,7 +93,7 @@ class Sequences(NotebookView, widgets.VBox):
         style = f"min-height: {self._greatest_height}px"
         self.image.value = f'<div style="{style}">{self.picture()}</div>'
 
-    def _show_nearest_round(self, change: dict) -> None:
+    def _show_nearest_round(self, change: dict[str, Any]) -> None:
         """Moves the round slider to where the run shown before stood in the text."""
         rounds_before = self.rounds[change["old"]]
         rounds = self.rounds[change["new"]]

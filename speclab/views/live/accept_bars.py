@@ -290,8 +290,9 @@ class AcceptBarsPicture(LivePicture):
 
 def tempered(row: Row, temperature: float) -> Row:
     """A distribution at another temperature: its powers, normalised."""
-    powers = row ** (1 / temperature)
-    return powers / powers.sum()
+    powers: Row = row ** (1 / temperature)
+    normalised: Row = powers / powers.sum()
+    return normalised
 
 
 def legend(name: str, width: float) -> str:

@@ -88,7 +88,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
         self.draw()
 
 
-class WithSentence(display.NotebookView, widgets.VBox):
+class WithSentence(display.NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """Controls above a live picture, and below it what has just been seen, in words."""
 
     def __init__(self, controls: widgets.Widget, live: LivePicture):

@@ -15,6 +15,7 @@ from speclab.views.tables.html import STYLE
 
 from .layout import render
 from .media_types import PLOTLY, WIDGET
+from .notebook_files import parse_notebook
 from .places import Places, traces_file
 
 if TYPE_CHECKING:
@@ -85,9 +86,7 @@ def notebook_page(
     up      from the folder of the page to that of the reports, such as "../"
     note    a sentence for the reader, beside the table of contents
     """
-    import nbformat
-
-    notebook = nbformat.reads(executed, as_version=4)
+    notebook = parse_notebook(executed)
     cells = []
     for cell in _cells_to_show(notebook):
         if cell.cell_type == "markdown":
@@ -105,10 +104,8 @@ def notebook_markdown(executed: str) -> str:
     Code is left out. Of an output it takes the plain text, which is Markdown where
     speclib's own pages are displayed.
     """
-    import nbformat
-
     parts = []
-    for cell in nbformat.reads(executed, as_version=4).cells:
+    for cell in parse_notebook(executed).cells:
         if cell.cell_type == "markdown":
             parts.append("".join(cell.source))
         for output in cell.get("outputs", ()):

@@ -333,7 +333,8 @@ def _scale(table: Table, row: LedgerRow) -> float:
 
 
 def _printed_decimals(table: Table, row: LedgerRow) -> int:
-    return table.settings_of(row.row, row.column)["decimals"]
+    decimals: int = table.settings_of(row.row, row.column)["decimals"]
+    return decimals
 
 
 def _bracket(table: Table, row: LedgerRow) -> str:

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from speclib.errors import BadValue
 
 # What ``control`` makes a control of: numbers, names, names with values, or a widget.
-ControlSpec: TypeAlias = Sequence | Mapping[str, Any] | widgets.Widget
+ControlSpec: TypeAlias = Sequence[Any] | Mapping[str, Any] | widgets.Widget
 
 LABELS = {
     "gamma": "γ (draft length)",
@@ -65,7 +65,9 @@ def control(name: str, spec: ControlSpec) -> widgets.Widget:
     return _slider(name, *spec)
 
 
-def slider_over(name: str, options: list, value: object) -> widgets.SelectionSlider:
+def slider_over(
+    name: str, options: Sequence[object], value: object
+) -> widgets.SelectionSlider:
     """A slider over a list of values, of which ``value`` is shown first."""
     return widgets.SelectionSlider(
         options=options,
@@ -116,7 +118,7 @@ def settings_in_words(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def _dropdown(name: str, options: list) -> widgets.Dropdown:
+def _dropdown(name: str, options: Sequence[object]) -> widgets.Dropdown:
     # Without an index, an option whose value is None would leave the dropdown blank.
     return widgets.Dropdown(
         options=options,

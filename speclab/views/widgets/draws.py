@@ -21,7 +21,7 @@ class SpeedRange(NamedTuple):
         return f"{self.lowest:.2f} to {self.highest:.2f}×, mean {self.mean:.2f}×"
 
 
-def takes_seed(simulate: Callable[..., Any] | Mapping) -> bool:
+def takes_seed(simulate: Callable[..., Any] | Mapping[Any, Any]) -> bool:
     """Whether what is simulated depends on an argument ``seed``."""
     return callable(simulate) and "seed" in signature(simulate).parameters
 

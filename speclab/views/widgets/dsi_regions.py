@@ -294,7 +294,7 @@ class Regions(PictureWithSliders):
     """
 
     @checked
-    def __init__(self, controls: dict | None = None):
+    def __init__(self, controls: dict[str, Any] | None = None):
         controls = controls or CONTROLS
         missing = [name for name in NEEDED_CONTROLS if name not in controls]
         if missing:
@@ -333,7 +333,7 @@ class Regions(PictureWithSliders):
 
 
 @checked
-def regions(controls: dict | None = None) -> Regions:
+def regions(controls: dict[str, Any] | None = None) -> Regions:
     """Maps of where SI and DSI are faster than plain decoding, following sliders.
 
     See ``Regions``.

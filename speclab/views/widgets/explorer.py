@@ -50,6 +50,8 @@ IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
+# Results that exist already, by the value in which they differ.
+Stored: TypeAlias = Mapping[Any, Any]
 
 DEFAULT_CONTROLS: dict[str, ControlSpec] = {
     "method": ("pearl", "speculative"),
@@ -107,7 +109,8 @@ def expected_speedup(
     if gamma is None:
         return nan
     if method == "speculative":
-        return sd_speed(alpha, gamma, 1 / c, 1.0)
+        speed: float = sd_speed(alpha, gamma, 1 / c, 1.0)
+        return speed
     if method == "pearl":
         return pearl_speed(alpha, gamma, 1 / c, 1.0, without)
     if method == "duodecoding" and k is not None:
@@ -115,7 +118,7 @@ def expected_speedup(
     return nan
 
 
-class Explorer(NotebookView, widgets.VBox):
+class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """Controls above a table of figures and a timeline that follow them.
 
     ``simulate(**values)`` returns a list of results or traces, or a single one. For a
@@ -135,8 +138,8 @@ class Explorer(NotebookView, widgets.VBox):
     @checked
     def __init__(
         self,
-        simulate: Simulate | Mapping,
-        controls: dict | None = None,
+        simulate: Simulate | Stored,
+        controls: dict[str, Any] | None = None,
         theory: Callable[..., float] = expected_speedup,
         **options: Any,
     ):
@@ -159,7 +162,7 @@ class Explorer(NotebookView, widgets.VBox):
         )
         self.draw_button.on_click(self._draw_anew)
         self.ranges: list[SpeedRange] = []
-        self._drawing: asyncio.Task | None = None
+        self._drawing: asyncio.Task[None] | None = None
 
         self.timeline = Timeline(*self.simulated(), **options)
         self.figures = widgets.HTML(
@@ -174,15 +177,15 @@ class Explorer(NotebookView, widgets.VBox):
         self._start_drawing()
 
     @property
-    def values(self) -> dict:
+    def values(self) -> dict[str, Any]:
         """What the controls say now, by name."""
         return {name: slider.value for name, slider in self.controls.items()}
 
-    def simulated(self) -> list:
+    def simulated(self) -> list[object]:
         """The results for the present values; plain decoding first if it was added."""
         return self._simulated_with(self.seed)
 
-    def _simulated_with(self, seed: int) -> list:
+    def _simulated_with(self, seed: int) -> list[object]:
         """The same for a draw of its own, where there are draws."""
         values = {**self.values, "seed": seed} if self.draws_anew else self.values
         results = self.simulate(**values)
@@ -195,7 +198,7 @@ class Explorer(NotebookView, widgets.VBox):
             )
         return list(results)
 
-    def _simulated_plainly(self, all_values: dict) -> Any:
+    def _simulated_plainly(self, all_values: dict[str, Any]) -> Any:
         """Plain decoding for the same values."""
         parameters = signature(self.simulate).parameters
         values = {}
@@ -286,8 +289,8 @@ class Explorer(NotebookView, widgets.VBox):
 
 @checked
 def explorer(
-    simulate: Simulate | Mapping,
-    controls: dict | None = None,
+    simulate: Simulate | Stored,
+    controls: dict[str, Any] | None = None,
     theory: Callable[..., float] = expected_speedup,
     **options: Any,
 ) -> Explorer:
@@ -305,7 +308,7 @@ def is_single_run(results: object) -> bool:
 
 
 def _look_up_stored(
-    results: Mapping, shown_first: dict | None
+    results: Stored, shown_first: dict[str, Any] | None
 ) -> tuple[Simulate, dict[str, widgets.Widget]]:
     """A function that looks up ``results`` by a slider's value, and that slider.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 from math import isfinite, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from speclib.drawing.numbers import DASH, percent
 from speclib.drawing.timeline.facts import (
@@ -71,7 +71,7 @@ def as_factor(ratio: float) -> str:
 def figures_of(
     runs: list[TimelineRun],
     theory: Callable[..., float],
-    values: dict,
+    values: dict[str, Any],
     ranges: Sequence[SpeedRange] = (),
 ) -> list[RunFigures]:
     """A row of figures for each run.

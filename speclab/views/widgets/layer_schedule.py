@@ -22,7 +22,7 @@ the seconds of a layer and the share of its attention are given.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from speclab.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 from speclib.arguments import Seconds, checked
@@ -248,7 +248,7 @@ class Layers(PictureWithSliders):
     """
 
     @checked
-    def __init__(self, layer: Seconds, controls: dict | None = None):
+    def __init__(self, layer: Seconds, controls: dict[str, Any] | None = None):
         if controls is None:
             controls = CONTROLS
         for name in controls:
@@ -258,7 +258,7 @@ class Layers(PictureWithSliders):
         super().__init__({name: control(name, spec) for name, spec in controls.items()})
 
     @property
-    def values(self) -> dict:
+    def values(self) -> dict[str, Any]:
         """The value of every control; the default of those that are left out."""
         values = {}
         for name, (_low, _high, _step, default) in CONTROLS.items():
@@ -283,7 +283,8 @@ class Layers(PictureWithSliders):
     @property
     def schedule_height(self) -> int:
         """Pixels of one schedule, with its heading."""
-        return HEADING_HEIGHT + self.values["devices"] * LANE_STEP
+        devices: int = self.values["devices"]
+        return HEADING_HEIGHT + devices * LANE_STEP
 
     @property
     def size(self) -> tuple[int, int]:
@@ -371,7 +372,7 @@ def own_seconds(parts: tuple[Part, ...], device: int) -> float:
 
 
 @checked
-def layers(layer: Seconds = 0.85e-3, controls: dict | None = None) -> Layers:
+def layers(layer: Seconds = 0.85e-3, controls: dict[str, Any] | None = None) -> Layers:
     """A draft pass over devices, exact and fuzzy, following sliders; see ``Layers``.
 
     A layer takes 0.85 ms in EasySpec's Llama-3-8B: 27.2 ms a pass [Table 1], over its

@@ -5,6 +5,8 @@ Knows no data.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ipywidgets as widgets
 
 from speclib.drawing.display import NotebookView
@@ -12,7 +14,7 @@ from speclib.drawing.display import NotebookView
 from .controls import side_by_side
 
 
-class PictureWithSliders(NotebookView, widgets.VBox):
+class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """Sliders above one picture, which is rendered again whenever a slider moves.
 
     ``controls``: the sliders by the name of the value that they set. A subclass defines
@@ -27,7 +29,7 @@ class PictureWithSliders(NotebookView, widgets.VBox):
         super().__init__([side_by_side(controls), self.image])
 
     @property
-    def values(self) -> dict:
+    def values(self) -> dict[str, Any]:
         """What the sliders say now, by name."""
         return {name: slider.value for name, slider in self.controls.items()}
 

@@ -3,8 +3,8 @@
 Where messages take their time, that is drawn too: the device waits for a question that
 is under way, or for one that cannot be asked before its answer has come.
 
-How an operation is drawn is its own business: its event gives cells, in shares of the
-operation's time, and here they get their place on the time axis and their tooltips.
+An operation's cells are in shares of its time (``cells.py``). Here they get their place
+on the time axis and their tooltips.
 
 Knows no operation, no markup, no notebook, and nothing of what is stacked above or
 below.
@@ -13,18 +13,14 @@ below.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
 from speclib.drawing.text import one_line, token_label
 from speclib.trace.events import Event
 
+from .cells import Cell, cells_of, row_count
 from .run import TimelineRun
 from .shapes import Box, Lane, TimeAxis
-
-if TYPE_CHECKING:
-    from speclib.operations.payload import Cell
-
 
 LEAST_MESSAGE = 0.002  # of the axis: what a message takes to be drawn
 
@@ -46,7 +42,7 @@ class RunWords:
 
 def rows_of(events: Iterable[Event]) -> int:
     """The most rows of cells that an operation needs at once."""
-    return max((event.payload.row_count(event.tokens) for event in events), default=1)
+    return max(map(row_count, events), default=1)
 
 
 def lane(
@@ -76,7 +72,7 @@ def lane(
         if event.ts >= axis.span:
             break  # the axis ends before this
         free_since = max(free_since, event.end)
-        for cell in event.cells(words):
+        for cell in cells_of(event, words):
             if event.id in useless:
                 tip = (*cell.tip, "its result was not used")
                 cell = cell._replace(kind="unused", tip=tip)

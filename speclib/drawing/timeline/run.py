@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from speclib.drawing.text import TextPart
 from speclib.errors import BadValue
@@ -85,7 +85,7 @@ class TimelineRun:
     @property
     def kind(self) -> str:
         """The kind of the run's numbers: virtual, emulated or measured."""
-        clock = self.trace.meta.get("clock")
+        clock: str | None = self.trace.meta.get("clock")
         if clock:
             return clock
         return self.trace.events[0].clock if self.trace.events else "virtual"
@@ -198,7 +198,7 @@ def timeline_run(
     )
 
 
-def settings_note(method: str, settings: dict) -> str:
+def settings_note(method: str, settings: dict[str, Any]) -> str:
     """A run's settings as they stand beside its name: "γ = 5, dynamic k"."""
     labels = []
     for setting, label in SETTING_LABELS.items():

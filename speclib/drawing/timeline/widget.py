@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import anywidget
 import traitlets
@@ -102,7 +102,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         width = min(max(self.room, LEAST_WIDTH), MOST_WIDTH)
         return render_timeline(layout(self.runs, width, self.until), zoomable=True)
 
-    def _told(self) -> dict:
+    def _told(self) -> dict[str, Any]:
         """The runs as the player tells them: times as shares of the axis."""
         span = span_of(self.runs, self.until)
         runs = []

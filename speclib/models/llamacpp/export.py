@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
@@ -216,7 +217,7 @@ def _add_tokens(writer: gguf.GGUFWriter, config: PretrainedConfig, model: str) -
     special.add_to_gguf(writer, quiet=True)
 
 
-def _check_tokenizer(model: str, description: dict) -> None:
+def _check_tokenizer(model: str, description: dict[str, Any]) -> None:
     """Raises BadValue for a tokenizer that is not written here."""
     is_bpe = description["model"]["type"] == "BPE"
     decoder = description.get("decoder") or {}
@@ -258,7 +259,7 @@ def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
 
         a b c A B C   ->   a A b B c C
     """
-    halves = weight.unflatten(0, (heads, 2, -1))
+    halves: torch.Tensor = weight.unflatten(0, (heads, 2, -1))
     return halves.transpose(1, 2).reshape(weight.shape)
 
 

@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 from speclib.errors import BadValue, SpeclibError
 
 try:
-    from llama_cpp import llama_cpp as api
+    from llama_cpp import llama_cpp
 except (ImportError, OSError, RuntimeError) as error:
     raise SpeclibError(
         f"llama.cpp's Python package cannot be imported ({error}): `make llamacpp`, "
         "or `pip install 'speclib[llamacpp]'`, compiles it from source in about six "
         'minutes; or give the model runtime = "torch" ("auto": torch until then)'
     ) from error
+
+api = llama_cpp  # its functions in C; for the other modules here, too
 
 MAGIC = b"GGUF"
 ERROR = 4  # of ggml's log levels
@@ -34,7 +36,6 @@ CAN_REPACK = b"AMX_INT8 = 1" not in api.llama_print_system_info()
 latest_errors: deque[str] = deque(maxlen=3)  # what llama.cpp said of its last failure
 
 
-@api.llama_log_callback
 def _listen(level: int, text: bytes, _user_data: Any) -> None:
     """Takes llama.cpp's messages in place of standard error.
 
@@ -44,7 +45,8 @@ def _listen(level: int, text: bytes, _user_data: Any) -> None:
         latest_errors.append(text.decode(errors="replace").strip())
 
 
-api.llama_log_set(_listen, ctypes.c_void_p(0))
+LISTENER = api.llama_log_callback(_listen)  # kept: C calls it from now on
+api.llama_log_set(LISTENER, ctypes.c_void_p(0))
 api.llama_backend_init()
 
 

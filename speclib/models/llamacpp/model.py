@@ -172,7 +172,8 @@ class LlamaCpp:
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        return Sampler(1.0)(self.logits[-1:])[0]
+        row: Row = Sampler(1.0)(self.logits[-1:])[0]
+        return row
 
     def continued(
         self, text: Sequence[int], starts: Sequence[Sequence[int]], n: int

@@ -113,7 +113,9 @@ class LayerGroup:
             if place == 0:
                 self.attention_outputs = self.attend(hidden, options)
             hidden = hidden + self.attention_outputs[place]
-            return hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+            normed = layer.post_attention_layernorm(hidden)
+            mlp_output: torch.Tensor = layer.mlp(normed)
+            return hidden + mlp_output
 
         return forward
 

@@ -276,4 +276,5 @@ def _keep_output(module: nn.Module, states: list[torch.Tensor], channels: int) -
 
 def _by_channels(state: torch.Tensor, channels: int) -> torch.Tensor:
     """``state`` [1, T, n * channels] in float64, as [T, n, channels]."""
-    return state[0].double().unflatten(-1, (-1, channels))
+    by_channels: torch.Tensor = state[0].double().unflatten(-1, (-1, channels))
+    return by_channels

@@ -43,6 +43,8 @@ from speclib.models.rank import RankLost
 from speclib.operations.operation import Stopped
 
 if TYPE_CHECKING:
+    # Public as torch.distributed.TCPStore, which mypy cannot tell: hence the ignores.
+    from torch._C._distributed_c10d import TCPStore
     from transformers import PreTrainedModel
 
     from speclib.models.rank import Rank
@@ -123,7 +125,7 @@ class Ranks:
         self,
         rank: int,
         size: int,
-        store: distributed.TCPStore,
+        store: TCPStore,
         device: torch.device,
         patience: float,
         take_turns: bool = False,
@@ -302,7 +304,9 @@ class Following:
 
     def join(self, port: int) -> None:
         """Meets the other ranks in the store that the leader has opened at ``port``."""
-        store = distributed.TCPStore(self.rank.host, port, is_master=False)
+        store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
+            self.rank.host, port, is_master=False
+        )
         self.model.ranks = Ranks(
             self.rank.number,
             self.rank.size,
@@ -340,7 +344,7 @@ class Leading:
         It must be done before the first pass.
         """
         model, rank = self.model, self.rank
-        store = distributed.TCPStore(
+        store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
             rank.host, 0, is_master=True, wait_for_workers=False
         )
         self._send("join", store.port, patience=None)  # they may still be loading

@@ -166,7 +166,9 @@ def _units(network: PreTrainedModel, name: str, width: int) -> int:
     """
     if "attn" not in name:
         return width
-    return network.config.get_text_config(decoder=True).num_key_value_heads
+    config = network.config.get_text_config(decoder=True)
+    key_value_heads: int = config.num_key_value_heads
+    return key_value_heads
 
 
 def _check(network: PreTrainedModel, size: int) -> None:

@@ -128,7 +128,8 @@ def _start_keeper(names: Sequence[str], folder: str) -> subprocess.Popen[str]:
 
 def _end(keeper: subprocess.Popen[str]) -> None:
     """Ends the nodes, and waits until they have ended."""
-    assert keeper.stdin is not None and keeper.stdout is not None
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
     keeper.stdin.close()
     try:
         keeper.wait(SECONDS_TO_END)

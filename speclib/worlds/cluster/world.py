@@ -355,7 +355,8 @@ class Cluster(RealDevices[ActorWorker]):
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
         """By our clock. No operation begins before it is asked for, nor ends after its
         answer has come: what the clocks' error makes of that is put right."""
-        assert future.sent is not None and future.received is not None
+        assert future.sent is not None
+        assert future.received is not None
         ahead = self._clock_of[future.device].offset
         start, end = super()._times_of(reply, future)
         start, end = start - ahead, end - ahead
