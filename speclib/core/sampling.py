@@ -31,7 +31,6 @@ import numpy.typing as npt
 from speclib.errors import BadValue
 
 from .certain_rows import one_hot
-from .far_rows import FarRow
 
 Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
 Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
@@ -228,11 +227,6 @@ class Coins:
         ``ROLES``. ``index`` tells siblings apart (candidates, sequences, drafters):
         two decisions never share a key.
         """
-        if isinstance(dist, FarRow) and role == "target" and index == 0:
-            token = dist.token_drawn_by(self, position)
-            if token is not None:
-                return token
-
         likeliest = int(dist.argmax())
         if dist[likeliest] == 1:  # only one outcome: no coin is needed
             return likeliest

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.core.far_rows import fetch_all
 from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.settings import require_counts, require_one_of
 from speclib.core.text import AnyText, begins_with
@@ -144,7 +143,6 @@ class Speculation:
 
     def record(self, finished: AnyFuture) -> None:
         """Takes in what a device answered, or that it is lost."""
-        self._fetch_rows(finished)
         error = finished.error
         if finished in self._scoring:
             target, texts = self._scoring.pop(finished)
@@ -158,24 +156,6 @@ class Speculation:
                 self._do_without(drafter, error)
             elif error is None:
                 self.drafts[drafter] = self._extended(self.drafts[drafter], finished)
-
-    def _fetch_rows(self, finished: AnyFuture) -> None:
-        """For the ratio test, fetches distributions while their device is there.
-
-        Only a token that fails needs them. If they were found to be lost only then,
-        its place would have to be drawn anew, and that would favour tokens that pass.
-        Where they are lost already, the whole answer is.
-        """
-        is_answered = finished.error is None and not finished.cancelled
-        if self.test is not verify or not is_answered:
-            return
-        rows = finished.result()
-        if finished in self._writing:
-            rows = [drafted.q for drafted in rows]
-        try:
-            fetch_all(rows)
-        except DeviceLost as error:
-            self.world.lose(finished, error)
 
     def _do_without(self, device: Device, error: DeviceLost) -> None:
         """Raises ``error`` where no target is left."""

@@ -146,10 +146,6 @@ class DraftPhrase(Operation):
                 return candidate
         return None
 
-    def tokens_in_test(self, raw: Raw) -> Tokens:
-        tokens: Tokens = raw.small[0]
-        return tokens
-
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
     ) -> Finished:

@@ -251,10 +251,6 @@ class DraftTree(Operation):
             start = Pass(fed=first, lp=self.lp)
         return [start, Pass(fed=later / max(1, levels), times=levels, lp=self.lp)]
 
-    def tokens_in_test(self, raw: Raw) -> Tokens:
-        tokens: Tokens = raw.small[0]
-        return tokens
-
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
     ) -> Finished:

@@ -9,7 +9,6 @@ An operation owns every fact about itself, and nobody else asks for its name:
 
     on the controller   within, concerns          how far it fits, whether it matters
     in the worker       run                       what it computes
-    where rows stay     texts, tokens_in_test     what a test asks of them
     on a clock          passes, until             its cost, what is there when stopped
     on the controller   result, payload_type      for the method, and for the trace
     in a replay         recorded, is_recorded     the same, from a trace
@@ -275,13 +274,6 @@ class Operation(ABC):
         if later:
             passes.append(Pass(fed=1, times=later))
         return passes
-
-    def tokens_in_test(self, raw: Raw) -> Tokens:
-        """The drafted tokens, of which a test asks how probable they are.
-
-        Of a scored text they are its last ones.
-        """
-        return tuple(self.text[len(self.text) - self.last :])
 
     def until(self, done: Done, share: float) -> Done:
         """What there was of ``done`` after ``share`` of its time; else nothing."""

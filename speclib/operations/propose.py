@@ -103,9 +103,6 @@ class Propose(Operation):
         chances = model.chances() if request.sampler.greedy else q
         return bool(self.confidence > chances[token])
 
-    def tokens_in_test(self, raw: Raw) -> Tokens:
-        return tuple(raw.small)
-
     def until(self, done: Done, share: float) -> Done:
         """The tokens whose passes were over; all passes are taken as equally long."""
         if done.raw is None:

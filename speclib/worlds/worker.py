@@ -125,7 +125,7 @@ class Failure(NamedTuple):
 class LeaveRows(Protocol):
     """Leaves an operation's rows where the controller finds them."""
 
-    def __call__(self, raw: Raw, operation: Operation, request: Request) -> Any:
+    def __call__(self, rows: Rows) -> Any:
         """What the reply has in their place; or the rows, if they go with it."""
         ...
 
@@ -309,14 +309,11 @@ def _rows_to_send(
     """Rows as the reply has them."""
     if operation.gives_distributions and request.sampler.greedy:
         return Certain(tuple(raw.rows.argmax(-1).tolist()))
-    return leave_rows(raw, operation, request)
+    return leave_rows(raw.rows)
 
 
-def leave_in_memory(
-    shared: Any, raw: Raw, operation: Operation, request: Request
-) -> Array | np.ndarray:
+def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
     """Leaves rows in memory that is ``shared`` with the controller, if they fit."""
-    rows = raw.rows
     if rows.nbytes > len(shared):
         return rows  # with the reply, as what is larger than foreseen
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()

@@ -359,21 +359,6 @@ class World:
             if self.cancel_policy == "immediate":
                 self._abort(future)
 
-    def lose(self, future: AnyFuture, error: DeviceLost) -> None:
-        """Books that the answer to ``future`` is lost, although it was given.
-
-        Its distributions may have stayed on the device, and be gone with it: see
-        :mod:`speclib.core.far_rows`.
-        """
-        future.error = error
-        future.value = None
-        self._outcomes.pop(future.id, None)
-        for place, event in enumerate(self._events):
-            if event.id == future.id:
-                self._events[place] = event._replace(
-                    tokens=(), payload=future.op.unfinished(), lost=True
-                )
-
     def _launch(self, future: AnyFuture) -> None:
         self._running[future.device] = future
         future.start = self.now

@@ -21,7 +21,7 @@ def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
     assert rows[4:].argmax(-1).tolist() == []
     assert [rows[2][token] for token in range(VOCAB)] == ARRAY[2].tolist()
     assert rows[-1].argmax() == 5
-    assert not rows.is_fetched  # all of that without the numbers
+    assert not rows.is_made  # all of that without the numbers
 
     assert np.array_equal(rows * 2, ARRAY * 2)
     assert np.array_equal(np.asarray(rows), ARRAY)
@@ -36,14 +36,14 @@ def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
 def test_a_coin_draws_their_token_without_the_numbers(role):
     row = CertainRow(5, VOCAB)
     assert Coins(seed=1).choose(row, 0, role) == 5
-    assert not row.is_fetched
+    assert not row.is_made
 
 
 def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
     certain_rows = [CertainRow(token, VOCAB) for token in TOKENS]
     together = stacked(certain_rows, VOCAB)
     assert together.tokens == TOKENS
-    assert not together.is_fetched
+    assert not together.is_made
     mixed = stacked([*certain_rows[:1], np.full(VOCAB, 1 / VOCAB)], VOCAB)
     assert np.array_equal(mixed[0], ARRAY[0])
     assert mixed.shape == (2, VOCAB)

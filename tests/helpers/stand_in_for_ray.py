@@ -27,7 +27,7 @@ from ray import cloudpickle
 from ray.exceptions import ActorDiedError, GetTimeoutError, NodeDiedError
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from speclib.worlds.cluster import actor, kept_rows, nodes, world
+from speclib.worlds.cluster import actor, nodes, world
 
 ASIDE = ("rows", "stop", "clock", "pid")  # what is called beside an operation
 START = "start"
@@ -184,7 +184,7 @@ class StandInForRay:
         self._of_thread = threading.local()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in (actor, kept_rows, nodes, world):
+        for module in (actor, nodes, world):
             monkeypatch.setattr(module, "ray", self)
         monkeypatch.setattr(actor, "own_address", lambda: "127.0.0.1")
         monkeypatch.setattr(world, "REMOTE_ACTOR", self)

@@ -39,9 +39,9 @@ class After:
         return self.count < 0
 
 
-def rows_as_they_are(raw, operation, request):
+def rows_as_they_are(rows):
     """What a worker leaves of an operation's rows."""
-    return raw.rows
+    return rows
 
 
 def question(operation) -> worker.Question:

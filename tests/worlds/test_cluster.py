@@ -15,7 +15,6 @@ from helpers.processes import alive, gone
 from helpers.ray_nodes import RayNodes
 
 import speclib
-from speclib.core.far_rows import FarRows
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.data.placement import Place
@@ -307,22 +306,20 @@ def virtual_world():
     return speclib.open_world("virtual", LARGE, latency=Latency.ratio(4))
 
 
-# The rows of some methods go through the object store at every push: those that test
-# one draft, several at once, and trees. The stand-in has them all.
-FETCHING = ("speculative", "pearl", "dsi", "tree")
+# The rows of some methods travel at every push: those that test one draft, several at
+# once, and trees. The stand-in has them all.
+TRAVELLING = ("speculative", "pearl", "dsi", "tree")
 
 
 @pytest.mark.parametrize(
     "method",
     [
-        pytest.param(name, marks=() if name in FETCHING else pytest.mark.thorough)
+        pytest.param(name, marks=() if name in TRAVELLING else pytest.mark.thorough)
         for name in speclib.METHODS
     ],
 )
-def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(
-    large, method
-):
-    """At temperature 1; a row of 30,000 tokens is left in the object store."""
+def test_with_large_rows_every_method_gives_its_tokens(large, method):
+    """At temperature 1, with 30,000 tokens to choose from."""
     asked = {"method": method, "temperature": 1.0, "seed": 5, "max_new_tokens": 24}
     asked |= settings_of(method)
 
@@ -334,32 +331,18 @@ def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(
     assert len(result.tokens) == 24
 
 
-def test_a_large_row_is_fetched_only_when_it_is_looked_at(large):
-    large.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+@pytest.mark.parametrize("sampler", [Sampler(1.0), Sampler(1.0, top_k=3)])
+def test_rows_come_as_plain_arrays(large, sampler):
+    """Also where only three numbers of each were sent."""
+    large.begin((1,), sampler=sampler, coins=Coins(3), limit=4)
     rows = large.wait(large.target.score((1, 2, 3), last=2))
+    large.end()
     with virtual_world() as world:
-        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
+        world.begin((1,), sampler=sampler, coins=Coins(3), limit=4)
         expected = world.wait(world.target.score((1, 2, 3), last=2))
 
-    assert isinstance(rows, FarRows)
-    assert len(rows) == 3
-    for place, (row, whole) in enumerate(zip(rows, expected, strict=True)):
-        assert row[2] == whole[2]
-        assert row[3] == whole[3]
-        drawn = Coins(3).choose(whole, 1 + place, "target")
-        assert Coins(3).choose(row, 1 + place, "target") == drawn
-        assert row.argmax() == whole.argmax()
-        assert not row.is_fetched
+    assert type(rows) is np.ndarray
     np.testing.assert_array_equal(rows, expected)
-    large.end()
-
-
-def test_a_row_whose_device_is_lost_is_a_device_lost(large):
-    large.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
-    rows = large.wait(large.target.score((1, 2, 3), last=2))
-    os.kill(pid_of(large, "target"), signal.SIGKILL)
-    with pytest.raises(DeviceLost, match="'target' was lost, and with it a distr"):
-        np.asarray(rows[0])
 
 
 # -- real models -----------------------------------------------------------------------

@@ -5,14 +5,10 @@ in a real cluster is tried once for each way to go on, in ``test_cluster``.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 
-import numpy as np
 import pytest
 
 import speclib
-from speclib.core.far_rows import FarRows
-from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.errors import BadValue
 from speclib.methods import takes_gamma
@@ -20,7 +16,7 @@ from speclib.worlds.world import DeviceLost
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
-from helpers.stand_in_for_ray import Handle, StandInForRay  # noqa: E402
+from helpers.stand_in_for_ray import StandInForRay  # noqa: E402
 from ray.exceptions import ActorDiedError, NodeDiedError  # noqa: E402
 
 from speclib.worlds.cluster import actor  # noqa: E402
@@ -188,55 +184,3 @@ def test_a_node_with_another_version_is_refused(ray, monkeypatch):
     ):
         Cluster(TOY)
     assert not any(node.is_taken for node in ray.node_of_name.values())
-
-
-# -- large rows ------------------------------------------------------------------------
-def score(world: Cluster) -> FarRows:
-    return world.wait(world.target.score((1, 2, 3), last=2))
-
-
-def test_a_large_row_is_fetched_only_when_it_is_looked_at(ray):
-    with Cluster(LARGE) as world:
-        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
-        rows = score(world)
-        assert isinstance(rows, FarRows)
-        assert len(rows) == 3
-        for row in rows:
-            assert row[2] >= 0
-            assert not row.is_fetched
-        np.testing.assert_allclose(np.asarray(rows).sum(axis=1), 1.0)
-        assert rows.is_fetched
-
-
-def kept_operations(handle: Handle, asked: int) -> list[int]:
-    """Of so many operations, the numbers of those whose rows the device still has."""
-    kept = []
-    for number in range(1, asked + 1):
-        with suppress(KeyError):
-            handle.actor.rows(number, [0])
-            kept.append(number)
-    return kept
-
-
-def test_a_device_keeps_large_rows_as_long_as_somebody_refers_to_them(ray):
-    with Cluster(LARGE) as world:
-        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
-        target = ray.handle_of("target")
-        first = score(world)
-        for _ in range(4):
-            score(world)
-        assert kept_operations(target, 5) == [1, 5]
-
-        np.testing.assert_array_equal(first, score(world))
-        del first
-        score(world)
-        assert kept_operations(target, 7) == [7]
-
-
-def test_a_row_whose_device_is_lost_is_a_device_lost(ray):
-    with Cluster(LARGE) as world:
-        world.begin((1,), sampler=Sampler(1.0), coins=Coins(3), limit=4)
-        rows = score(world)
-        ray.handle_of("target").node.die()
-        with pytest.raises(DeviceLost, match="'target' was lost, and with it a distr"):
-            np.asarray(rows[0])

@@ -148,7 +148,7 @@ def test_every_method_is_exact_and_takes_as_long_as_predicted():
 
 
 @pytest.mark.thorough
-def test_every_method_is_exact_where_large_rows_are_fetched_over_the_link():
+def test_every_method_is_exact_where_large_rows_travel_over_the_link():
     rows = over_the_link(ALL, vocab=60_000, temperature=1.0, seed=5, max_new_tokens=10)
     assert len(rows) == len(METHODS)
     for row in rows:

@@ -19,7 +19,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Client, Connection, Listener
@@ -28,11 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 import ray
 
-from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models import fingerprint
 from speclib.models.rank import Rank
-from speclib.operations.operation import Operation, Raw, Request
 from speclib.worlds.worker import (
     STOP,
     Failure,
@@ -44,7 +42,7 @@ from speclib.worlds.worker import (
     device,
 )
 
-from .kept_rows import KeptRows
+from .packed_rows import pack
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
@@ -125,7 +123,6 @@ class Actor:
         self._lock = threading.Lock()
         self._performed = 0  # the number of the operation under way; 0: none
         self._unwanted = 0  # operations up to this number are not wanted
-        self._kept = KeptRows()
 
     # -- ranks -------------------------------------------------------------------------
     def offer_meeting(self) -> MeetingPoint:
@@ -146,7 +143,7 @@ class Actor:
         _meet_through(own_address())
         with Client((meeting.host, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(part.number)
-            answer_messages(pipe, part.start, part.rank(meeting.host), self._leave_rows)
+            answer_messages(pipe, part.start, part.rank(meeting.host), pack)
 
     def _accept_followers(self, count: int) -> tuple[Connection, ...]:
         """The connections to the other ranks, in the order of their numbers."""
@@ -166,20 +163,14 @@ class Actor:
             _meet_through(host)
             pipes = self._accept_followers(part.size - 1)
 
-        answer = attempt(part.start, part.rank(host, pipes), self._leave_rows)
+        answer = attempt(part.start, part.rank(host, pipes), pack)
         if isinstance(answer, Failure):
             return answer
         self._answer = answer
         return Ready(ray.get_runtime_context().get_node_id(), fingerprint.of_code())
 
-    def perform(
-        self, number: int, needed: Sequence[int], question: Question
-    ) -> Reply | Failure:
-        """The reply to a question; they are numbered from 1 on.
-
-        ``needed``: the questions whose rows may still be fetched.
-        """
-        self._kept.drop_all_but(needed)
+    def perform(self, number: int, question: Question) -> Reply | Failure:
+        """The reply to a question; they are numbered from 1 on."""
         with self._lock:
             while self._pipe.poll():  # it came too late for the operation before
                 self._pipe.recv()
@@ -193,16 +184,7 @@ class Actor:
             self._performed = 0
         return reply
 
-    def _leave_rows(self, raw: Raw, operation: Operation, request: Request) -> Any:
-        """Keeps the rows of the operation under way, where they are large."""
-        return self._kept.keep(self._performed, raw, operation, request)
-
     # -- beside operations -------------------------------------------------------------
-    @ray.method(concurrency_group=ASIDE)
-    def rows(self, number: int, places: list[int]) -> Rows:
-        """Some rows of the operation ``number``."""
-        return self._kept.read(number, places)
-
     @ray.method(concurrency_group=ASIDE)
     def stop(self, number: int) -> None:
         """Says that the operation ``number`` is not wanted any more."""

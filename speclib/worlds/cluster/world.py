@@ -3,8 +3,7 @@
 Ray places the actors, starts them and says when one is lost. What an actor does is what
 a worker process of one machine does (see ``actor``).
 
-Greedy rows travel as their tokens. Whole distributions of large vocabularies are
-fetched only when they are looked at (see ``kept_rows``).
+Greedy rows travel as their tokens, others whole or as few numbers (``packed_rows``).
 The times in a trace are the devices' own readings, laid on the controller's clock (see
 ``clocks``); how sure that is stands in the trace, as ``clock_error``.
 """
@@ -16,7 +15,6 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import ray
@@ -33,7 +31,6 @@ from ray.util import (
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.arguments import Patience, checked
-from speclib.core.far_rows import RowFacts
 from speclib.core.sampling import Rows
 from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
@@ -46,8 +43,8 @@ from speclib.worlds.worker import Question, Reply
 from . import clocks, nodes
 from .actor import ASIDE, Actor, Part, Ready
 from .clocks import Reading
-from .kept_rows import Batch, FarStore
 from .nodes import Need
+from .packed_rows import FewNumbers, unpack
 
 # What Ray calls at the same time: an operation, and what is aside of it.
 REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
@@ -72,9 +69,6 @@ class ActorWorker:
         self.has_followers = len(parts) > 1
         self.node = "not known yet"
         self._asked = 0  # how many questions it was asked
-        # What it keeps of its rows, by the questions' numbers.
-        self._batches: weakref.WeakValueDictionary[int, Batch]
-        self._batches = weakref.WeakValueDictionary()
         self._actors: list[Any] = []
         self._group = placement_group(list(need.bundles), need.strategy)
         # Whatever ends this worker, an interrupt perhaps, its places are given back.
@@ -107,15 +101,7 @@ class ActorWorker:
     def ask(self, question: Question) -> None:
         """Sends it an operation. That it is gone is noticed when its reply is due."""
         self._asked += 1
-        needed = list(self._batches)
-        self._answer = self._first.perform.remote(self._asked, needed, question)
-
-    def batch_of_last(self, device: str) -> Batch:
-        """The rows of its last operation; it keeps them while this is referred to."""
-        ask = partial(self._first.rows.remote, self._asked)
-        batch = Batch(device, ask)
-        self._batches[self._asked] = batch
-        return batch
+        self._answer = self._first.perform.remote(self._asked, question)
 
     def interrupt(self) -> None:
         """Tells it that the operation under way is not wanted any more."""
@@ -208,8 +194,7 @@ class Cluster(RealDevices[ActorWorker]):
     Ray decides which node a device is on; all processes of one are on the same node
     where one has room for them. ``address``: the cluster's, as host:port; None: what
     RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
-    are those of Processes; c is measured anew in every world. Large rows that nobody
-    has looked at are gone when it is closed.
+    are those of Processes; c is measured anew in every world.
 
     Raises BadValue where there is no cluster, where it is too small for the pair, or
     where a node has another version of speclib; DeviceLost as Processes does. Use it as
@@ -230,7 +215,6 @@ class Cluster(RealDevices[ActorWorker]):
         address: str | None = None,
     ):
         self._address = address
-        self._store = FarStore(timeout)
         self._node_of: dict[str, str] = {}  # also of devices that are lost
         self._clock_of: dict[str, Reading] = {}
         super().__init__(
@@ -323,9 +307,8 @@ class Cluster(RealDevices[ActorWorker]):
         ready, _ = ray.wait(list(future_of_sign), timeout=patience)
         return future_of_sign[ready[0]] if ready else None
 
-    def _find_rows(self, left: list[RowFacts], device: str) -> Rows:
-        batch = self._workers[device].batch_of_last(device)
-        return self._store.far_rows(left, batch, self.request.coins)
+    def _find_rows(self, left: FewNumbers, device: str) -> Rows:
+        return unpack(left)
 
     @property
     def nodes(self) -> dict[str, str]:
