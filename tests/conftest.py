@@ -36,7 +36,7 @@ from speclib import paths  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.core.settings import EndTokens  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
-from speclib.methods import METHODS, VARIANTS  # noqa: E402
+from speclib.methods import METHODS, about  # noqa: E402
 from speclib.trace.events import Trace  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
 
@@ -67,7 +67,7 @@ BRIEF_BUT_FOR_THE_FIRST = {"assisted", "lookahead", "rest", "tree"}
 def every_case() -> Iterator[Any]:
     """All methods in all their variants, those that take minutes marked."""
     for name, method in METHODS.items():
-        for number, settings in enumerate(VARIANTS.get(name, [{}])):
+        for number, settings in enumerate(about(name).variants):
             takes_minutes = name in BRIEF_BUT_FOR_THE_FIRST and number > 0
             marks = [pytest.mark.thorough] if takes_minutes else []
             yield pytest.param(Case(name, method, settings), marks=marks)

@@ -19,11 +19,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from speclib.core.counts import nearest_count
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.operations.operation import Operation
 from speclib.trace.events import Event, Trace
-from speclib.worlds.cost_ratio import nearest_count
 from speclib.worlds.world import World
 
 # Drafts per round of the requests that time target passes over many tokens. The other

@@ -20,9 +20,8 @@ from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result, decode
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
-from speclib.drawing.timeline.run import METHOD_NAMES
 from speclib.errors import BadValue, unknown_name
-from speclib.methods import METHODS
+from speclib.methods import METHODS, about
 
 from .real_run import DEFAULT_METHODS, RealRun
 
@@ -98,7 +97,7 @@ class ClusterRun(RealRun):
         for method in self.methods:
             if self.is_stopped:
                 return
-            self.say(f"{METHOD_NAMES.get(method, method)} is writing.")
+            self.say(f"{about(method).name} is writing.")
             self.runs.append(self._decode(world, method))
             self._show()
 

@@ -8,10 +8,9 @@ from typing import Any
 from speclib.arguments import Count, checked
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import WORLDS, Result, decode, open_world
-from speclib.drawing.timeline.run import METHOD_NAMES
 from speclib.drawing.timeline.widget import Timeline
 from speclib.errors import unknown_name
-from speclib.methods import METHODS
+from speclib.methods import METHODS, about
 
 from .behind_button import BehindButton
 
@@ -59,7 +58,7 @@ class RealRun(BehindButton):
             for method in self.methods:
                 if self.is_stopped:
                     break
-                self.say(f"{METHOD_NAMES.get(method, method)} is writing.")
+                self.say(f"{about(method).name} is writing.")
                 run = decode(
                     self.prompt,
                     world=world,

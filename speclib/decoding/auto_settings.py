@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Literal, TypeAlias
 
 from speclib.arguments import Whole, shown
+from speclib.core.counts import rounds_up
 from speclib.errors import BadValue
-from speclib.methods import find, parameters
+from speclib.methods import about, find, parameters
 from speclib.worlds.world import World
 
 from .choose_lookahead import choose_lookahead
@@ -31,11 +31,6 @@ COUNTS = {
 }
 MOST = 1000  # a greater count keeps a machine busy for minutes, and helps nobody
 ALLOWED = Whole(least=1, most=MOST)
-
-# EasySpec's own draft length fits its paper's times. c, which is of exact passes, says
-# too little about a draft whose passes are fuzzy. EAGLE-2's published script gives the
-# depth of its trees.
-FIXED_GAMMA = {"easyspec": 5, "eagle": 6}
 
 MOST_SERVERS = 7  # beside a drafter: the DSI paper's node of eight GPUs
 
@@ -58,7 +53,7 @@ class RequestedSettings:
         """Whether some count follows from c = t_target / t_draft."""
         gamma = self.counts.get("gamma", 1)
         if isinstance(gamma, str):
-            return gamma != AUTO or self.method not in FIXED_GAMMA
+            return gamma != AUTO or about(self.method).auto_gamma is None
         return AUTO in (self.counts.get("lookahead"), self.counts.get("servers"))
 
     def servers_at(self, c: float) -> int:
@@ -88,7 +83,7 @@ class RequestedSettings:
         """The settings for a method's run in an open ``world``, each count a number.
 
         gamma = round(c), the optimum of PEARL's Theorem 1, but for the methods in
-        ``FIXED_GAMMA``; servers = ceil(c / lookahead), as far as the world has them.
+        its page's ABOUT; servers = ceil(c / lookahead), as far as the world has them.
         If servers and lookahead are both "auto", all servers are used that the world
         has.
 
@@ -117,8 +112,9 @@ class RequestedSettings:
         gamma = self.counts["gamma"]
         if isinstance(gamma, int):
             return gamma
-        if gamma == AUTO and self.method in FIXED_GAMMA:
-            return FIXED_GAMMA[self.method]
+        own_gamma = about(self.method).auto_gamma
+        if gamma == AUTO and own_gamma is not None:
+            return own_gamma
         drafts = world.drafts_beside_a_pass
         return _sensible("gamma", gamma_at(gamma, drafts), drafts)
 
@@ -195,11 +191,6 @@ def _sensible(name: str, count: int, c: float) -> int:
             f"{name} of at most {MOST:,}, or a smaller c"
         )
     return count
-
-
-def rounds_up(ratio: float) -> int:
-    """ceil(ratio), at least 1; a last digit that rounding added does not count."""
-    return max(1, ceil(ratio - 1e-9))
 
 
 def gamma_at(gamma: AutoCount, c: float) -> int:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+from speclib.core.counts import halves
 from speclib.core.sampling import Coins, Sampler
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
@@ -56,14 +57,6 @@ def choose_lookahead(c: float, longest: int, servers: int, cancel: str) -> int:
     if seconds[longest] <= WORTH_LEAVING_THE_PAPER * seconds[fastest]:
         return longest
     return fastest
-
-
-def halves(longest: int) -> list[int]:
-    """1, ..., a quarter of ``longest``, half of it, ``longest``; rounded up."""
-    lookaheads = [longest]
-    while lookaheads[-1] > 1:
-        lookaheads.append((lookaheads[-1] + 1) // 2)
-    return lookaheads[::-1]
 
 
 def simulated_seconds(c: float, lookahead: int, servers: int, cancel: str) -> float:

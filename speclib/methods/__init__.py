@@ -1,11 +1,14 @@
 """The registry of methods: a new one is a file here, and a line in ``METHODS``.
 
+What others ask of a method beside running it, its file says as ``ABOUT``.
+
 Methods import ``core`` and the types of ``worlds``: never time, randomness, torch or
 models. Being registered, a method is tested for losslessness in every variant.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import signature
@@ -21,6 +24,7 @@ from .dsi import dsi
 from .duodecoding import duodecoding
 from .eagle import eagle
 from .easyspec import easyspec
+from .facts import About
 from .lookahead import lookahead
 from .ouroboros import ouroboros
 from .pearl import pearl
@@ -64,35 +68,6 @@ METHODS: dict[str, Callable[..., None]] = {
 METHODS = {name: in_a_world(method) for name, method in METHODS.items()}
 globals().update(METHODS)  # `from speclib.methods import pearl` gives the same
 
-# What these ask for depends on what ends first, so a run on another clock is another
-# run.
-BY_TIME = {"dsi"}
-
-# The settings in which methods are tested; `gamma` is added where a method takes one.
-VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "pearl": [{}, {"without": "pre-verify"}, {"without": "post-verify"}],
-    "dsi": [
-        {"lookahead": 1},
-        {"lookahead": 3},
-        {"lookahead": 2, "test": "ratio"},
-        {"lookahead": 3, "block": 1},
-    ],
-    "duodecoding": [{}, {"k": 1}, {"k": 3}],
-    "lookahead": [
-        {"window": 3, "ngram": 3, "guesses": 2},
-        {"window": 1, "ngram": 4},
-    ],
-    "ouroboros": [
-        {"window": 2, "ngram": 3, "guesses": 2, "phrases": 2},
-        {"window": 0, "ngram": 4},
-    ],
-    "rest": [{}, {"longest": 1, "length": 3, "nodes": 5}],
-    "tree": [{"width": 2}, {"width": 3, "budget": 4}],
-    "easyspec": [{"width": 2}, {"width": 1, "lp": 3, "calibrate": False}],
-    "eagle": [{"width": 2, "budget": 5}, {"width": 3, "budget": 4}],
-    "assisted": [{}, {"num_assistant_tokens": 2, "schedule": "heuristic"}],
-}
-
 
 def find(name: str, settings: Iterable[str] = ()) -> Callable[..., None]:
     """The method registered as ``name``.
@@ -114,9 +89,24 @@ def find(name: str, settings: Iterable[str] = ()) -> Callable[..., None]:
     return METHODS[name]
 
 
+def about(method: str) -> About:
+    """What the page of a method says of it; of one that has no page, only its name."""
+    nothing_said = About(name=method)
+    if method not in METHODS:
+        return nothing_said
+    page = sys.modules[METHODS[method].__module__]
+    said: About = getattr(page, "ABOUT", nothing_said)
+    return said
+
+
 def parameters(method: str) -> list[str]:
     """What a registered method can be told, besides its world."""
     return [name for name in signature(METHODS[method]).parameters if name != "world"]
+
+
+def settings_of_methods() -> set[str]:
+    """What some registered method can be told; plain decoding has none of it."""
+    return {setting for method in METHODS for setting in parameters(method)}
 
 
 def takes_gamma(method: str) -> bool:

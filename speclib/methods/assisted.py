@@ -8,6 +8,8 @@ from speclib.core.settings import require_counts, require_one_of
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
+from .facts import About
+
 
 def assisted(
     world: World,
@@ -53,3 +55,10 @@ def assisted(
         if schedule == "heuristic":
             all_passed = len(verified.accepted) == len(draft)
             draft_length = draft_length + 2 if all_passed else max(1, draft_length - 1)
+
+
+# A plan leaves it out: it is speculative decoding with another rule for its length.
+ABOUT = About(
+    name="Assisted decoding",
+    variants=({}, {"num_assistant_tokens": 2, "schedule": "heuristic"}),
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
+from .facts import About, Settings
+
 
 def autoregressive(world: World) -> None:
     """Draws every token from the target's own distribution.
@@ -15,3 +17,10 @@ def autoregressive(world: World) -> None:
     while world.going:
         rows = world.wait(world.target.score(world.text))
         world.commit(verify(world, (), rows).tokens)  # nothing drafted: it only draws
+
+
+def once(c: float, servers: int) -> list[Settings]:
+    return [{}]
+
+
+ABOUT = About(name="Plain decoding", labels={}, worth_trying=once)

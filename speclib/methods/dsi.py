@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from speclib.core.counts import halves, rounds_up
 from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.settings import require_counts, require_one_of
 from speclib.core.text import AnyText, begins_with
 from speclib.core.verification import match, verify
 from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
 from speclib.worlds.world import World
+
+from .facts import LONGEST, About, Settings, shows
 
 TESTS = {"exact": match, "ratio": verify}
 
@@ -233,3 +236,30 @@ def remaining_draft(
     if ids(draft)[: len(committed)] != committed:
         return ()
     return draft[len(committed) :]
+
+
+def targets(count: int | None) -> str:
+    """How a timeline writes ``servers``."""
+    if not count:
+        return ""
+    return "1 target" if count == 1 else f"{count} targets"
+
+
+def lookaheads_worth_trying(c: float, servers: int) -> list[Settings]:
+    """Up to the one at which so many targets keep up with the drafter."""
+    lookaheads = halves(min(LONGEST, rounds_up(c / servers)))
+    return [{"lookahead": lookahead, "servers": servers} for lookahead in lookaheads]
+
+
+ABOUT = About(
+    name="DSI",
+    labels={"lookahead": shows("lookahead {}"), "servers": targets},
+    variants=(
+        {"lookahead": 1},
+        {"lookahead": 3},
+        {"lookahead": 2, "test": "ratio"},
+        {"lookahead": 3, "block": 1},
+    ),
+    goes_by_time=True,
+    worth_trying=lookaheads_worth_trying,
+)

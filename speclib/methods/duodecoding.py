@@ -12,10 +12,13 @@ sequences, and the target's own next token chooses among them:
 
 from __future__ import annotations
 
+from speclib.core.counts import nearest_count
 from speclib.core.sampling import Drafted, Tokens, ids
 from speclib.core.settings import require_counts
 from speclib.core.verification import match
 from speclib.worlds.world import World
+
+from .facts import GAMMA, LONGEST, About, Settings
 
 
 def duodecoding(
@@ -81,3 +84,22 @@ def choose_sequence(
             return sequence[1:]
     world.mark(likeliest[0], "rejected")
     return ()
+
+
+def sequence_count(k: int | None) -> str:
+    """How a timeline writes ``k``."""
+    return f"k = {k}" if k else "dynamic k"
+
+
+def budgets_worth_trying(c: float, servers: int) -> list[Settings]:
+    """The paper's c, with several sequences and with one."""
+    matched = min(LONGEST, nearest_count(c))
+    return [{"gamma": matched}, {"gamma": matched, "k": 1}]
+
+
+ABOUT = About(
+    name="DuoDecoding",
+    labels={**GAMMA, "k": sequence_count},
+    variants=({}, {"k": 1}, {"k": 3}),
+    worth_trying=budgets_worth_trying,
+)

@@ -8,6 +8,8 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
+from .facts import GAMMA, About, shows
+
 NOTHING_DRAFTED = CandidateTree((), ())
 
 
@@ -62,3 +64,13 @@ def verify_and_commit(world: World, drafted: CandidateTree) -> Features | None:
     if features is None:
         return None
     return features.of_path(len(text), drafted.nodes_of(verified.accepted))
+
+
+# The draft length is the depth of the trees in EAGLE-2's published script. A plan
+# leaves it out, since it needs a head of its own.
+ABOUT = About(
+    name="EAGLE",
+    labels={**GAMMA, "width": shows("width {}")},
+    auto_gamma=6,
+    variants=({"width": 2, "budget": 5}, {"width": 3, "budget": 4}),
+)

@@ -6,6 +6,8 @@ from speclib.core.settings import require_bools, require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
+from .facts import GAMMA, About, shows
+
 
 def easyspec(
     world: World,
@@ -56,3 +58,24 @@ def easyspec(
             world.target.score_tree(world.text, drafted.tokens, drafted.parents)
         )
         world.commit(verify_tree(world, drafted, rows).tokens)
+
+
+def calibration(calibrate: bool | None) -> str:
+    """How a timeline writes ``calibrate``."""
+    return "not calibrated" if calibrate is False else ""
+
+
+# Its own draft length fits its paper's times: c, which is of exact passes, says too
+# little about a draft whose passes are fuzzy. A plan leaves it out, since it needs a
+# draft that is spread over devices.
+ABOUT = About(
+    name="EasySpec",
+    labels={
+        **GAMMA,
+        "lp": shows("N = {}"),
+        "width": shows("width {}"),
+        "calibrate": calibration,
+    },
+    auto_gamma=5,
+    variants=({"width": 2}, {"width": 1, "lp": 3, "calibrate": False}),
+)

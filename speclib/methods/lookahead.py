@@ -25,6 +25,8 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
+from .facts import About, Settings
+
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
     """Writes ahead in a ``window``, and tests n-grams that it wrote before.
@@ -184,3 +186,17 @@ class Pool:
         if len(tails) > self.most:
             oldest = next(iter(tails))
             del tails[oldest]
+
+
+def once(c: float, servers: int) -> list[Settings]:
+    return [{}]
+
+
+ABOUT = About(
+    name="Lookahead decoding",
+    variants=(
+        {"window": 3, "ngram": 3, "guesses": 2},
+        {"window": 1, "ngram": 4},
+    ),
+    worth_trying=once,
+)

@@ -17,11 +17,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from speclib.core.candidate_tree import CandidateTree, merged
+from speclib.core.counts import nearest_count
 from speclib.core.sampling import Drafted, Rows, Tokens, ids
 from speclib.core.settings import require_counts
 from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
+from .facts import LONGEST, About, Settings
 from .lookahead import Pool, Window, places_ahead
 
 
@@ -255,3 +257,18 @@ def mend_tried_phrases(
         mended = answers.along(last_drafted, phrase)[:longest]
         if mended:
             pool.replace((last_token, *phrase), (last_token, *mended))
+
+
+# -- facts -----------------------------------------------------------------------------
+def length_worth_trying(c: float, servers: int) -> list[Settings]:
+    return [{"gamma": min(LONGEST, nearest_count(c))}]
+
+
+ABOUT = About(
+    name="Ouroboros",
+    variants=(
+        {"window": 2, "ngram": 3, "guesses": 2, "phrases": 2},
+        {"window": 0, "ngram": 4},
+    ),
+    worth_trying=length_worth_trying,
+)

@@ -8,6 +8,8 @@ from speclib.core.text import AnyText
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
+from .facts import About, Settings
+
 
 def prompt_lookup(
     world: World, num_tokens: int = 10, max_matching_ngram_size: int = 2
@@ -49,3 +51,13 @@ def continuation(text: AnyText, length: int, longest: int) -> Tokens:
             if text[start:end] == last_tokens:
                 return text[end : end + length]
     return ()
+
+
+def once(c: float, servers: int) -> list[Settings]:
+    return [{}]
+
+
+ABOUT = About(
+    name="Prompt lookup",
+    worth_trying=once,
+)

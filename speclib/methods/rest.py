@@ -14,6 +14,8 @@ from speclib.core.text import AnyText
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
+from .facts import About, Settings
+
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
     """Looks the end of the text up in a datastore, and tests what stands after it
@@ -80,3 +82,14 @@ def after_in_text(text: AnyText, longest: int, length: int) -> list[Tokens]:
         if continuations:
             return continuations
     return []
+
+
+def once(c: float, servers: int) -> list[Settings]:
+    return [{}]
+
+
+ABOUT = About(
+    name="REST",
+    variants=({}, {"longest": 1, "length": 3, "nodes": 5}),
+    worth_trying=once,
+)

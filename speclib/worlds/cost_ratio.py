@@ -30,6 +30,8 @@ from math import comb
 from statistics import median
 from typing import NamedTuple
 
+from speclib.core.counts import nearest_count
+
 MAY_MISS = 0.05
 LOOKS = (8, 16, 32, 64, 128, 256)  # after so many trials the interval is looked at
 
@@ -88,11 +90,6 @@ class CostRatio:
         if not self.is_settled:
             text += ", round(c) is not settled"
         return text
-
-
-def nearest_count(c: float) -> int:
-    """round(c), at least 1: the draft length that PEARL's Theorem 1 takes from c."""
-    return max(1, round(c))
 
 
 # -- measuring -------------------------------------------------------------------------

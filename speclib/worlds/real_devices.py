@@ -23,6 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from speclib.core.counts import nearest_count
 from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
@@ -390,7 +391,7 @@ class RealDevices(World, Generic[W]):
 
         # As many drafts as fit beside a target pass: then both sides work all the time.
         estimate = cost_ratio.read(uncounted[1:])
-        drafted = min(cost_ratio.nearest_count(estimate.value), DRAFTED_AT_MOST)
+        drafted = min(nearest_count(estimate.value), DRAFTED_AT_MOST)
         began = self.now
         measured = cost_ratio.measure(
             lambda: self._take_trial(drafted), lambda: self.now - began

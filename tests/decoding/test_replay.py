@@ -12,7 +12,7 @@ from speclib import replay
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.methods import BY_TIME, METHODS
+from speclib.methods import METHODS, about
 from speclib.models.toy import Random, Toy
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
@@ -92,7 +92,7 @@ def test_whatever_operations_last_the_makespan_comes_again(case, decode, seeds):
 
 
 def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
-    if case.name in BY_TIME:
+    if about(case.name).goes_by_time:
         pytest.skip("on other devices it asks for other things")
     for settings in case.at(4):
         _, slow = decode(case.method, toys(), 30, latency=Noisy(1), **settings)
@@ -102,7 +102,7 @@ def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
 
 # -- wall-clock ------------------------------------------------------------------------
 def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(case):
-    if case.name in BY_TIME:
+    if about(case.name).goes_by_time:
         pytest.skip("without its orchestration it may ask for other things")
     latency = Latency(Curve(((1, 0.004),), 0.0), Curve(((1, 0.012),), 0.0))
     with Processes(speclib.load_pair("toy"), emulate=latency) as world:

@@ -38,7 +38,7 @@ from helpers.snapshots import (  # noqa: E402
 import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
-from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
+from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
 from speclib.models import factory  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.models.toy import Toy  # noqa: E402
@@ -105,7 +105,7 @@ def cases_of(
 ) -> Iterator[tuple[str, dict]]:
     """Each method with its settings; with ``all_variants`` in each of these."""
     for method in methods:
-        variants = VARIANTS.get(method, [{}])
+        variants = about(method).variants
         if not all_variants:
             variants = variants[:1]
         for variant in variants:

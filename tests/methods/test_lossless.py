@@ -18,7 +18,7 @@ from helpers.watched_world import common_prefix  # noqa: E402
 import speclib  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
-from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
+from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
@@ -33,7 +33,7 @@ CASES = [
     (method, settings)
     for method in METHODS
     if method != "autoregressive"
-    for settings in VARIANTS.get(method, [{}])
+    for settings in about(method).variants
 ]
 FEW = (("mgsm_te", 1), ("gsm8k", 3))  # tasks, each with its gamma
 PAIR = speclib.load_pair("embedded/llama-7b-70b")
@@ -43,7 +43,7 @@ def cases_of(turn: int) -> list[tuple[str, dict]]:
     """The first variant of every method, and every second of the further ones."""
     first, further = [], []
     for method, settings in CASES:
-        is_first = settings == VARIANTS.get(method, [{}])[0]
+        is_first = settings == about(method).variants[0]
         if is_first:
             first.append((method, settings))
         else:
@@ -112,7 +112,7 @@ def test_every_variant_has_its_turn():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_registered_method_writes_plain_decodings_text(virtual, method):
-    first_variant = VARIANTS.get(method, [{}])[0]
+    first_variant = about(method).variants[0]
     differing = differences(
         virtual,
         virtual,

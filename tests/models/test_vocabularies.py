@@ -29,7 +29,7 @@ import speclib  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.decoding.transformers_baselines import External  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
-from speclib.methods import METHODS, VARIANTS, takes_gamma  # noqa: E402
+from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
 from speclib.models import eagle_head, factory, vocabulary  # noqa: E402
 from speclib.models.dilate import dilate  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
@@ -236,7 +236,7 @@ def test_every_method_writes_tokens_that_the_draft_has_no_row_for(
     beyond = [token for token in expected if token >= ROWS_OF_QWEN]
     assert 3 < len(beyond) < NEW_TOKENS - 3
 
-    settings = dict(VARIANTS.get(method, [{}])[0])
+    settings = dict(about(method).variants[0])
     if takes_gamma(method):
         settings["gamma"] = 3
     written, _ = decode(METHODS[method], built, NEW_TOKENS, prompt=prompt, **settings)

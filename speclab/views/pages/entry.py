@@ -23,7 +23,7 @@ from speclab.papers.schema import Claim, Paper, Table
 from speclab.papers.table_result import TableResult
 from speclab.views.anchors import cell_anchor, claim_anchor
 from speclab.views.tables.tally import is_own
-from speclib.drawing.timeline.run import METHOD_NAMES
+from speclib.methods import about
 
 # Kinds of claim that are about numbers, and not about which of them is larger.
 ABOUT_NUMBERS = ("ratio", "range", "equal")
@@ -108,7 +108,7 @@ class PaperEntry(_Kept):
 
 def paper_name(paper: PaperEntry) -> str:
     """What a paper is called for short: by its method."""
-    return METHOD_NAMES.get(paper.key, paper.key)
+    return about(paper.key).name
 
 
 def read_entry(raw: Mapping[str, Any]) -> PaperEntry:

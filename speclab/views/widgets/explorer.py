@@ -32,6 +32,7 @@ from speclib.drawing.timeline.facts import speedup_as_drawn
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.widget import Timeline
 from speclib.errors import BadValue, SpeclibError, unknown_name
+from speclib.methods import settings_of_methods
 from speclib.trace.events import Trace
 
 from .controls import (
@@ -59,20 +60,6 @@ DEFAULT_CONTROLS: dict[str, ControlSpec] = {
     "c": (1.0, 12.0, 0.5, 3.0),
     "alpha": (0.0, 1.0, 0.01, 0.8),
 }
-
-# Plain decoding has none of these: it drafts nothing, on one target.
-DRAFTING_SETTINGS = (
-    "gamma",
-    "without",
-    "lookahead",
-    "servers",
-    "k",
-    "first",
-    "lp",
-    "width",
-    "budget",
-    "calibrate",
-)
 
 
 def expected_speedup(
@@ -202,11 +189,12 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """Plain decoding for the same values."""
         parameters = signature(self.simulate).parameters
         values = {}
+        drafting_settings = settings_of_methods()
         for name, value in all_values.items():
             is_demanded = (
                 name in parameters and parameters[name].default is Parameter.empty
             )
-            if name not in DRAFTING_SETTINGS or is_demanded:
+            if name not in drafting_settings or is_demanded:
                 values[name] = value
         return self.simulate(**{**values, "method": "autoregressive"})
 

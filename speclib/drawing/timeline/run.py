@@ -1,43 +1,20 @@
 """A run as views show it: its trace, what it is called, and who wrote which token.
 
-Reads a trace and the text of its tokens. Knows no picture, method, clock or notebook.
+Reads a trace and the text of its tokens. Asks a method's page what it is called. Knows
+no picture, clock or notebook.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from speclib.drawing.text import TextPart
 from speclib.errors import BadValue
+from speclib.methods import about
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats
-
-METHOD_NAMES = {
-    "autoregressive": "Plain decoding",
-    "speculative": "Speculative decoding",
-    "pearl": "PEARL",
-    "tree": "Tree speculative decoding",
-    "easyspec": "EasySpec",
-    "duodecoding": "DuoDecoding",
-    "dsi": "DSI",
-    "assisted": "Assisted decoding",
-    "prompt_lookup": "Prompt lookup",
-    "ouroboros": "Ouroboros",
-}
-# How a run's settings are written beside its name, in this order. A setting that has no
-# value is left out, or written as DEFAULT_LABELS says.
-SETTING_LABELS = {
-    "gamma": "γ = {}",
-    "without": "without {}",
-    "lp": "N = {}",
-    "width": "width {}",
-    "lookahead": "lookahead {}",
-    "k": "k = {}",
-}
-# By (method, setting): what the method does where the setting is not given.
-DEFAULT_LABELS = {("duodecoding", "k"): "dynamic k"}
 
 
 class CommittedText(NamedTuple):
@@ -190,28 +167,9 @@ def timeline_run(
 
     method = str(trace.meta.get("method") or "run")
     return TimelineRun(
-        label=label or METHOD_NAMES.get(method, method),
-        note="" if label else settings_note(method, trace.meta),
+        label=label or about(method).name,
+        note="" if label else about(method).note(trace.meta),
         trace=trace,
         pieces=getattr(item, "pieces", None) or {},
         places=places or trace.meta.get("nodes", {}),
     )
-
-
-def settings_note(method: str, settings: dict[str, Any]) -> str:
-    """A run's settings as they stand beside its name: "γ = 5, dynamic k"."""
-    labels = []
-    for setting, label in SETTING_LABELS.items():
-        value = settings.get(setting)
-        if value:
-            labels.append(label.format(value))
-        elif (method, setting) in DEFAULT_LABELS:
-            labels.append(DEFAULT_LABELS[method, setting])
-
-    if settings.get("calibrate") is False:
-        labels.append("not calibrated")
-
-    servers = settings.get("servers")
-    if servers:
-        labels.append("1 target" if servers == 1 else f"{servers} targets")
-    return ", ".join(labels)

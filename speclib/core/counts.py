@@ -1,0 +1,33 @@
+"""Whole numbers that follow from c, the cost ratio t_target / t_draft."""
+
+from __future__ import annotations
+
+from math import ceil
+
+
+def nearest_count(c: float) -> int:
+    """round(c), at least 1: the draft length that PEARL's Theorem 1 takes from c."""
+    return max(1, round(c))
+
+
+def rounds_up(ratio: float) -> int:
+    """ceil(ratio), at least 1; a last digit that rounding added does not count."""
+    return max(1, ceil(ratio - 1e-9))
+
+
+def halves(longest: int) -> list[int]:
+    """1, ..., a quarter of ``longest``, half of it, ``longest``; rounded up."""
+    lengths = [longest]
+    while lengths[-1] > 1:
+        lengths.append((lengths[-1] + 1) // 2)
+    return lengths[::-1]
+
+
+def ever_wider(longest: int) -> list[int]:
+    """1 to 4, and then fewer and fewer: neighbouring long drafts hardly differ."""
+    lengths = []
+    length = 1
+    while length <= longest:
+        lengths.append(length)
+        length += max(1, length // 4)
+    return lengths

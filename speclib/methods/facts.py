@@ -1,0 +1,55 @@
+"""What is to be known of a method beside what it does; its page says it as ``ABOUT``.
+
+Timelines, planners, tests and "auto" ask here, so that none of them has a list of
+methods of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Settings: TypeAlias = Mapping[str, Any]
+# Takes a setting's value, None where it is not given; "" where there is nothing to say.
+Label: TypeAlias = Callable[[Any], str]
+
+LONGEST = 32  # drafts per round: keeps the search short where c is large
+
+
+def shows(text: str) -> Label:
+    """A label that has the value at ``{}``."""
+    return lambda value: text.format(value) if value else ""
+
+
+GAMMA = {"gamma": shows("γ = {}")}
+
+
+def nothing_worth_trying(c: float, servers: int) -> Sequence[Settings]:
+    """Of a method that a plan leaves out."""
+    return ()
+
+
+@dataclass(frozen=True)
+class About:
+    """Facts of a method.
+
+    ``name``: as its paper writes it. ``labels``: how settings are written beside that,
+    in this order. ``auto_gamma``: what gamma="auto" means; None: round(c).
+    ``variants``: the settings in which it is tested; ``gamma`` is added where it takes
+    one. ``goes_by_time``: what it asks for depends on what ends first, so a run on
+    another clock is another run. ``worth_trying``: the settings that a plan tries at a
+    cost ratio and a number of target servers.
+    """
+
+    name: str
+    labels: Mapping[str, Label] = field(default_factory=lambda: GAMMA)
+    auto_gamma: int | None = None
+    variants: Sequence[Settings] = ({},)
+    goes_by_time: bool = False
+    worth_trying: Callable[[float, int], Sequence[Settings]] = nothing_worth_trying
+
+    def note(self, settings: Settings) -> str:
+        """Settings as they stand beside a run's name: "γ = 5, dynamic k"."""
+        parts = [label(settings.get(name)) for name, label in self.labels.items()]
+        return ", ".join(part for part in parts if part)
