@@ -89,5 +89,6 @@ lint: $(READY)   ## format, habits, import directions, types
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/mypy
 
-clean:           ## remove the environment and the cache of cells
-	rm -rf $(VENV) .cache
+clean:           ## remove the environment, the cache of cells, and what was built of older code
+	rm -rf $(VENV) .cache build
+	find speclib speclab -name __pycache__ -prune -exec rm -rf {} +

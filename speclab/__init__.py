@@ -3,6 +3,7 @@
 Importing this is fast; what is heavy is loaded when first used.
 """
 
+import speclib
 from speclib import public_names
 
 _MODULE_OF_NAME = {
@@ -21,6 +22,7 @@ _MODULE_OF_NAME = {
     "Book": "reproduce.book",
     "Audit": "reproduce.audit_book",
     "plan": "planning.plan",
+    "teach": "teach",
 }
 __all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` gives
 
@@ -30,6 +32,8 @@ def __getattr__(name: str) -> object:
 
     Raises MissingExtra where it needs a library that is not installed.
     """
+    if name in speclib.__all__:
+        raise AttributeError(f"speclab.{name} is speclib.{name}: `import speclib`")
     value = public_names.load(__name__, name, _MODULE_OF_NAME, __all__)
     globals()[name] = value
     return value

@@ -11,22 +11,27 @@ def main() -> None:
     """
     try:
         from speclib.errors import SpeclibError, missing_extra
-
-        try:
-            from speclab.cli import app
-        except ModuleNotFoundError as error:
-            missing = missing_extra("speclab", error)
-            if missing is None:
-                raise
-            _end_with(missing)
     except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        sys.exit(130)
+        _end_interrupted()
 
     try:
+        from speclab.cli import app
+
         app()
+    except KeyboardInterrupt:
+        _end_interrupted()
     except SpeclibError as error:
         _end_with(error)
+    except ModuleNotFoundError as error:
+        missing = missing_extra("speclab", error)
+        if missing is None:
+            raise
+        _end_with(missing)
+
+
+def _end_interrupted() -> None:
+    print("\ninterrupted", file=sys.stderr)
+    sys.exit(130)
 
 
 def _end_with(error: Exception) -> None:

@@ -5,7 +5,7 @@ this is fast and needs no torch; what is heavy is loaded when first used.
 """
 
 from speclib import public_names
-from speclib.errors import SpeclibError, is_installed
+from speclib.errors import MovedName, SpeclibError, is_installed
 from speclib.methods import METHODS
 
 _MODULE_OF_NAME = {
@@ -60,10 +60,13 @@ _IN_SPECLAB = {
 def __getattr__(name: str) -> object:
     """Imports a public name when it is used for the first time.
 
-    Raises MissingExtra where it needs a library that is not installed.
+    Raises MissingExtra where it needs a library that is not installed, and MovedName
+    where it is in the other package.
     """
     if name in _IN_SPECLAB:
-        raise AttributeError(f"speclib.{name} is speclab.{name} now: `import speclab`")
+        raise MovedName(
+            f"speclib.{name} is speclab.{name} now: `from speclab import {name}`"
+        )
     value = public_names.load(__name__, name, _MODULE_OF_NAME, __all__)
     globals()[name] = value
     return value

@@ -33,6 +33,13 @@ class MissingExtra(SpeclibError, ImportError):
     """A library that is not installed; the message says how to install it."""
 
 
+class MovedName(SpeclibError, ImportError):
+    """A name that is in another package now; the message says in which.
+
+    No AttributeError, of which ``from speclib import ...`` would not show the message.
+    """
+
+
 # Libraries that come with an extra of ours: import name -> (name in words, extra, what
 # installs it in a checkout).
 EXTRAS = {
@@ -48,6 +55,10 @@ EXTRAS = {
     "fontTools": ("fontTools", "timeline", "`make setup`"),
     "font_source_sans_pro": ("a font", "timeline", "`make setup`"),
     "resvg_py": ("resvg", "timeline", "`make setup`"),
+    "nbformat": ("nbformat", "notebooks", "`make setup`"),
+    "nbclient": ("nbclient", "notebooks", "`make setup`"),
+    "nbconvert": ("nbconvert", "notebooks", "`make setup`"),
+    "papermill": ("papermill", "notebooks", "`make setup`"),
     "filelock": ("filelock", "lab", "`make setup`"),
     "jinja2": ("Jinja", "lab", "`make setup`"),
     "mistune": ("mistune", "lab", "`make setup`"),
@@ -63,9 +74,10 @@ EXTRAS = {
 def is_installed(library: str) -> bool:
     """Whether a library can be imported; it is not imported by this."""
     try:
-        return find_spec(library) is not None
+        spec = find_spec(library)
     except (ImportError, ValueError):  # somebody has hidden it
         return False
+    return spec is not None and spec.origin is not None  # no folder of that name
 
 
 def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
@@ -80,6 +92,8 @@ def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
     if library not in EXTRAS:
         return None
     in_words, extra, command = EXTRAS[library]
+    if what.startswith("speclab") and extra == "timeline":
+        extra = "lab"  # which has it, and what else the workbench needs
     return MissingExtra(
         f"{what} needs {in_words}, which is not installed: {command} installs it, or "
         f"`pip install 'speclib[{extra}]'`"

@@ -24,6 +24,11 @@ DATA = ROOT / "data"
 REPORTS = HOME / "reports"
 CACHE = HOME / ".cache"
 
+WITHOUT_DATA = (
+    f"There is no folder {DATA}: install a checkout by `pip install -e .`, or let "
+    "SPECLIB_HOME name one"
+)
+
 # Official benchmark files, which are measured in place of our own prompts.
 OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")
 

@@ -13,8 +13,8 @@ def load(
 ) -> object:
     """What ``name`` stands for in ``package``.
 
-    ``module_of_name``: where each name is, from ``package`` on. ``known``: the names
-    that a mistake is told.
+    ``module_of_name``: where each name is, from ``package`` on; a module that is called
+    as the name is what it stands for. ``known``: the names that a mistake is told.
 
     Raises AttributeError for a name that is none, and MissingExtra where it needs a
     library that is not installed.
@@ -29,4 +29,4 @@ def load(
         if missing is None:
             raise
         raise missing from error
-    return getattr(module, name)
+    return module if module_of_name[name] == name else getattr(module, name)

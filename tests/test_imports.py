@@ -6,17 +6,20 @@ Who may import whom is checked by ``lint-imports`` (make lint).
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib import import_module
+from importlib import invalidate_caches
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 import speclab
 import speclib
+from speclib.errors import is_installed
 
 ROOT = Path(speclib.__file__).parents[1]
 PACKAGES = ("speclib", "speclab")
@@ -184,10 +187,28 @@ def test_every_public_name_is_there_and_an_unknown_one_lists_them():
 
 @pytest.mark.parametrize("name", ["Book", "explorer", "teach"])
 def test_a_name_that_moved_to_the_workbench_says_where_it_is(name):
-    with pytest.raises(AttributeError, match=f"speclab.{name} now: `import speclab`"):
+    says = f"speclib.{name} is speclab.{name} now: `from speclab import {name}`"
+    with pytest.raises(ImportError, match=says):
+        exec(f"from speclib import {name}")
+    with pytest.raises(ImportError, match=says):
         getattr(speclib, name)
-    assert import_module("speclab.teach")
     assert getattr(speclab, name)
+
+
+def test_a_name_of_the_engine_is_not_looked_for_in_the_workbench():
+    says = "speclab.simulate is speclib.simulate: `import speclib`"
+    with pytest.raises(AttributeError, match=says):
+        _ = speclab.simulate
+
+
+def test_a_folder_that_is_called_as_a_library_is_none(tmp_path, monkeypatch):
+    """Ray's own folder is /tmp/ray, and scripts are run in /tmp."""
+    (tmp_path / "typst_like").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not is_installed("typst_like")
+    (tmp_path / "typst_like" / "__init__.py").touch()
+    invalidate_caches()
+    assert is_installed("typst_like")
 
 
 def test_commands_are_the_workbenchs_and_the_engine_says_so():
@@ -266,7 +287,7 @@ import speclab
 
 for ask, extra in (
     (lambda: speclib.timeline, "timeline"),
-    (lambda: speclab.explorer, "timeline"),
+    (lambda: speclab.explorer, "lab"),
     (lambda: speclab.Book, "lab"),
 ):
     try:
@@ -287,3 +308,35 @@ def test_the_engine_runs_with_three_libraries_and_the_rest_says_what_it_needs():
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.startswith("error: speclab needs typer"), ended.stderr
+
+
+def test_without_the_folder_data_every_error_says_so(tmp_path):
+    """As after `pip install` without -e."""
+    for package in PACKAGES:
+        copytree(ROOT / package, tmp_path / package)
+    code = """
+import speclib
+from speclab.audit.load import load_audit
+from speclab.papers.load import load_paper
+
+for ask in (
+    lambda: speclib.load_pair("toy"),
+    lambda: speclib.load_latency("pearl/codellama-7-34"),
+    lambda: load_paper("pearl"),
+    load_audit,
+):
+    try:
+        raise AssertionError(ask())
+    except speclib.SpeclibError as error:
+        assert "There is no folder" in str(error), error
+        assert "SPECLIB_HOME" in str(error), error
+"""
+    clean = {name: os.environ[name] for name in os.environ if "SPECLIB" not in name}
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=clean,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr

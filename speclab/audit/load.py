@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from speclab.papers.load import load_paper
 from speclab.papers.schema import matches_any
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import DATA
+from speclib.paths import DATA, WITHOUT_DATA
 
 from .schema import AuditItem, CellName, Publication
 
@@ -30,6 +30,8 @@ def load_audit(folder: Path | None = None) -> dict[str, Publication]:
     Raises SpeclibError naming the file and what is wrong in it.
     """
     folder = folder or DATA / "audit"
+    if not folder.is_dir():
+        raise BadValue(f"no items of the audit under {folder}. {WITHOUT_DATA}")
     publications = {}
     for path in sorted(folder.glob("*.toml"), key=_position):
         publications[path.stem] = _load_publication(path)

@@ -88,8 +88,11 @@ def check_kinds(reason: str) -> list[Check]:
         emulated = Check(
             "emulated", "toy models only", "differs", "see the checks above"
         )
+    paper = Check("paper", "printed tables under data/papers")
+    if not paths.DATA.is_dir():
+        paper = Check("paper", "no printed tables", "no", paths.WITHOUT_DATA)
     return [
-        Check("paper", "printed tables under data/papers"),
+        paper,
         Check("virtual", "a simulated clock: no model is needed"),
         emulated,
         measured,

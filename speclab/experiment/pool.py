@@ -35,7 +35,7 @@ def on_every_core(
 ) -> Generator[Result]:
     """Run ``function`` on each item in worker processes, one per core.
 
-    Yields the results as they finish. ``function`` must be a name of this package: the
+    Yields the results as they finish. ``function`` must be a name of our packages: the
     workers import its module only, never the user's script. Raises SpeclibError once a
     worker dies. Closing the iterator stops all workers at once.
     """

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import DATA
+from speclib.paths import DATA, WITHOUT_DATA
 
 from .calibration import Calibration
 from .claims import check_claim
@@ -44,7 +44,10 @@ def load_paper(key: str, folder: Path | None = None) -> Paper:
     folder = folder or DATA / "papers" / key
     if not (folder / "paper.toml").exists():
         known = sorted(path.parent.name for path in DATA.glob("papers/*/paper.toml"))
-        raise unknown_name(f"no paper {key!r} under {folder.parent}", key, known)
+        advice = "" if DATA.is_dir() else WITHOUT_DATA
+        raise unknown_name(
+            f"no paper {key!r} under {folder.parent}", key, known, advice
+        )
 
     raw = _read_toml(folder / "paper.toml")
     paper_fields = {name: raw.pop(name) for name in PAPER_KEYS if name in raw}

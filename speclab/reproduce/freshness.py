@@ -15,7 +15,7 @@ from speclab.experiment import cache_keys
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
 
-CODE = ("*.py", "*.js", "*.css", "templates/*")  # of the package
+CODE = ("*.py", "*.js", "*.css", "templates/*")  # of both packages
 TOOLS = ("plotly", "nbconvert", "papermill", "pandas", "scipy")
 SHARED_FILES = ("index.html", "ledger.csv", "claims.csv", "plotly.min.js")
 AUDIT = "audit"  # the name of the audit's notebook, page and stamp
@@ -86,7 +86,7 @@ def accept_shared_files(key: str) -> None:
 
 # -- files -----------------------------------------------------------------------------
 def _input_files(key: str) -> list[Path]:
-    """The package's code, the data, and the notebook, all in a fixed order."""
+    """Both packages' code, the data, and the notebook, all in a fixed order."""
     files = _code_files()
     for folder in (f"papers/{key}", "latency", "hardware", "pairs", "prompts"):
         files += _files_under(paths.DATA / folder)

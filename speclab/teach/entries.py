@@ -4,7 +4,7 @@ Both open a repository by its public address. It is stated once, as ``repository
 in ``CITATION.cff``; from there it comes into README.md.
 
 Binder builds the environment of ``.binder/environment.yml``. Colab has none: there a
-first cell fetches the repository and installs the package.
+first cell fetches the repository and installs both packages.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What people look at: timelines, widgets, charts, tables, pages."""
+"""What people look at: widgets, pictures, charts, tables, pages."""

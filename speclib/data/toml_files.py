@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from speclib import paths
 from speclib.errors import BadValue, unknown_name
 
 
@@ -30,6 +31,8 @@ def read_toml(
     except (OSError, ValueError) as error:  # ValueError: no path can be called so
         all_of_them = f"All are the .toml files under {folder}"
         known = names_under(folder)
+        if not paths.DATA.is_dir():
+            advice = paths.WITHOUT_DATA
         raise unknown_name(problem, name, known, advice, all_of_them) from error
     try:
         return copy.deepcopy(_parse(text))  # the caller may change it

@@ -102,7 +102,7 @@ def notebook_markdown(executed: str) -> str:
     """The texts of an executed notebook and the text of its outputs, as Markdown.
 
     Code is left out. Of an output it takes the plain text, which is Markdown where
-    speclib's own pages are displayed.
+    speclab's own pages are displayed.
     """
     parts = []
     for cell in parse_notebook(executed).cells:

@@ -29,6 +29,8 @@ def pack(rows: Rows) -> Rows | FewNumbers:
     """What is sent of ``rows``: whichever is shorter."""
     flat = rows.ravel()
     indices = np.flatnonzero(flat)
+    if flat.size <= np.iinfo(np.int32).max:
+        indices = indices.astype(np.int32)  # as many bytes as a number, or half
     numbers = flat[indices]
     if indices.nbytes + numbers.nbytes >= rows.nbytes:
         return rows
