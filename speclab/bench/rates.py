@@ -22,6 +22,7 @@ from .rows import BenchRow, Size, median_row
 TIME_AN_IMPORT = """
 import time
 started = time.perf_counter()
+import speclib
 print(time.perf_counter() - started)
 """
 

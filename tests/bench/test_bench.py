@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -190,6 +192,18 @@ def test_busy_means_that_the_other_device_works_too():
 
 
 # -- orchestration --------------------------------------------------------------------
+@pytest.mark.slow
+def test_the_import_that_is_timed_is_one_of_speclib():
+    """And the first: importing what times it has not imported it already."""
+    code = f"import sys; print('speclib' in sys.modules)\n{rates.TIME_AN_IMPORT}"
+    code += "print('speclib' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    before, _, after = ran.stdout.split()
+    assert (before, after) == ("False", "True")
+
+
 def test_what_an_operation_costs_leaves_the_devices_own_time_out():
     """On a clock that says hours and takes none, what is left is minus the hours."""
     world = open_toy_world(0.9, Latency.ratio(2, target=3600.0))
