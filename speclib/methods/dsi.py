@@ -38,8 +38,8 @@ def dsi(
     """Every drafter writes a text of its own; ``servers`` targets score what is there.
 
     A free target scores the texts that no target has looked at. It does so at once if
-    the committed text is one of them, so plain decoding never stops; else when
-    ``lookahead`` of them have gathered. A lost device is done without.
+    the committed text is one of them, so plain decoding goes on whatever is drafted;
+    else when ``lookahead`` of them have gathered. A lost device is done without.
 
     ``servers``: None is all targets. ``test``: "exact" gives plain decoding's own
     tokens. "ratio" keeps more; it is equal in distribution as long as no draft's time
@@ -55,7 +55,8 @@ def dsi(
     Differences from the paper: drafters do not continue each other's texts, and those
     that agree all write on (line 10 would end all but one). A target scores all that
     has gathered. Line 17 may return an unverified prefix, this does not. Line 8 ends a
-    drafter at the token that a target contradicts; here it finishes its block, since
+    drafter at the token that a target contradicts. Here a block that was begun after
+    such a token is cancelled, but one that has the token in it is finished, since
     nobody knows a block's tokens before it is written. ``block=1`` ends it at once, for
     a message per token.
     """
@@ -161,7 +162,7 @@ class Speculation:
                 self.drafts[drafter] = self._extended(self.drafts[drafter], finished)
 
     def _do_without(self, device: Device, error: DeviceLost) -> None:
-        """Raises ``error`` where no target is left."""
+        """Asks ``device`` no more; raises ``error`` where no target is left."""
         self.targets = [target for target in self.targets if target is not device]
         self.drafts.pop(device, None)
         if not self.targets:
@@ -232,13 +233,13 @@ def first_unseen(texts: list[AnyText], seen: set[AnyText]) -> list[AnyText]:
 def remaining_draft(
     draft: tuple[Drafted, ...], committed: Tokens
 ) -> tuple[Drafted, ...]:
-    """What is left of ``draft`` once ``committed`` is; () where it went another way."""
+    """What is left of ``draft`` once ``committed`` is; () where it is none of it."""
     if ids(draft)[: len(committed)] != committed:
         return ()
     return draft[len(committed) :]
 
 
-def targets(count: int | None) -> str:
+def servers_label(count: int | None) -> str:
     """How a timeline writes ``servers``."""
     if not count:
         return ""
@@ -246,14 +247,14 @@ def targets(count: int | None) -> str:
 
 
 def lookaheads_worth_trying(c: float, servers: int) -> list[Settings]:
-    """Up to the one at which so many targets keep up with the drafter."""
+    """1 ... ceil(c / servers), the smallest at which ``servers`` targets keep up."""
     lookaheads = halves(min(LONGEST, rounds_up(c / servers)))
     return [{"lookahead": lookahead, "servers": servers} for lookahead in lookaheads]
 
 
 ABOUT = About(
     name="DSI",
-    labels={"lookahead": shows("lookahead {}"), "servers": targets},
+    labels={"lookahead": shows("lookahead {}"), "servers": servers_label},
     variants=(
         {"lookahead": 1},
         {"lookahead": 3},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Settings: TypeAlias = Mapping[str, Any]
-# Takes a setting's value, None where it is not given; "" where there is nothing to say.
+# Given a setting's value, None where it is not given, the words for it, or "".
 Label: TypeAlias = Callable[[Any], str]
 
 LONGEST = 32  # drafts per round: keeps the search short where c is large

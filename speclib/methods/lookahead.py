@@ -12,7 +12,8 @@ and ngram = 4 it is
 
 and each diagonal is an n-gram that the target itself might write:
 x b1 c2 d3,  a1 b2 c3 d4,  a2 b3 c4 d5,  a3 b4 c5 d6. They go into a pool. Then the
-window moves one place: level 0 goes, the likeliest tokens are the new lowest level.
+window moves one place: level 0 goes, and b1, whose place the text's new last token has
+taken, whatever that is. The likeliest tokens are the new lowest level.
 """
 
 from __future__ import annotations
@@ -129,9 +130,9 @@ class Window:
     def parents(self, first: int) -> tuple[int, ...]:
         """The parents of all nodes, the first of which has the place ``first``.
 
-        Level 0 is a line after the text. A node of level 1 follows the one before its
-        place in level 0, so its first follows the text. Below that a node follows the
-        one in the same column.
+        Level 0 is a line after the text. From level 1 down, a node follows the one that
+        stands a place to the left in the level above; for the first of level 1 that is
+        the text.
         """
         top = self.levels[0]
         line = (-1, *range(first, first + len(top)))

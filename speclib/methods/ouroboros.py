@@ -1,14 +1,15 @@
 """Ouroboros: speculative decoding that drafts and lengthens its drafts by phrases.
 
-Each model feeds on what the other has thrown away. A phrase is a few tokens that once
-came after some token; the pool keeps phrases by that token. With gamma = 4 a round is
+The draft goes along phrases, many of which the target has made of drafts that failed. A
+phrase is a few tokens that once came after some token; the pool keeps phrases by that
+token. With gamma = 4 a round is
 
     text ── d1 ── d2 ── d3 ── d4 ─┬─ a1 ── a2 ── a3      phrases that followed d4
                                   └─ b1 ── b2            before, wherever that was
 
-where d1 .. d4 took the draft model fewer than four passes, since it went along phrases
-too. The target scores all of it in one pass. What it says after the tokens that failed
-makes new phrases, and mends those that were tried.
+where d1 .. d4 may have taken the draft model fewer than four passes, since it went
+along phrases, too. The target scores all of it in one pass. What it says after the
+tokens that failed makes new phrases, and mends those that were tried.
 """
 
 from __future__ import annotations
@@ -43,31 +44,38 @@ def ouroboros(
     each token of a phrase that the draft itself would have written. With ``window`` 0
     the draft writes a token a pass.
 
-    *Lengthening.* The latest ``phrases`` of the pool that begin with the last drafted
-    token follow it, as a tree. A token x of them passes with probability p(x); where
-    siblings fail, p goes on without them. Drafted tokens pass by the ratio test.
+    *Lengthening.* The latest ``phrases`` of the pool that once followed the last
+    drafted token stand after it, as a tree. A token x of them passes with probability
+    p(x); where siblings fail, p goes on without them. Drafted tokens pass by the ratio
+    test.
 
-    *Phrases from the verification.* After each drafted token that failed or came after
-    it, the target gives what it would write. As long as that is the next drafted token,
-    it makes a phrase. A phrase that was tried is replaced by what the target writes
-    along it. The pool keeps the latest ``guesses`` phrases for each token, of at
-    most ``ngram`` - 1 tokens.
+    *Phrases from the verification.* From each drafted token on that did not pass, the
+    target's answers form a phrase, up to and including the first answer that is not the
+    next drafted token. A phrase that was tried is replaced by the target's answers
+    along it. Each answer follows the tried tokens, so where the first of them differs,
+    the rest is a guess. The pool keeps the latest ``guesses`` phrases for each token,
+    of at most ``ngram`` - 1 tokens.
 
-    *Why it is lossless.* The pool never decides which tokens are drafted, only in how
-    many passes. It does depend on drafts that failed, whose coins are read again. But a
-    place whose draft failed is drafted again in the next round, so no phrase stands
-    there.
+    *Why it is lossless.* A coin belongs to a place of the text and to a purpose, such
+    as drafting. In drafting, the pool changes only the number of passes. In
+    lengthening, phrases are fixed before the target's pass, and are tested with coins
+    that nobody has read. One danger is left. The pool depends on drafts behind a failed one, and
+    the draft coins of their places are read again. But the next round drafts the next
+    ``gamma`` places, which are all of those, and phrases stand only after them. So no
+    token before such a place has depended on its draft coin. Where the context cuts the
+    draft short, no phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
     Faster Speculative Decoding"; the defaults are those of its published code.
     Differences from the paper: phrases are not carried over from earlier requests (its
     warm start); each request stands alone and begins with an empty pool.
-    Differences from the published code: it is greedy only, here any sampler is
-    lossless. It keeps only whole phrases of the verification, here shorter ones, too;
-    it credits a phrase that matches to its end with one token less. Phrases that begin
+    Differences from the published code: it is greedy only; here it is lossless with any
+    sampler. It keeps only whole phrases of the verification, here shorter ones, too; it
+    credits a phrase that matches to its end with one token less. Phrases that begin
     alike are fed once. The window begins with the prompt's tokens in order, there with
-    random ones of it. Nothing follows a drafted end token. Near the end of the models'
-    context the draft writes a token a pass.
+    random ones of it. No phrase is added to a draft that has an end token. The window
+    goes on from drafts that fail later, and is not moved back. Near the end of the
+    models' context the draft writes a token a pass.
     """
     require_counts(least=0, phrases=phrases, window=window)
     require_counts(guesses=guesses)
@@ -76,7 +84,7 @@ def ouroboros(
     pool = Pool(guesses)
     ahead = None
     if window:
-        ahead = Window(world.text, places_ahead(window, ngram), height=longest)
+        ahead = Window(world.text, places_ahead(window, ngram), height=ngram - 1)
 
     while world.going:
         drafted = draft_by_phrases(world, gamma, pool, ahead)
@@ -188,7 +196,8 @@ def answers_after_nodes(tree: CandidateTree, rows: Rows, committed: Tokens) -> T
     Along the way that was followed it is what was ``committed``, elsewhere what the
     target finds likeliest.
     """
-    answers: list[int] = rows.argmax(-1).tolist()  # row 0 follows the text
+    # Row 0 follows the text; the first committed token stands in its place below.
+    answers: list[int] = rows.argmax(-1).tolist()
     node: int | None = TEXT
     for token in committed:
         if node is None:
@@ -215,7 +224,8 @@ def learn_from_failed_drafts(
 ) -> None:
     """Adds the phrases that the target makes of the drafted tokens that failed.
 
-    ``first_failed``: the first of them; all after it failed with it.
+    ``first_failed``: the index of the first one; those after it were not tested. Where
+    all of them passed there is none.
     """
     failed_nodes = range(first_failed, len(drafted))
     failed_tokens = ids(drafted[first_failed:])
@@ -261,6 +271,7 @@ def mend_tried_phrases(
 
 # -- facts -----------------------------------------------------------------------------
 def length_worth_trying(c: float, servers: int) -> list[Settings]:
+    """round(c), as for the others: a convention, since draft and target take turns."""
     return [{"gamma": min(LONGEST, nearest_count(c))}]
 
 
