@@ -59,11 +59,11 @@ def ouroboros(
     *Why it is lossless.* A coin belongs to a place of the text and to a purpose, such
     as drafting. In drafting, the pool changes only the number of passes. In
     lengthening, phrases are fixed before the target's pass, and are tested with coins
-    that nobody has read. One danger is left. The pool depends on drafts behind a failed one, and
-    the draft coins of their places are read again. But the next round drafts the next
-    ``gamma`` places, which are all of those, and phrases stand only after them. So no
-    token before such a place has depended on its draft coin. Where the context cuts the
-    draft short, no phrase is added.
+    that nobody has read. One danger is left. The pool depends on drafts behind a failed
+    one, and the draft coins of their places are read again. But the next round drafts
+    the next ``gamma`` places, which are all of those, and phrases stand only after
+    them. So no token before such a place has depended on its draft coin. Where the
+    context cuts the draft short, no phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
     Faster Speculative Decoding"; the defaults are those of its published code.
