@@ -12,13 +12,12 @@ sequences, and the target's own next token chooses among them:
 
 from __future__ import annotations
 
-from speclib.core.counts import nearest_count
 from speclib.core.sampling import Drafted, Tokens, ids
 from speclib.core.settings import require_counts
 from speclib.core.verification import match
 from speclib.worlds.world import World
 
-from .facts import GAMMA, LONGEST, About, Settings
+from .facts import GAMMA, About, Settings, matched_length
 
 
 def duodecoding(
@@ -93,7 +92,7 @@ def sequence_count(k: int | None) -> str:
 
 def budgets_worth_trying(c: float, servers: int) -> list[Settings]:
     """The paper's c, with several sequences and with one."""
-    matched = min(LONGEST, nearest_count(c))
+    matched = matched_length(c)
     return [{"gamma": matched}, {"gamma": matched, "k": 1}]
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from speclib.core.counts import nearest_count
+
 Settings: TypeAlias = Mapping[str, Any]
 # Given a setting's value, None where it is not given, the words for it, or "".
 Label: TypeAlias = Callable[[Any], str]
@@ -23,6 +25,16 @@ def shows(text: str) -> Label:
 
 
 GAMMA = {"gamma": shows("γ = {}")}
+
+
+def matched_length(c: float) -> int:
+    """The draft length at which drafting takes as long as a target pass, if tried."""
+    return min(LONGEST, nearest_count(c))
+
+
+def as_it_is(c: float, servers: int) -> Sequence[Settings]:
+    """Of a method that a plan tries once, with its own defaults."""
+    return [{}]
 
 
 def nothing_worth_trying(c: float, servers: int) -> Sequence[Settings]:

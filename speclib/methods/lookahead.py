@@ -26,7 +26,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .facts import About, Settings
+from .facts import About, as_it_is
 
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
@@ -189,15 +189,11 @@ class Pool:
             del tails[oldest]
 
 
-def once(c: float, servers: int) -> list[Settings]:
-    return [{}]
-
-
 ABOUT = About(
     name="Lookahead decoding",
     variants=(
         {"window": 3, "ngram": 3, "guesses": 2},
         {"window": 1, "ngram": 4},
     ),
-    worth_trying=once,
+    worth_trying=as_it_is,
 )

@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from speclib.core.candidate_tree import CandidateTree, merged
-from speclib.core.counts import nearest_count
 from speclib.core.sampling import Drafted, Rows, Tokens, ids
 from speclib.core.settings import require_counts
 from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
-from .facts import LONGEST, About, Settings
+from .facts import About, Settings, matched_length
 from .lookahead import Pool, Window, places_ahead
 
 
@@ -272,7 +271,7 @@ def mend_tried_phrases(
 # -- facts -----------------------------------------------------------------------------
 def length_worth_trying(c: float, servers: int) -> list[Settings]:
     """round(c), as for the others: a convention, since draft and target take turns."""
-    return [{"gamma": min(LONGEST, nearest_count(c))}]
+    return [{"gamma": matched_length(c)}]
 
 
 ABOUT = About(

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from speclib.core.counts import nearest_count
 from speclib.core.sampling import Drafted, Rows, ids
 from speclib.core.settings import require_one_of
 from speclib.core.verification import Verified, verify
 from speclib.worlds.world import World
 
-from .facts import GAMMA, LONGEST, About, Settings, shows
+from .facts import GAMMA, LONGEST, About, Settings, matched_length, shows
 
 NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
 
@@ -132,7 +131,7 @@ ABLATIONS = {
 
 def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
     """About c, by Theorem 1."""
-    matched = min(LONGEST, nearest_count(c))
+    matched = matched_length(c)
     lengths = range(max(1, matched - 2), min(LONGEST, matched + 1) + 1)
     return [{"gamma": gamma} for gamma in lengths]
 

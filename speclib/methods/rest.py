@@ -14,7 +14,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .facts import About, Settings
+from .facts import About, as_it_is
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
@@ -84,12 +84,8 @@ def after_in_text(text: AnyText, longest: int, length: int) -> list[Tokens]:
     return []
 
 
-def once(c: float, servers: int) -> list[Settings]:
-    return [{}]
-
-
 ABOUT = About(
     name="REST",
     variants=({}, {"longest": 1, "length": 3, "nodes": 5}),
-    worth_trying=once,
+    worth_trying=as_it_is,
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from speclib.core.counts import ever_wider, nearest_count
+from speclib.core.counts import ever_wider
 from speclib.core.sampling import ids
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .facts import LONGEST, About, Settings
+from .facts import LONGEST, About, Settings, matched_length
 
 
 def speculative(world: World, gamma: int) -> None:
@@ -30,7 +30,7 @@ def speculative(world: World, gamma: int) -> None:
 def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
     """Up to 2 c: the best one is shorter than c where drafts are often wrong, and about
     2 c in PEARL's Table 14, where they hardly ever are."""
-    matched = min(LONGEST, nearest_count(c))
+    matched = matched_length(c)
     lengths = ever_wider(min(LONGEST, 2 * matched + 2))
     return [{"gamma": gamma} for gamma in lengths]
 

@@ -3,12 +3,11 @@ place."""
 
 from __future__ import annotations
 
-from speclib.core.counts import nearest_count
 from speclib.core.settings import require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .facts import GAMMA, LONGEST, About, Settings, shows
+from .facts import GAMMA, About, Settings, matched_length, shows
 
 
 def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) -> None:
@@ -45,7 +44,7 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
 
 def widths_worth_trying(c: float, servers: int) -> list[Settings]:
     """Trees cost more of a pass the larger they are: half as deep as a line."""
-    depth = max(1, min(LONGEST, nearest_count(c)) // 2)
+    depth = max(1, matched_length(c) // 2)
     return [{"gamma": depth, "width": width} for width in (2, 4)]
 
 
