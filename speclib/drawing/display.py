@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 from speclib.errors import SpeclibError
 
-from .svg import card
 from .text import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
@@ -65,26 +64,6 @@ def notebook_forms(svg: str, size: tuple[int, int], text: str) -> MimeBundle:
     forms = {"text/plain": text, "image/png": image}
     metadata = {"image/png": {"width": width, "height": height}}
     return forms, metadata
-
-
-class Still:
-    """A picture that does not move, on a white card.
-
-    A subclass has ``size``, ``drawing()`` and a ``__repr__``, the picture in words.
-    """
-
-    size: tuple[int, int]  # pixels
-
-    def drawing(self) -> str:
-        """The SVG elements on the card."""
-        raise NotImplementedError
-
-    def picture(self) -> str:
-        """SVG."""
-        return card(self.drawing(), *self.size)
-
-    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
-        return notebook_forms(self.picture(), self.size, repr(self))
 
 
 class NotebookView:

@@ -22,7 +22,6 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from speclib.arguments import AnyNumber, checked
-from speclib.drawing.display import Still
 from speclib.drawing.svg import (
     GRID,
     INK,
@@ -35,6 +34,8 @@ from speclib.drawing.svg import (
 )
 from speclib.drawing.text import text_width
 from speclib.errors import BadValue
+
+from .still import Still
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart. When all of them
 # are taken, further lines take them again with the next dashes.

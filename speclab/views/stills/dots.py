@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from math import ceil, floor
 
 from speclib.arguments import AnyNumbers, checked
-from speclib.drawing.display import Still
 from speclib.drawing.svg import (
     GRID,
     INK,
@@ -30,6 +29,8 @@ from speclib.drawing.svg import (
 )
 from speclib.drawing.text import text_width
 from speclib.errors import BadValue
+
+from .still import Still
 
 TICK_STEP = 0.1  # between the axis's numbers
 

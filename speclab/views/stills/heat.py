@@ -18,10 +18,11 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from speclib.arguments import AnyNumbers, checked
-from speclib.drawing.display import Still
 from speclib.drawing.svg import INK, PAD, rectangle, text_at, vertical_line
 from speclib.drawing.text import text_width
 from speclib.errors import BadValue
+
+from .still import Still
 
 # Pixels.
 WIDTH = 1100
