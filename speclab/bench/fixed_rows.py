@@ -18,7 +18,7 @@ from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import open_world
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 
 from .exact_outputs import (
     FIXED_ROWS,
@@ -79,9 +79,9 @@ def passes(size: Size = FULL) -> Iterator[BenchRow]:
     Both are made in turns, on the target of the stand-in as it is measured.
     """
     for dtype in ("float32", "bfloat16"):
-        free = factory.build(load_pair(PAIR), "target", dtype)
+        free = open_pair(load_pair(PAIR)).build("target", dtype)
         with_fixed_rows = load_pair(PAIR).with_fixed_rows(FIXED_ROWS)
-        fixed = factory.build(with_fixed_rows, "target", dtype)
+        fixed = open_pair(with_fixed_rows).build("target", dtype)
         for fed in FED:
             ratios = []
             for _ in range(size.passes):

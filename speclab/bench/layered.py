@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import SpeclibError
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.models.rank import Rank
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
@@ -133,7 +133,7 @@ class Drafter:
 
     def __init__(self, pair: Pair):
         self.worker = Worker(
-            "drafter", pair, build_drafter, ranks=factory.ranks(pair, "draft")
+            "drafter", pair, build_drafter, ranks=open_pair(pair).ranks("draft")
         )
 
     def __enter__(self) -> Drafter:
@@ -163,11 +163,12 @@ def build_drafter(pair: Pair, rank: Rank | None = None) -> Answer | Any:
     Returns what answers a PassRequest with DraftPasses; on a rank that follows another,
     the model, which that other one leads.
     """
-    places = factory.place(pair).of("draft")
+    opened = open_pair(pair)
+    places = opened.place.of("draft")
     if rank is not None:
         places = places[rank.number :][:1]
     pin(places, pair.place.threads)
-    model = factory.build(pair, "draft", rank=rank)
+    model = opened.build("draft", rank=rank)
     if rank is not None and rank.number > 0:
         return model
     return partial(answer_request, model, MeetingClock(model))

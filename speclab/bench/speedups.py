@@ -13,7 +13,7 @@ from speclib.data.pairs import Pair, load_pair
 from speclib.decoding.decode import decode
 from speclib.decoding.replay import replay
 from speclib.decoding.transformers_baselines import External
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.trace.metrics import stats, total
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
@@ -144,7 +144,7 @@ def _peer_contestant(peer: External) -> Contestant:
 
 def on_all_cores(pair: Pair) -> Pair:
     """The pair with its target on the draft's places too, a thread for each."""
-    place = factory.place(pair)
+    place = open_pair(pair).place
     places = tuple(dict.fromkeys(place.of("draft") + place.of("target")))
     wide_place = place.model_copy(
         update={"target": places, "threads": place.threads * len(places)}

@@ -22,7 +22,8 @@ from typing import Literal
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
 from speclib.errors import SpeclibError
-from speclib.models import factory, gpus, zoo
+from speclib.models import gpus, vocabulary, zoo
+from speclib.models.open_pair import open_pair
 
 GB = 1e9  # bytes
 LEAST_PYTHON = (3, 11)
@@ -108,7 +109,7 @@ def why_default_cannot_run() -> str:
         pair = load_pair(DEFAULT_PAIR)
         for model in (pair.target.model, pair.draft.model):
             zoo.locate(model)
-        factory.tokenizer(pair)
+        vocabulary.shared_tokenizer(pair.target.model, pair.draft.model)
         needed = sum(_default_bytes())
     except (SpeclibError, ImportError, OSError) as error:
         return str(error)
@@ -126,7 +127,7 @@ def _default_bytes() -> Iterator[int]:
     from speclib.models.footprint import parts  # it needs torch
 
     pair = load_pair(DEFAULT_PAIR)
-    place = factory.place(pair)
+    place = open_pair(pair).place
     for part in parts(pair, place, "float32", 1024, 1, {0: 0}):
         yield part.total
 

@@ -11,7 +11,7 @@ from speclab.experiment.spec import CellResult, Spec, present
 from speclib import machine
 from speclib.data.hardware import Hardware, load_hardware
 from speclib.data.pairs import Pair, load_pair
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.trace.metrics import total
 
 # Where nobody says on how many devices a model stands, it has one of its own.
@@ -49,7 +49,7 @@ def places_of(pair: Pair, drafts: bool, servers: int = 1) -> frozenset[str]:
     not help it. Cores are counted among those that this machine has, as workers are
     pinned.
     """
-    place = factory.place(pair)
+    place = open_pair(pair).place
     places = list(place.of("draft")) if drafts else []
     for index in range(servers):
         places += place.of("target", index)

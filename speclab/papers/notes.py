@@ -6,7 +6,7 @@ from speclab.experiment.spec import CellResult, Spec
 from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.trace.events import Trace
 from speclib.worlds.cost_ratio import CostRatio
 
@@ -26,7 +26,7 @@ def setup_of(spec: Spec, result: CellResult | None) -> str:
 
     pair = load_pair(str(spec.pair))
     dtype = DTYPES.get(spec.dtype, spec.dtype)
-    draft = result.facts["draft"] if result else factory.runtime(pair, "draft")
+    draft = result.facts["draft"] if result else open_pair(pair).runtime("draft")
     runtime = f" draft {draft}" if draft.startswith("llama.cpp") else ""
     return f"{spec.pair}@{machine_name}/{dtype}{runtime}/{pair.place.threads}"
 

@@ -3,7 +3,7 @@
 A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf. A
 ``shape`` dilates it: the same logits at the compute of a larger architecture. ``like``
 does so with the exact shape of a published model. ``runtime`` says what computes it.
-This describes; ``models.factory`` builds.
+This describes; ``models.open_pair`` builds.
 """
 
 from __future__ import annotations

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins, Sampler
+from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, missing_extra, unknown_name
 from speclib.methods import METHODS
-from speclib.models import factory
 from speclib.models.dtypes import check_dtype
+from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.cost_ratio import CostRatio
@@ -79,7 +80,8 @@ def open_world(
     and "after-op" in worker processes. Close the world when you are done.
     """
     simulated_latency = load_latency_for(world, pair, latency)
-    return _open(world, pair, simulated_latency, servers, dtype, cancel)
+    opened = open_pair(pair)
+    return _open(world, opened, simulated_latency, servers, dtype, cancel)
 
 
 def load_latency_for(
@@ -108,7 +110,7 @@ def load_latency_for(
 
 def _open(
     world: str,
-    pair: Pair,
+    opened: OpenPair,
     latency: Durations | None,
     servers: int,
     dtype: str,
@@ -121,27 +123,22 @@ def _open(
         cancel = "immediate" if is_simulated else "after-op"
     if world == "cluster":
         cluster = _cluster_class()
-        return cluster(pair, servers=servers, cancel=cancel, dtype=dtype)
+        return cluster(opened, servers=servers, cancel=cancel, dtype=dtype)
     if latency is None or world == "emulated":
         return Processes(
-            pair,
+            opened,
             servers=servers,
             cancel=cancel,
             dtype=dtype,
             emulate=latency,
         )
 
-    files = factory.files(pair)
     models = {}
     for name in device_names(servers):
-        role: Literal["draft", "target"] = "draft" if name == "draft" else "target"
-        models[name] = factory.build(pair, role, dtype, dilated=False)
-    factory.set_threads(pair)
-    opened = Virtual(models, latency, cancel=cancel)
-    opened.pair, opened.dtype = pair, dtype
-    opened.files = files
-    opened.datastore = factory.datastore(pair)
-    return opened
+        role: Role = "draft" if name == "draft" else "target"
+        models[name] = opened.build(role, dtype, dilated=False)
+    opened.set_threads()
+    return Virtual(models, latency, cancel=cancel, opened=opened)
 
 
 def _cluster_class() -> type[Cluster]:
@@ -222,13 +219,14 @@ def decode(
         return _decode_in(world, task, requested)
 
     # What is wrong is said before any worker process is started.
-    pair = _pair_of(pair)
-    latency = load_latency_for(world, pair)
-    prompt_ids = encode(prompt, pair, max_new_tokens)
+    described = _pair_of(pair)
+    latency = load_latency_for(world, described)
+    opened = open_pair(described)
+    prompt_ids = encode(prompt, opened, max_new_tokens)
     task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
-    servers = _servers_for(requested, latency, world, pair)
-    with _open(world, pair, latency, servers, dtype, cancel) as opened:
-        return _decode_in(opened, task, requested)
+    servers = _servers_for(requested, latency, world, described)
+    with _open(world, opened, latency, servers, dtype, cancel) as devices:
+        return _decode_in(devices, task, requested)
 
 
 def _pair_of(pair: Pair | str | None) -> Pair:
@@ -241,15 +239,15 @@ def _pair_of(pair: Pair | str | None) -> Pair:
     return load_pair(pair) if isinstance(pair, str) else pair
 
 
-def _pair_in(world: World) -> Pair:
+def _pair_in(world: World) -> OpenPair:
     """The pair that an open world was opened for."""
-    pair: Pair | None = getattr(world, "pair", None)
-    if pair is None:
+    opened: OpenPair | None = world.opened
+    if opened is None:
         raise BadValue(
             "this world has models but no pair, so there is no tokenizer: open it with "
             "speclib.open_world(...) or speclib.Processes(pair)"
         )
-    return pair
+    return opened
 
 
 def _check_policy(world: World, cancel: str | None) -> None:
@@ -267,9 +265,10 @@ def _check_files(world: World) -> None:
     Its weights were read when it was opened. End tokens and tokenizer are read anew
     when their files change.
     """
-    if world.files is not None and world.files != factory.files(_pair_in(world)):
+    opened = _pair_in(world)
+    if opened.has_changed():
         raise BadValue(
-            f"files of pair {_pair_in(world).name!r} were changed since this world was "
+            f"files of pair {opened.pair.name!r} were changed since this world was "
             "opened: close it, and open it anew"
         )
 
@@ -294,25 +293,25 @@ def _servers_for(
 
 def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
     """Decodes ``task`` in an open world, which stays open."""
+    opened = _pair_in(world)
     settings = requested.resolve(world)
     ratio = world.cost_ratio if requested.rests_on_c else None
     measured = {}
     if ratio is not None and ratio.trials:
         measured["cost_ratio"] = asdict(ratio)
-    tokenizer = factory.tokenizer(world.pair)
     world.begin(
         task.prompt,
         sampler=task.sampler,
         coins=task.coins,
         limit=task.max_new_tokens,
-        eos=frozenset() if task.ignore_eos else factory.end_tokens(world.pair),
+        eos=frozenset() if task.ignore_eos else opened.end_tokens,
         on_commit=task.on_commit,
     )
     # If the method raises, the next ``begin`` ends what the devices are still doing.
     METHODS[requested.method](world, **settings)
     trace = world.end(
         method=requested.method,
-        pair=world.pair.name,
+        pair=opened.pair.name,
         prompt=list(task.prompt),
         **measured,
         **settings,
@@ -320,10 +319,10 @@ def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result
 
     tokens = world.text[len(task.prompt) :]
     return Result(
-        text=str(tokenizer.decode(list(tokens), skip_special_tokens=True)),
+        text=str(opened.tokenizer.decode(list(tokens), skip_special_tokens=True)),
         tokens=tokens,
         stats=stats(trace),
         trace=trace,
-        pieces=token_texts(trace, tokenizer),
+        pieces=token_texts(trace, opened.tokenizer),
         cost_ratio=ratio,
     )

@@ -9,34 +9,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from speclib.arguments import shown
-from speclib.data.pairs import Pair
 from speclib.errors import BadValue
-from speclib.models import factory
+from speclib.models.open_pair import OpenPair
 from speclib.trace.events import Trace
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]  # {"role": ..., "content": ...}
 
 
-def encode(prompt: str | Messages, pair: Pair, max_new_tokens: int) -> tuple[int, ...]:
-    """The token ids of ``prompt`` for both models of ``pair``.
+def encode(
+    prompt: str | Messages, opened: OpenPair, max_new_tokens: int
+) -> tuple[int, ...]:
+    """The token ids of ``prompt`` for both models of an open pair.
 
     A str is tokenised as it is, chat messages by the tokenizer's chat template. Raises
     BadValue for a prompt that is empty or neither of the two, for one with a token that
     the target has no row for, and for one that leaves no room for ``max_new_tokens``
     more tokens.
     """
-    tokenizer = factory.tokenizer(pair)
+    tokenizer = opened.tokenizer
     if isinstance(prompt, str):
         token_ids = _encode_text(prompt, tokenizer)
     else:
         check_messages(prompt)
-        token_ids = _encode_chat(prompt, tokenizer, pair.name)
+        token_ids = _encode_chat(prompt, tokenizer, opened.pair.name)
     if len(prompt) == 0 or len(token_ids) == 0:
         raise BadValue(
             f"the prompt {prompt!r} is empty: give at least one token of text"
         )
-    _check_rows(token_ids, pair)
-    _check_length(len(token_ids), max_new_tokens, pair)
+    _check_rows(token_ids, opened)
+    _check_length(len(token_ids), max_new_tokens, opened)
     return tuple(token_ids)
 
 
@@ -80,30 +81,31 @@ def _encode_chat(messages: Messages, tokenizer: Any, pair_name: str) -> list[int
     return token_ids
 
 
-def _check_rows(token_ids: Sequence[int], pair: Pair) -> None:
+def _check_rows(token_ids: Sequence[int], opened: OpenPair) -> None:
     """Raises BadValue for a token that the target's tokenizer has and its weights lack.
 
     The draft may lack it: see ``models.vocabulary``.
     """
-    rows = factory.vocab(pair)
+    rows = opened.vocab
     largest = max(token_ids)
     if largest >= rows:
-        word = factory.tokenizer(pair).decode([largest])
+        word = opened.tokenizer.decode([largest])
+        target = opened.pair.target.model
         raise BadValue(
             f"the prompt has {word!r}, which is token {largest} of the tokenizer of "
-            f"{pair.target.model!r}, but the model has rows for {rows} tokens: leave "
+            f"{target!r}, but the model has rows for {rows} tokens: leave "
             "it out, or give a checkpoint whose weights go with its tokenizer"
         )
 
 
-def _check_length(prompt_length: int, max_new_tokens: int, pair: Pair) -> None:
+def _check_length(prompt_length: int, max_new_tokens: int, opened: OpenPair) -> None:
     """Raises BadValue where the whole text is longer than the models' context."""
-    context = factory.context(pair)
+    context = opened.context
     if prompt_length + max_new_tokens > context:
         raise BadValue(
             f"the prompt has {prompt_length} tokens; with max_new_tokens="
             f"{max_new_tokens} it exceeds the {context} tokens that pair "
-            f"{pair.name!r} can hold: shorten either"
+            f"{opened.pair.name!r} can hold: shorten either"
         )
 
 

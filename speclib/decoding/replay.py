@@ -23,6 +23,7 @@ from speclib.core.text import AnyText
 from speclib.data.latency import Durations, Latency, Step, steps_of
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
+from speclib.operations.model import Model
 from speclib.operations.operation import Done, Operation
 from speclib.trace.events import Event, Trace
 from speclib.worlds.devices import DeviceLost, Future
@@ -100,13 +101,20 @@ def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
     return {parameter: meta[parameter] for parameter in parameters if parameter in meta}
 
 
-class Silent:
+class Silent(Model):
     """Stands where a model would: its operations are answered from a trace."""
 
     def __init__(self, vocab: int):
         self.vocab = vocab
 
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Nobody asks: what was said is in the trace."""
+        raise NotImplementedError
+
     def cut(self, length: int) -> None:
+        """There is no cache."""
+
+    def reset(self) -> None:
         """There is no cache."""
 
 

@@ -20,8 +20,9 @@ from typing import Any, Literal, NamedTuple, Self
 from speclib.arguments import Count, Seconds, checked
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.errors import BadValue, unknown_name
-from speclib.models import factory, preflight
+from speclib.models import preflight
 from speclib.models.dtypes import check_dtype
+from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.worker import Failure, pin
@@ -113,8 +114,9 @@ class External:
         **settings: Any,
     ):
         peer = _find_peer(name, settings)
-        _check_pair(name, peer, pair)
-        _check_room(peer, pair, dtype)
+        self._opened = open_pair(pair)
+        _check_pair(name, peer, self._opened)
+        _check_room(peer, self._opened, dtype)
         self.name, self.pair = name, pair
         self.timeout, self.start_timeout = timeout, start_timeout
         self._setup = PeerSetup(
@@ -122,7 +124,7 @@ class External:
             threads or pair.place.threads,
             packed,
             peer.drafts,
-            factory.end_tokens(pair),
+            self._opened.end_tokens,
             {**peer.settings, **settings},
         )
         self._worker: Worker | None = None
@@ -139,13 +141,13 @@ class External:
 
         It reads a prompt as ``speclib.decode`` does.
         """
-        prompt_ids = encode(prompt, self.pair, max_new_tokens)
+        prompt_ids = encode(prompt, self._opened, max_new_tokens)
         worker = self._running_worker()
         # A process that is gone is noticed when its answer is awaited.
         with contextlib.suppress(ConnectionError):
             worker.pipe.send((prompt_ids, max_new_tokens))
         tokens, stats = self._receive(worker, "failed on", self.timeout)
-        tokenizer = factory.tokenizer(self.pair)
+        tokenizer = self._opened.tokenizer
         text = str(tokenizer.decode(list(tokens), skip_special_tokens=True))
         return Answer(text, tokens, stats)
 
@@ -219,11 +221,12 @@ def _find_peer(name: str, settings: Mapping[str, Any]) -> Peer:
     return peer
 
 
-def _check_pair(name: str, peer: Peer, pair: Pair) -> None:
+def _check_pair(name: str, peer: Peer, opened: OpenPair) -> None:
     """Raises SpeclibError for a pair that transformers cannot run."""
-    if pair.target.is_toy:
+    pair = opened.pair
+    if opened.is_toy:
         raise BadValue(f"peer {name!r} needs real models; pair {pair.name!r} is a toy")
-    draft_runtime = factory.runtime(pair, "draft")
+    draft_runtime = opened.runtime("draft")
     if peer.drafts and draft_runtime != "torch":
         raise BadValue(
             f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
@@ -231,10 +234,10 @@ def _check_pair(name: str, peer: Peer, pair: Pair) -> None:
         )
 
 
-def _check_room(peer: Peer, pair: Pair, dtype: str) -> None:
+def _check_room(peer: Peer, opened: OpenPair, dtype: str) -> None:
     """Raises SpeclibError for models that this machine has no place or memory for."""
     check_dtype(dtype)
-    place = factory.place(pair)
+    pair, place = opened.pair, opened.place
     if not peer.drafts:  # then the draft is not loaded
         pair = pair.model_copy(update={"draft": ModelSpec(model="toy")})
         place = place.model_copy(update={"draft": place.target})
@@ -246,12 +249,13 @@ def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
 
     Returns what answers a message: the prompt's token ids, and the most new tokens.
     """
-    pinned = factory.place(pair).of("target") if setup.threads == 1 else ()
+    opened = open_pair(pair)
+    pinned = opened.place.of("target") if setup.threads == 1 else ()
     pin(pinned, setup.threads)
     from speclib.models.transformers_generate import Transformers
 
-    target = _build(pair, "target", setup)
-    draft = _build(pair, "draft", setup) if setup.drafts else None
+    target = _build(opened, "target", setup)
+    draft = _build(opened, "draft", setup) if setup.drafts else None
     peer = Transformers(target, draft, setup.end_tokens, setup.settings)
 
     def answer(message: Any, pipe: object) -> Any:
@@ -260,5 +264,5 @@ def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
     return answer
 
 
-def _build(pair: Pair, role: Literal["draft", "target"], setup: PeerSetup) -> Any:
-    return factory.build(pair, role, setup.dtype, packed=setup.packed)
+def _build(opened: OpenPair, role: Literal["draft", "target"], setup: PeerSetup) -> Any:
+    return opened.build(role, setup.dtype, packed=setup.packed)

@@ -1,7 +1,6 @@
 """Models: whatever can say which token follows a text.
 
-All of them answer the same questions, those of the Protocol ``Model`` in
-``speclib.operations.operation``:
+All of them answer the same questions, those of ``speclib.operations.model.Model``:
 
 - ``toy``, ``uncached``: models without weights, for exact acceptance rates;
 - ``hf``: checkpoints that transformers loads and torch computes;
@@ -9,19 +8,19 @@ All of them answer the same questions, those of the Protocol ``Model`` in
   layers at once;
 - ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
 
-The other modules help to build them. ``factory`` builds what a pair describes. ``zoo``
-finds and checks checkpoints, ``checkpoint`` knows their files, ``file_states`` notices
-when these change, and ``complete`` refuses one whose weights are not those of its
-configuration. ``configuration`` says which models can run, ``vocabulary`` compares
-their tokens, and ``known_tokens`` stands in for those that a draft lacks. ``dilate``
-embeds a small one in a larger architecture. ``weights`` fills a network with the part
-that a rank keeps. ``footprint`` counts what a pair takes in memory, in ``part``s, and
-``preflight`` refuses what cannot be loaded. ``kv_cache`` keeps tokens at their places,
-also those that a sliding window has left; ``fixed_rows`` makes passes of one shape, and
-``recorded_pass`` has a GPU repeat them. ``packed_linear`` speeds up small batches on
-CPUs, ``dtypes`` names number formats, ``gpus`` counts GPUs, and ``device_speed`` times
-what is beneath a model. ``transformers_generate`` runs transformers' own decoding loop,
-for comparison.
+The other modules help to build them. ``open_pair`` opens what a pair describes, and
+builds it. ``zoo`` finds and checks checkpoints, ``checkpoint`` knows their files,
+``file_states`` notices when these change, and ``complete`` refuses one whose weights
+are not those of its configuration. ``configuration`` says which models can run,
+``vocabulary`` compares their tokens, and ``known_tokens`` stands in for those that a
+draft lacks. ``dilate`` embeds a small one in a larger architecture. ``weights`` fills a
+network with the part that a rank keeps. ``footprint`` counts what a pair takes in
+memory, in ``part``s, and ``preflight`` refuses what cannot be loaded. ``kv_cache``
+keeps tokens at their places, also those that a sliding window has left; ``fixed_rows``
+makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
+``packed_linear`` speeds up small batches on CPUs, ``dtypes`` names number formats,
+``gpus`` counts GPUs, and ``device_speed`` times what is beneath a model.
+``transformers_generate`` runs transformers' own decoding loop, for comparison.
 
 ``hf``, ``dilate``, ``weights``, ``footprint``, ``kv_cache``, ``fixed_rows``,
 ``recorded_pass``, ``device_speed``, ``packed_linear``, ``parallel``,

@@ -38,7 +38,8 @@ from torch import nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from speclib.core.features import Features
-from speclib.core.sampling import Rows, Sampler, Tokens
+from speclib.core.sampling import Rows, Sampler
+from speclib.core.text import AnyText
 from speclib.errors import BadValue
 
 from . import hf, zoo
@@ -223,7 +224,7 @@ class Head(hf.HFModel):
         self.exact = min(self.exact, length)
 
     @contextmanager
-    def reading(self, text: Tokens, features: Features) -> Iterator[None]:
+    def reading(self, text: AnyText, features: Features) -> Iterator[None]:
         """In here is one drafting operation after ``text``, from ``features``.
 
         At its end all that is cached of drafted tokens is forgotten: they went in with

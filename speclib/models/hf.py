@@ -26,7 +26,7 @@ from speclib.core.certain_rows import CertainRows
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
-from speclib.operations.operation import Stopped
+from speclib.operations.model import Model, Stopped
 
 from . import gpus
 from .complete import load_network
@@ -81,7 +81,7 @@ class TreeView(NamedTuple):
         return {"attention_mask": mask, "position_ids": self.position_ids}
 
 
-class HFModel:
+class HFModel(Model):
     """A causal language model of transformers, with its KV cache.
 
     network: the model of transformers.
@@ -98,7 +98,6 @@ class HFModel:
     before its results are read.
     """
 
-    run: int  # the last request that it served
     stand_in: int | None = None
 
     def __init__(self, network: PreTrainedModel, vocab: int):
@@ -112,7 +111,6 @@ class HFModel:
         self.own_rows = min(vocab, real_rows(self.config))
         self.context = longest_text(self.config)
         self.windows = attention_windows(self.config)
-        self.stopped: Callable[[], bool] = bool  # bool() is False: never
         self.when_launched: Callable[[], object] = bool  # bool() does nothing
         for layer in decoder_layers(network):
             layer.register_forward_pre_hook(self._stop_if_asked)

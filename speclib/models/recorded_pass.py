@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from speclib.operations.operation import Stopped
+from speclib.operations.model import Stopped
 
 MOST_PIECES = 8
 LAYERS_OF_A_PIECE = 4  # at least, where a network has so many

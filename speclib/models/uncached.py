@@ -5,7 +5,7 @@ This module knows no clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from zlib import crc32
 
@@ -14,14 +14,13 @@ import numpy as np
 from speclib.core.candidate_tree import paths, stem
 from speclib.core.features import Features
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Row, Rows, Sampler
-from speclib.core.text import AnyText, as_text
+from speclib.core.sampling import Rows, Sampler
+from speclib.core.text import AnyText
 from speclib.errors import BadValue
-from speclib.operations.draft_tree import rows_path_by_path
-from speclib.operations.operation import Stopped
+from speclib.operations.model import Model, Stopped
 
 
-class Uncached:
+class Uncached(Model):
     """A model without weights: everything but its ``rows`` and ``chances``.
 
     A subclass has these, sets ``vocab``, calls ``reset`` when it is made, and begins
@@ -32,11 +31,7 @@ class Uncached:
     exact: how many cached tokens, from the first on, come from exact passes.
     """
 
-    vocab: int
     context = 1 << 14
-    prefix: Prefix
-    run: int  # the last request that it served
-    stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
     sharing = 1
     _last_pass: tuple[Sequence[int], int, Sequence[int]]  # text, kept, parents
     _lp = 1  # layers that share an input while it drafts
@@ -51,14 +46,6 @@ class Uncached:
         """Keeps the first ``length`` tokens of the cache."""
         self.prefix.cut(length)
         self.exact = min(self.exact, length)
-
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Distributions [last + 1, vocab] after text[:-last] ... text."""
-        raise NotImplementedError
-
-    def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        raise NotImplementedError
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
@@ -115,9 +102,9 @@ class Uncached:
         _, kept, _ = self._last_pass
         self.cut(len(text) - len(parents) + stem(parents))
         with self._uncounted():
-            rows = [self.rows(path, 0, sampler) for path in paths(text, parents)]
+            rows = super().tree(text, parents, sampler)
         self._last_pass = (text, kept, parents)
-        return np.concatenate(rows)
+        return rows
 
     def features_fed(self) -> np.ndarray:
         """A feature for each token that the last pass fed, [fed, 1].
@@ -162,7 +149,7 @@ class Uncached:
         and the tree's stem.
         """
         with self._uncounted():
-            rows = rows_path_by_path(self, as_text(text), parents, new, sampler)
+            rows = super().level(text, parents, new, sampler)
         kept = len(text) - len(parents) + stem(parents)
         self.prefix.hold(text, kept)
         self.prefix.count += new

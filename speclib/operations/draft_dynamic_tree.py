@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,8 @@ from speclib.core.features import Features
 from speclib.core.sampling import Row, Rows, Tokens
 
 from .draft_tree import TEXT, DraftedTree, depth_first, level_rows
-from .operation import (
-    Finished,
-    MakeDrafts,
-    Operation,
-    Pass,
-    Raw,
-    Recording,
-    Request,
-    Stopped,
-)
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Pass, Raw, Recording, Request
 from .payload import OwnEvent
 
 
@@ -115,7 +107,7 @@ class DraftDynamicTree(Operation):
             self.text, levels, self.width, self.budget, self.features
         )
 
-    def run(self, model: Any, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw | None:
         """((tokens, parents), the chance of each node [nodes])."""
         try:
             with self._passes_of(model):
@@ -123,14 +115,13 @@ class DraftDynamicTree(Operation):
         except Stopped:
             return None
 
-    def _passes_of(self, model: Any) -> AbstractContextManager[None]:
+    def _passes_of(self, model: Model) -> AbstractContextManager[None]:
         """In here a head reads the features."""
-        if self.features is None or not hasattr(model, "reading"):
+        if self.features is None:
             return nullcontext()
-        reading: AbstractContextManager[None] = model.reading(self.text, self.features)
-        return reading
+        return model.reading(self.text, self.features)
 
-    def _draft(self, model: Any, request: Request) -> Raw:
+    def _draft(self, model: Model, request: Request) -> Raw:
         candidates: list[Candidate] = []
         fed: list[Candidate] = []  # those whose children were looked for, by level
         frontier = [ROOT]  # those whose children are next
@@ -147,7 +138,7 @@ class DraftDynamicTree(Operation):
         return tree_of(best(candidates, self.budget))
 
     def _rows_after(
-        self, fed: list[Candidate], new: int, model: Any, request: Request
+        self, fed: list[Candidate], new: int, model: Model, request: Request
     ) -> Rows:
         """The draft's rows [new, V] after the last ``new`` nodes that are fed."""
         place_of = {node.number: place for place, node in enumerate(fed)}

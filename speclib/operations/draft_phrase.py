@@ -6,24 +6,16 @@ Knows no method, and no pool of phrases: it is given those to try.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from speclib.core.certain_rows import stacked
 from speclib.core.sampling import Drafted, Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with, first_tokens
 from speclib.core.verification import TEXT
 
-from .operation import (
-    Finished,
-    MakeDrafts,
-    Operation,
-    Raw,
-    Recording,
-    Request,
-    Stopped,
-)
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
 from .payload import DraftPayload, OwnEvent
-from .score_tree import tree_rows
 
 
 class Phrase(NamedTuple):
@@ -115,9 +107,9 @@ class DraftPhrase(Operation):
     def concerns(self, text: AnyText) -> bool:
         return begins_with(self.bare_text, text)
 
-    def run(self, model: Any, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw | None:
         try:
-            rows = tree_rows(model, self.text, self.parents, request.sampler)
+            rows = model.tree(self.text, self.parents, request.sampler)
         except Stopped:
             return None
 

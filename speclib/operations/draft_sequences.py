@@ -1,30 +1,20 @@
 """Drafting several sequences at once, which begin with different tokens.
 
-Knows no method, and no model beyond ``rows``, ``chances`` and, where there is one, a
-``continued`` of its own.
+Knows no method, and of a model only ``rows``, ``chances`` and ``continued``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from speclib.core.sampling import Row, Sampler, Tokens
-from speclib.core.text import AnyText
+from speclib.core.sampling import Sampler, Tokens
 
-from .operation import (
-    Finished,
-    MakeDrafts,
-    Model,
-    Operation,
-    Raw,
-    Recording,
-    Request,
-    Stopped,
-)
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
 from .payload import DraftPayload, OwnEvent
 
 GREEDY = Sampler()
@@ -148,7 +138,7 @@ class DraftSequences(Operation):
         starts = [first_start[:length]]
         for token in ranked[1:count]:
             starts.append((int(token),))
-        sequences = continued(model, self.text, tuple(starts), length)
+        sequences = model.continued(self.text, tuple(starts), length)
         return Raw(sequences, np.array([theta, *chances[ranked[:count]]]))
 
     def _allowed(self, likely: int) -> int:
@@ -180,24 +170,3 @@ class DraftSequences(Operation):
         assert isinstance(payload, DraftedSequences)
         numbers = np.array([payload.threshold, *payload.chances])
         return Raw(payload.sequences(event.tokens), numbers)
-
-
-def continued(
-    model: Any, text: AnyText, starts: tuple[Tokens, ...], n: int
-) -> tuple[Tokens, ...]:
-    """Each of ``starts`` continued greedily after ``text`` until it has ``n`` tokens.
-
-    In the model's own way if it has one. Else one after the other, the first sequence
-    last: so that is the one which stays in the KV cache.
-    """
-    if hasattr(model, "continued"):
-        continued_at_once: tuple[Tokens, ...] = model.continued(text, starts, n)
-        return continued_at_once
-
-    sequences = []
-    for tokens in reversed(starts):
-        while len(tokens) < n:
-            row: Row = model.rows(text + tokens, 0, GREEDY)[0]
-            tokens += (int(row.argmax()),)
-        sequences.append(tokens)
-    return tuple(reversed(sequences))

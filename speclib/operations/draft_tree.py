@@ -9,25 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from speclib.core.candidate_tree import CandidateTree, depths, paths
+from speclib.core.candidate_tree import CandidateTree, depths
 from speclib.core.sampling import Row, Rows, Sampler, Tokens, certain
 from speclib.core.text import AnyText
-from speclib.errors import SpeclibError
 
-from .operation import (
-    Finished,
-    MakeDrafts,
-    Operation,
-    Pass,
-    Raw,
-    Recording,
-    Request,
-    Stopped,
-)
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Pass, Raw, Recording, Request
 from .payload import DraftPayload, OwnEvent
 
 TEXT = -1  # the parent of the first level's nodes
@@ -137,30 +128,20 @@ class DraftTree(Operation):
             self.text, levels, self.width, self.budget, self.lp, self.calibrate
         )
 
-    def run(self, model: Any, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw | None:
         try:
             with self._passes_of(model):
                 return self._draft(model, request)
         except Stopped:
             return None
 
-    def _passes_of(self, model: Any) -> AbstractContextManager[None]:
+    def _passes_of(self, model: Model) -> AbstractContextManager[None]:
         """In here the model's passes are fuzzy, where that is asked for."""
-        is_able = hasattr(model, "drafting")
-        if self.lp and self.lp > 1 and not is_able:
-            raise SpeclibError(
-                f"lp is {self.lp}, but this draft cannot compute several layers at "
-                "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
-                'spread = "layers"; or give lp=1, which is tree SD'
-            )
-        if is_able and self.lp is not None:
-            fuzzy_passes: AbstractContextManager[None] = model.drafting(
-                self.lp, self.calibrate
-            )
-            return fuzzy_passes
-        return nullcontext()
+        if self.lp is None:
+            return nullcontext()
+        return model.drafting(self.lp, self.calibrate)
 
-    def _draft(self, model: Any, request: Request) -> Raw:
+    def _draft(self, model: Model, request: Request) -> Raw:
         tokens: list[int] = []
         parents: list[int] = []
         q_rows: list[Row] = []
@@ -285,29 +266,17 @@ def without(token: int, row: Row) -> Row:
 
 
 def level_rows(
-    model: Any, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
+    model: Model, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
 ) -> Rows:
-    """The draft's rows [new, V] after a tree's last ``new`` nodes.
+    """The draft's rows [new, V] after a tree's last ``new`` nodes; see Model.level.
 
-    Where there is no node yet: [1, V], after the bare text. Greedy rows rank nothing,
-    so those are at temperature 1. In the model's own way, one pass that feeds these
-    nodes alone, or one path after the other.
+    Where there is no node yet: [1, V], after the bare text.
     """
-    if parents and hasattr(model, "level"):
-        rows: Rows = model.level(text, tuple(parents), new, sampler)
-        return rows
-    return rows_path_by_path(model, text, parents, new, sampler)
+    if parents:
+        return model.level(text, tuple(parents), new, sampler)
 
-
-def rows_path_by_path(
-    model: Any, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
-) -> Rows:
-    """The same, one path after the other."""
-    rows = []
-    for path in paths(text, parents)[-new:]:
-        row = model.rows(path, 0, sampler)[0]
-        rows.append(model.chances() if sampler.greedy else row)
-    return np.array(rows)
+    rows = model.rows(text, 0, sampler)
+    return model.chances()[np.newaxis] if sampler.greedy else rows
 
 
 def depth_first(tokens: list[int], parents: list[int], rows: Rows) -> Raw:

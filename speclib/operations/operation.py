@@ -1,4 +1,4 @@
-"""What every operation must answer, and what it may ask of a model.
+"""What every operation must answer.
 
 An operation is one thing that a device can be asked to do: draft some tokens, score a
 text. It is a value, carries the whole text it is about, and can be sent to another
@@ -19,18 +19,16 @@ Knows no method, no clock and no world.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from speclib.core.features import Features
-from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import CoinTosser, Drafted, Row, Rows, Sampler, Tokens
+from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens
 from speclib.core.text import AnyText, begins_with
 
+from .model import Model
 from .payload import OwnEvent, Payload
 
 
@@ -41,112 +39,6 @@ class Request(NamedTuple):
     coins: CoinTosser
     sampler: Sampler
     eos: frozenset[int] = frozenset()
-
-
-class Stopped(Exception):
-    """Raised by a model when ``stopped()`` says that its pass is not wanted."""
-
-
-# -- models ----------------------------------------------------------------------------
-class Model(Protocol):
-    """What a device computes with.
-
-    ``vocab``: how many rows its distributions have. ``context``: the longest text, in
-    tokens. ``prefix``: the tokens in its KV cache. ``stopped``: asked before each layer
-    or pass; where it says yes, the model raises ``Stopped``. ``run``: of the last
-    request served.
-    """
-
-    vocab: int
-    context: int
-    prefix: Prefix
-    stopped: Callable[[], bool]
-    run: int
-
-    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Distributions [last + 1, V] after text[:-last] ... text."""
-        ...
-
-    def chances(self) -> Row:
-        """Probabilities [V] after the last of these rows' texts, at temperature 1."""
-        ...
-
-    def cut(self, length: int) -> None:
-        """Keeps the first ``length`` tokens of the KV cache."""
-        ...
-
-    def reset(self) -> None:
-        """Empties the KV cache."""
-        ...
-
-
-class ScoresTrees(Protocol):
-    """A model that scores a tree in one pass."""
-
-    def tree(
-        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
-    ) -> Rows:
-        """Rows [len(parents) + 1, V]: after the bare text and after each path."""
-        ...
-
-
-class DraftsLevels(Protocol):
-    """A model that drafts one level of a tree in one pass."""
-
-    def level(
-        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
-    ) -> Rows:
-        """Rows [new, V] after a tree's last ``new`` nodes; greedy: temperature 1."""
-        ...
-
-
-class ContinuesSequences(Protocol):
-    """A model that goes on with several sequences in a way of its own."""
-
-    def continued(
-        self, text: AnyText, starts: tuple[Tokens, ...], n: int
-    ) -> tuple[Tokens, ...]:
-        """Each of ``starts`` continued greedily after ``text`` until it has ``n``
-        tokens."""
-        ...
-
-
-class HasReplicas(Protocol):
-    """A model on several devices, of which one computes at a time."""
-
-    def go_to_first(self) -> None:
-        """The first device computes, with all that is cached."""
-        ...
-
-    def go_to_last(self) -> None:
-        """The last device computes, with all that is cached."""
-        ...
-
-
-class SharesInputs(Protocol):
-    """A model that can give several layers one input (EasySpec's fuzzy passes)."""
-
-    def drafting(self, lp: int, calibrate: bool) -> AbstractContextManager[None]:
-        """In here is one drafting operation, with up to ``lp`` layers in a group."""
-        ...
-
-
-class GivesFeatures(Protocol):
-    """A model whose passes give features (see ``core.features``)."""
-
-    def features_fed(self) -> np.ndarray:
-        """Those of the tokens that the last pass fed, [fed, width]."""
-        ...
-
-
-class ReadsFeatures(Protocol):
-    """A draft that goes on with its target's features, such as an EAGLE head."""
-
-    def reading(
-        self, text: AnyText, features: Features
-    ) -> AbstractContextManager[None]:
-        """In here is one drafting operation after ``text``, from ``features``."""
-        ...
 
 
 # -- results ---------------------------------------------------------------------------
@@ -257,7 +149,7 @@ class Operation(ABC):
         return begins_with(self.text, text)
 
     @abstractmethod
-    def run(self, model: Any, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw | None:
         """Computes it, in the worker; None where it was stopped with nothing."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
@@ -303,9 +195,9 @@ class Operation(ABC):
         return len(event.tokens) <= self.most_drafts and event.kept + event.fed == whole
 
 
-def perform(operation: Operation, model: Any, request: Request) -> Done:
+def perform(operation: Operation, model: Model, request: Request) -> Done:
     """Runs ``operation`` on ``model``, whose cache is empty in a new request."""
-    if getattr(model, "run", None) != request.run:
+    if model.run != request.run:
         model.run = request.run
         model.reset()
     kept = model.prefix.keep(operation.text, operation.last)

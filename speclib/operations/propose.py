@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from speclib.core.certain_rows import stacked
 from speclib.core.sampling import Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with
 
-from .operation import (
-    Done,
-    Finished,
-    MakeDrafts,
-    Model,
-    Operation,
-    Raw,
-    Recording,
-    Request,
-    Stopped,
-)
+from .model import Model, Stopped
+from .operation import Done, Finished, MakeDrafts, Operation, Raw, Recording, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -70,14 +61,13 @@ class Propose(Operation):
         is_same_way = begins_with(self.text, text) or begins_with(text, self.text)
         return is_same_way and len(self.text) + self.n > len(text)
 
-    def run(self, model: Any, request: Request) -> Raw:
+    def run(self, model: Model, request: Request) -> Raw:
         text = self.text
         q_rows: list[Row] = []
-        takes_turns = hasattr(model, "go_to_last")
         first_half = ceil(self.n / 2)
 
         for place in range(self.n):
-            if takes_turns and place == first_half:
+            if place == first_half:
                 model.go_to_last()
             try:
                 q = model.rows(text, 0, request.sampler)[0]
@@ -88,8 +78,7 @@ class Propose(Operation):
             q_rows.append(q)
             if self._ends_with(token, q, model, request):
                 break
-        if takes_turns:
-            model.go_to_first()
+        model.go_to_first()
 
         rows = stacked(q_rows, model.vocab)
         return Raw(text[len(self.text) :], rows)

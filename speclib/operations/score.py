@@ -8,16 +8,8 @@ from typing import ClassVar
 from speclib.core.sampling import Tokens
 from speclib.core.text import AnyText, first_tokens
 
-from .operation import (
-    Finished,
-    MakeDrafts,
-    Model,
-    Operation,
-    Raw,
-    Recording,
-    Request,
-    Stopped,
-)
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
 from .payload import OwnEvent, Payload
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from speclib.core.candidate_tree import depths, paths
-from speclib.core.sampling import Rows, Sampler, Tokens
+from speclib.core.sampling import Tokens
 from speclib.core.text import AnyText
 
-from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request, Stopped
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
 from .payload import OwnEvent, Payload
 from .score import Scored
 
@@ -71,9 +70,9 @@ class ScoreTree(Operation):
         """What the rows follow, in their order."""
         return paths(self.text, self.parents)
 
-    def run(self, model: Any, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw | None:
         try:
-            rows = tree_rows(model, self.text, self.parents, request.sampler)
+            rows = model.tree(self.text, self.parents, request.sampler)
         except Stopped:
             return None
         looked_at = rows[len(rows) - self.looked :]
@@ -97,17 +96,3 @@ class ScoreTree(Operation):
     def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
         return same_text and event.payload.candidates == len(self.parents)
-
-
-def tree_rows(
-    model: Any, text: AnyText, parents: tuple[int, ...], sampler: Sampler
-) -> Rows:
-    """Rows [len(parents) + 1, V]: after the bare text, and after each node's path.
-
-    In one pass where the model can do that, else one path after the other.
-    """
-    if hasattr(model, "tree"):
-        rows: Rows = model.tree(text, parents, sampler)
-        return rows
-    rows_by_path = [model.rows(path, 0, sampler) for path in paths(text, parents)]
-    return np.concatenate(rows_by_path)

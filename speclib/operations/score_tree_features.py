@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from speclib.core.features import Features
 from speclib.core.sampling import Rows
 
+from .model import Model
 from .operation import Finished, MakeDrafts, Raw, Recording, Request
 from .payload import OwnEvent
 from .score_tree import ScoreTree
@@ -35,15 +36,12 @@ class ScoreTreeFeatures(ScoreTree):
 
     name: ClassVar[str] = "score_tree_features"
 
-    def run(self, model: Any, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw | None:
         """((likeliest tokens, features [fed, width] or None), rows)."""
         raw = super().run(model, request)
         if raw is None:
             return None
-        features = None
-        if hasattr(model, "features_fed"):
-            features = model.features_fed()
-        return Raw((raw.small, features), raw.rows)
+        return Raw((raw.small, model.features_fed()), raw.rows)
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts

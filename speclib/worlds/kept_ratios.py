@@ -21,25 +21,25 @@ from pathlib import Path
 
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
-from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
-from speclib.models import factory, fingerprint
+from speclib.models import fingerprint
 from speclib.models.dtypes import TORCH_NAMES
+from speclib.models.open_pair import OpenPair
 
 from .cost_ratio import CostRatio
 
 BUSY = 1.5  # runnable processes per core in the last minute; our own are at most 1
 
 
-def key_of(pair: Pair, dtype: str, servers: int) -> str | None:
-    """What the ratio of ``pair`` with so many ``servers`` is kept under.
+def key_of(opened: OpenPair, dtype: str, servers: int) -> str | None:
+    """What the ratio of a pair with so many ``servers`` is kept under.
 
     None where it is not known which weights a model has: then nothing is kept.
     """
+    pair, place = opened.pair, opened.place
     weights = [fingerprint.of_weights(spec) for spec in (pair.target, pair.draft)]
     if None in weights:
         return None
-    place = factory.place(pair)
     places = [place.of("draft")]
     for index in range(servers):
         places.append(place.of("target", index))
@@ -47,8 +47,8 @@ def key_of(pair: Pair, dtype: str, servers: int) -> str | None:
     parts = (
         pair.target.model_dump_json(),
         pair.draft.model_dump_json(),
-        factory.runtime(pair, "target"),
-        factory.runtime(pair, "draft"),
+        opened.runtime("target"),
+        opened.runtime("draft"),
         weights,
         places,
         place.threads,

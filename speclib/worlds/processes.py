@@ -16,7 +16,8 @@ from speclib.arguments import Patience, checked
 from speclib.core.sampling import Rows
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
-from speclib.models import factory, preflight
+from speclib.models import preflight
+from speclib.models.open_pair import OpenPair
 
 from . import kept_ratios
 from .devices import AnyFuture, Servers
@@ -47,7 +48,7 @@ class Processes(RealDevices[Worker]):
     @checked
     def __init__(
         self,
-        pair: Pair,
+        pair: Pair | OpenPair,
         *,
         servers: Servers = 1,
         cancel: str = "after-op",
@@ -68,7 +69,7 @@ class Processes(RealDevices[Worker]):
 
     def _refuse_what_cannot_be(self) -> None:
         """A model that no method can run, a missing GPU, or no room for it."""
-        place, servers = factory.place(self.pair), len(self.targets)
+        place, servers = self.opened.place, len(self.targets)
         if self.emulate is None:
             preflight.check(self.pair, place, self.dtype, servers)
         else:
@@ -80,7 +81,7 @@ class Processes(RealDevices[Worker]):
 
     def _start_worker(self, name: str) -> Worker:
         role, index = self.devices[name].role, self.devices[name].index
-        ranks = 1 if self.emulate else factory.ranks(self.pair, role, index)
+        ranks = 1 if self.emulate else self.opened.ranks(role, index)
         shared = CONTEXT.RawArray("b", BUFFERED_ROWS * self.vocab * BYTES_PER_ENTRY)
         self._shared[name] = shared
         return Worker(
@@ -112,4 +113,4 @@ class Processes(RealDevices[Worker]):
         return left.read(self._shared[device])
 
     def _key_of_ratio(self) -> str | None:
-        return kept_ratios.key_of(self.pair, self.dtype, len(self.targets))
+        return kept_ratios.key_of(self.opened, self.dtype, len(self.targets))

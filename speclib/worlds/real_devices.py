@@ -28,8 +28,8 @@ from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
-from speclib.models import factory
 from speclib.models.dtypes import check_dtype
+from speclib.models.open_pair import OpenPair, open_pair
 from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
@@ -101,9 +101,11 @@ class RealDevices(World, Generic[W]):
     ``_start_missing_workers`` when it is ready to.
     """
 
+    opened: OpenPair
+
     def __init__(
         self,
-        pair: Pair,
+        pair: Pair | OpenPair,
         servers: int,
         cancel: str,
         dtype: str,
@@ -113,20 +115,17 @@ class RealDevices(World, Generic[W]):
         remeasure: bool,
     ):
         check_dtype(dtype)
-        super().__init__(device_names(servers), cancel)
-        factory.tokenizer(pair)  # two vocabularies: that fails here, not in a worker
+        # Two vocabularies, or a model that no method runs: that fails here, and not in
+        # a worker.
+        super().__init__(device_names(servers), cancel, open_pair(pair))
+        self.pair = self.opened.pair
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
-        self.pair = pair
         self.dtype = dtype
         self._refuse_what_cannot_be()
-        self.context = factory.context(pair)
-        self.datastore = factory.datastore(pair)
         self.timeout = timeout
         self.start_timeout = start_timeout
         self.remeasure = remeasure
-        self._vocab = factory.vocab(pair)
-        self.files = factory.files(pair)
 
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each has of the text
@@ -202,7 +201,7 @@ class RealDevices(World, Generic[W]):
 
     @property
     def vocab(self) -> int:
-        return self._vocab
+        return self.opened.vocab
 
     def _zero(self) -> None:
         self._origin = time.perf_counter()

@@ -16,7 +16,7 @@ asked the next thing only then, as on a real network.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -31,6 +31,7 @@ from speclib.data.latency import (
     message_seconds,
     steps_of,
 )
+from speclib.operations.model import Model
 from speclib.operations.operation import Done, perform
 
 from .cost_ratio import CostRatio
@@ -79,7 +80,7 @@ class Virtual(World):
     """A simulated clock; deterministic to the last digit.
 
     ``models``: device name -> model. ``latency``: a ``Latency``, or any other
-    ``Durations``. ``cancel``: see World.
+    ``Durations``. ``cancel``, ``opened``: see World.
     """
 
     kind = "virtual"
@@ -87,16 +88,17 @@ class Virtual(World):
     @checked
     def __init__(
         self,
-        models: dict[str, Any],
+        models: Mapping[str, Model],
         latency: Latency | Durations,
         *,
         cancel: str = "immediate",
+        opened: Any = None,
     ):
-        super().__init__(tuple(models), cancel)
-        self.models = models
+        super().__init__(tuple(models), cancel, opened)
+        self.models = dict(models)
         self.latency = latency
         for model in models.values():
-            self.context = min(self.context, getattr(model, "context", self.context))
+            self.context = min(self.context, model.context)
         self._sequence = count()
         self._zero()
 

@@ -37,8 +37,10 @@ import numpy as np
 from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
 from speclib.data.latency import Step, steps_of
-from speclib.models import factory, gpus
+from speclib.models import gpus
+from speclib.models.open_pair import open_pair
 from speclib.models.rank import Rank, RankLost
+from speclib.operations.model import Model
 from speclib.operations.operation import Operation, Raw, Request, perform
 
 from .clock import Clock, SystemClock
@@ -198,13 +200,12 @@ def device(
     those answer to it alone. ``clock``: by which it reads and spends time; None: the
     machine's own.
     """
-    places = factory.place(pair).of(role, index)
+    opened = open_pair(pair)
+    places = opened.place.of(role, index)
     gpus.prepare_environment()
     gpus.refuse_fork_of_user(places)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    model = factory.build(
-        pair, role, dtype, dilated=latency is None, index=index, rank=rank
-    )
+    model = opened.build(role, dtype, dilated=latency is None, index=index, rank=rank)
     if rank and rank.number:
         return model
     clock = clock or SystemClock()
@@ -229,7 +230,7 @@ class Stopping:
 
 
 def answer(
-    model: Any,
+    model: Model,
     texts: TextReceiver,
     leave_rows: LeaveRows,
     name: str,
@@ -258,7 +259,7 @@ def answer(
             done = operation.until(done, spent / lasts if lasts else 1.0)
             model.cut(done.kept + done.fed)
 
-    if stopping.has_come and hasattr(model, "wait_for_device"):
+    if stopping.has_come:
         model.wait_for_device()  # what was launched is still this operation's
     end = clock.now()
     small, rows = None, None

@@ -52,19 +52,29 @@ B = TypeVar("B")
 class World:
     """What a method runs in; see the top of this file.
 
-    ``names``: the devices' names. ``cancel``: the cancel policy.
+    ``names``: the devices' names. ``cancel``: the cancel policy. ``opened``: the
+    OpenPair that the devices compute (``models.open_pair``), where there is one. It has
+    no type here, for toys on a simulated clock need none of its code. ``context``: the
+    longest text, in tokens, that every model accepts. ``datastore``: what REST looks
+    up; None: the text itself.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
-    context = 1 << 30  # the longest text, in tokens, that every model accepts
-    pair: Any = None  # what the devices compute, where a Pair says so
-    dtype = "auto"
-    files: Any = None  # the state of the models' files when it was opened
-    datastore: Any = None  # what REST looks up; None: the text itself
+    context = 1 << 30
+    datastore: Any = None
 
     _run_numbers = count()  # unique in this process
 
-    def __init__(self, names: Sequence[str], cancel: str = "after-op"):
+    def __init__(
+        self,
+        names: Sequence[str],
+        cancel: str = "after-op",
+        opened: Any = None,
+    ):
+        self.opened = opened
+        if opened is not None:
+            self.context = opened.context
+            self.datastore = opened.datastore
         if cancel not in CANCEL_POLICIES:
             raise BadValue(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
         self.cancel_policy = cancel

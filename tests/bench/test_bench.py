@@ -20,6 +20,7 @@ from speclib import machine, paths
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
+from speclib.models.open_pair import OpenPair
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats
 
@@ -29,10 +30,8 @@ TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 def open_toy_world(alpha: float, latency: Latency) -> speclib.Virtual:
     """An open virtual world, as ``decode`` takes it."""
     models = {"draft": Toy(alpha), "target": Toy()}
-    world = speclib.Virtual(models, latency, cancel="after-op")
-    world.pair = speclib.load_pair("toy")
-    world.dtype = "auto"
-    return world
+    toys = OpenPair(speclib.load_pair("toy"))
+    return speclib.Virtual(models, latency, cancel="after-op", opened=toys)
 
 
 # -- rows -----------------------------------------------------------------------------

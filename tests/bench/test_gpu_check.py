@@ -32,8 +32,9 @@ from speclab.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
 from speclab.bench.rows import BenchRow  # noqa: E402
 from speclib import SpeclibError, machine, paths  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
-from speclib.models import device_speed, factory, gpus  # noqa: E402
+from speclib.models import device_speed, gpus  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
+from speclib.models.open_pair import open_pair
 
 ON_A_CPU = setup.setup_for("cpu")
 
@@ -331,7 +332,7 @@ def test_no_pass_of_a_race_is_recorded_anew_while_it_is_timed():
     """The longest text, and a window of drafts behind it, fit into the first room."""
     fake = setup.Setup(draft="cuda:0", target="cuda:0")
     pair = fake.recorded_pair()
-    tokenizer = factory.tokenizer(pair)
+    tokenizer = open_pair(pair).tokenizer
     longest = 0
     for text in exactness.texts_of(fake):
         longest = max(longest, len(tokenizer.encode(text)))

@@ -12,7 +12,8 @@ from speclib.data.pairs import Pair
 from speclib.data.placement import Place
 from speclib.data.toml_files import names_under
 from speclib.errors import BadValue, UnknownName
-from speclib.models import factory, gpus
+from speclib.models import gpus
+from speclib.models.open_pair import open_pair
 from speclib.paths import DATA
 
 TOYS = 'target = {model = "toy"}\ndraft = {model = "toy", alpha = 0.9}\n'
@@ -111,14 +112,14 @@ def test_a_pair_of_ones_own_is_named_after_its_models():
 
 def test_toys_need_one_vocabulary():
     small, large = {"model": "toy", "vocab": 8}, {"model": "toy", "vocab": 9}
-    assert factory.vocab(speclib.pair(small, small)) == 8
+    assert open_pair(speclib.pair(small, small)).vocab == 8
     with pytest.raises(BadValue, match="vocab is 8 and the draft's 9"):
         speclib.pair(small, large)
 
 
 def test_the_context_of_two_toys_is_the_shorter_one():
     pair = speclib.pair({"model": "toy", "context": 90}, {"model": "toy", "context": 8})
-    assert factory.context(pair) == 8
+    assert open_pair(pair).context == 8
 
 
 # -- places ----------------------------------------------------------------------------
@@ -153,9 +154,9 @@ def test_torch_is_asked_for_gpus_only_where_a_place_depends_on_them(monkeypatch)
     asked = []
     monkeypatch.setattr(gpus, "count", lambda: asked.append("torch") or 0)
     toys = speclib.load_pair("toy")
-    assert factory.place(toys) == toys.place
+    assert open_pair(toys).place == toys.place
     assert asked == []
     alternatives = Place(draft=("cuda:0|cpu",))
     pair = Pair(target=toys.target, draft=toys.draft, place=alternatives)
-    assert factory.place(pair).of("draft") == ("cpu",)
+    assert open_pair(pair).place.of("draft") == ("cpu",)
     assert asked == ["torch"]

@@ -9,9 +9,9 @@ import pytest
 import speclib
 from speclib.decoding import encode
 from speclib.errors import BadValue
-from speclib.models import factory
+from speclib.models.open_pair import OpenPair
 
-TOYS = speclib.load_pair("toy")
+TOYS = OpenPair(speclib.load_pair("toy"))
 CHAT = [{"role": "user", "content": "hi"}]
 
 
@@ -23,7 +23,7 @@ def use_template(monkeypatch, apply_chat_template) -> None:
         encode=list,
         apply_chat_template=apply_chat_template,
     )
-    monkeypatch.setattr(factory, "tokenizer", lambda pair: tokenizer)
+    monkeypatch.setattr(OpenPair, "tokenizer", tokenizer)
 
 
 def test_a_chat_goes_through_the_template_with_the_assistants_turn_opened(monkeypatch):
@@ -61,7 +61,7 @@ def test_an_empty_chat_is_as_empty_as_an_empty_text(monkeypatch):
 
 
 def test_a_prompt_leaves_room_for_the_new_tokens():
-    context = factory.context(TOYS)
+    context = TOYS.context
     assert encode.encode("x", TOYS, context - 1) == (0,)
     with pytest.raises(BadValue, match=f"exceeds the {context} tokens that pair 'toy'"):
         encode.encode("x", TOYS, context)

@@ -23,7 +23,8 @@ from speclib.data import prompts  # noqa: E402
 from speclib.decoding import transformers_baselines  # noqa: E402
 from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
-from speclib.models import factory, zoo  # noqa: E402
+from speclib.models import zoo  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
@@ -152,7 +153,7 @@ def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
     with External(name, PAIR) as peer:
         for task in ("gsm8k", "translation"):
             answer, _ = compare(peer, virtual, {}, prompts.load(task)[0].input, 400)
-            assert answer.tokens[-1] == factory.tokenizer(PAIR).eos_token_id
+            assert answer.tokens[-1] == open_pair(PAIR).tokenizer.eos_token_id
         for limit in range(1, 12):
             compare(peer, virtual, {}, prompts.load("humaneval")[0].input, limit)
 

@@ -199,10 +199,10 @@ def test_a_prompt_that_is_repeated_is_given_up_when_the_time_is_over():
     spec = measured_spec()
     run_all([spec])
     cell = MeasuredCell(spec)
-    cell.outcomes[1] = replace(cell.outcomes[1], others=0.9, tries=1)
+    cell.requests[1] = replace(cell.requests[1], others=0.9, tries=1)
     cell.save()
 
     for limits, tries in ((Limits(end=time.monotonic()), 1), (NO_LIMITS, 2)):
         with Progress("cells", show=False) as bar:
             assert not measured.run_disturbed_again([spec], bar, limits, 2)
-        assert MeasuredCell(spec).outcomes[1].tries == tries
+        assert MeasuredCell(spec).requests[1].tries == tries

@@ -18,7 +18,8 @@ from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import open_world
 from speclib.methods import METHODS
-from speclib.models import factory, zoo
+from speclib.models import zoo
+from speclib.models.open_pair import open_pair
 from speclib.models.toy import Toy
 from speclib.trace.events import Trace
 from speclib.worlds.virtual import Virtual
@@ -79,9 +80,9 @@ def test_a_gap_of_the_embedded_target_is_that_of_its_logits():
     from transformers import AutoModelForCausalLM
 
     pair = load_pair("embedded/llama-7b-70b")
-    text = factory.tokenizer(pair).encode("def add(a, b):\n    return")
+    text = open_pair(pair).tokenizer.encode("def add(a, b):\n    return")
     network = AutoModelForCausalLM.from_pretrained(zoo.ZOO / "target", dtype="float32")
-    logits = network(torch.tensor([text])).logits[0, -1, : factory.vocab(pair)]
+    logits = network(torch.tensor([text])).logits[0, -1, : open_pair(pair).vocab]
     best, second_best = logits.topk(2).values
     plain_output = (logits.argmax().item(),)
 

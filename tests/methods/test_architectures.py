@@ -39,7 +39,7 @@ import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
 from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
-from speclib.models import factory  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.models.toy import Toy  # noqa: E402
 from speclib.operations import OPERATIONS  # noqa: E402
@@ -121,8 +121,8 @@ def differences(
     pair, tokens, expected, decode, methods=METHODS, all_variants=False
 ) -> list[str]:
     """The methods whose output is not the expected one, and what they wrote."""
-    models = {role: factory.build(pair, role) for role in ROLES}
-    end_tokens = factory.end_tokens(pair)
+    models = {role: open_pair(pair).build(role) for role in ROLES}
+    end_tokens = open_pair(pair).end_tokens
     differing = []
     for method, settings in cases_of(methods, models["draft"], all_variants):
         output, _ = decode(
@@ -161,13 +161,13 @@ def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
         assert network.get_output_embeddings().weight is (
             network.get_input_embeddings().weight
         )
-    assert len(factory.end_tokens(pair)) == 2
+    assert len(open_pair(pair).end_tokens) == 2
 
     # The text is no monotone one, and an end token ends it before its limit.
     written = expected(name, PROMPTS[0])
     assert is_varied(written)
     assert len(written) < NEW_TOKENS
-    assert written[-1] in factory.end_tokens(pair)
+    assert written[-1] in open_pair(pair).end_tokens
 
 
 @pytest.mark.parametrize("length", PROMPTS)
@@ -269,7 +269,7 @@ def differences_with(widths: Widths, wider: str, decode, methods) -> list[str]:
     )
     wanted = generate(network, tokens)
     assert is_varied(wanted)
-    assert wanted[-1] in factory.end_tokens(pair)
+    assert wanted[-1] in open_pair(pair).end_tokens
     assert has_both(wanted) == (wider == "target")
     return differences(pair, tokens, wanted, decode, methods)
 

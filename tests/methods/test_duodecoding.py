@@ -20,6 +20,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
 from speclib.operations.draft_sequences import DraftSequences
+from speclib.operations.model import Model
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import Stats, stats
 
@@ -27,7 +28,7 @@ DUO = METHODS["duodecoding"]
 WORDS = tuple(range(1, 60))
 
 
-class Table:
+class Table(Model):
     """A draft whose chances depend on the position alone.
 
     They are ``rows[i]`` after 1 + i tokens, and the last row for ever after.

@@ -23,6 +23,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import DraftTree
+from speclib.operations.model import Model
 from speclib.operations.operation import Request, perform
 from speclib.paths import DATA
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -39,7 +40,7 @@ def models(seed: int = 0, draft=Random) -> dict:
 class Plain(Random):
     """Its layers cannot share an input."""
 
-    drafting = property()  # hasattr says no
+    drafting = Model.drafting  # one layer after the other
 
 
 class Watched(Random):

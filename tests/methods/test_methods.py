@@ -24,6 +24,7 @@ from speclib.methods import METHODS
 from speclib.methods.pearl import next_window
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.draft_phrase import DraftPhrase
+from speclib.operations.model import Model
 from speclib.operations.propose import Propose
 from speclib.paths import DATA
 from speclib.trace.metrics import stats, total
@@ -154,7 +155,7 @@ def test_the_toys_overlap_is_alpha_whatever_their_contexts():
 
 
 # -- sampling --------------------------------------------------------------------------
-class Markov:
+class Markov(Model):
     """The next token depends on the last one only: transitions can be counted."""
 
     def __init__(self, table: np.ndarray):

@@ -17,7 +17,7 @@ from speclib.data.latency import Latency
 from speclib.data.retrieval import Datastore
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -233,16 +233,16 @@ def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on
     from speclab.training.tokenizer import Writer
     from speclib.data.training_tasks import corpus
 
-    tokenizer = factory.tokenizer(embedded_pair)
+    tokenizer = open_pair(embedded_pair).tokenizer
     writer = Writer(tokenizer)
     for task in islice(corpus.tasks(1), 200):
         ids = stores.document(tokenizer, task)
         assert ids + [writer.eos] * task.raw == writer.document(task)[0]
-    assert stores.training_text(tokenizer) is factory.datastore(embedded_pair)
+    assert stores.training_text(tokenizer) is open_pair(embedded_pair).datastore
 
 
 def test_a_toy_has_no_datastore():
-    assert factory.datastore(speclib.load_pair("toy")) is None
+    assert open_pair(speclib.load_pair("toy")).datastore is None
 
 
 @pytest.mark.slow

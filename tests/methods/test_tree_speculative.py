@@ -22,6 +22,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import DraftTree
+from speclib.operations.model import Model
 from speclib.operations.operation import Request, perform
 from speclib.trace.metrics import stats, total
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -30,7 +31,7 @@ from speclib.worlds.virtual import Virtual
 TREE = METHODS["tree"]
 
 
-class Table:
+class Table(Model):
     """A draft that says the same wherever it stands; it scores one text at a time."""
 
     stopped = staticmethod(bool)
@@ -128,7 +129,7 @@ def test_no_more_candidates_than_tokens_that_the_sampler_leaves():
 
 def test_a_model_without_levels_grows_the_same_tree_path_by_path():
     class Plain(Random):
-        level = property()  # hasattr says no
+        level = Model.level  # path by path
 
     for sampler in (Sampler(), Sampler(1.0)):
         *plain_tree, plain_rows, _ = grown(Plain(5, 1), 3, 3, sampler)
@@ -415,7 +416,7 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
     from speclib.models.hf import HFModel
 
     class Plain(HFModel):
-        level = property()
+        level = Model.level  # path by path
 
     torch.manual_seed(0)
     network = LlamaForCausalLM(

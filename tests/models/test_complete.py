@@ -23,7 +23,8 @@ from helpers.snapshots import random_network  # noqa: E402
 import speclib  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
-from speclib.models import configuration, factory, hf, vocabulary  # noqa: E402
+from speclib.models import configuration, hf, vocabulary  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.weights import open_weights  # noqa: E402
 
 LAYERS = 4
@@ -242,9 +243,9 @@ def test_what_a_folder_says_is_remembered_until_its_files_change(folder):
     pair = speclib.pair(target=model, draft=model)
     age(folder)
     config = configuration.whole_config(model)
-    tokenizer = factory.tokenizer(pair)
+    tokenizer = open_pair(pair).tokenizer
     assert configuration.whole_config(model) is config
-    assert factory.tokenizer(pair) is tokenizer
+    assert open_pair(pair).tokenizer is tokenizer
     assert vocabulary.limits(model).context == 128
     assert configuration.end_tokens(model) == frozenset()
 
@@ -253,7 +254,7 @@ def test_what_a_folder_says_is_remembered_until_its_files_change(folder):
     assert vocabulary.limits(model).context == 99
     assert configuration.end_tokens(model) == {7}
     save_tokenizer(folder, ["odd", *numbered_words()[1:]])
-    assert factory.tokenizer(pair).convert_ids_to_tokens(0) == "odd"
+    assert open_pair(pair).tokenizer.convert_ids_to_tokens(0) == "odd"
 
 
 def test_a_world_whose_files_were_changed_is_to_be_opened_anew(folder):

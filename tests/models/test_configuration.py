@@ -20,7 +20,8 @@ from helpers.snapshots import ARCHITECTURES, VOCAB, random_network  # noqa: E402
 import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
-from speclib.models import configuration, factory, vocabulary  # noqa: E402
+from speclib.models import configuration, vocabulary  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.rank import Rank  # noqa: E402
 
 LLAMA = ARCHITECTURES["LlamaConfig"]
@@ -80,14 +81,14 @@ def test_a_model_whose_passes_know_no_positions_is_refused_before_its_weights(
 ):
     model = save_config(tmp_path, "RwkvConfig", vocab_size=VOCAB)
     with pytest.raises(BadValue, match="rwkv.* passes take no .*position_ids"):
-        factory.build(pair_of(model), "target")
+        open_pair(pair_of(model)).build("target")
 
 
 def test_a_network_that_ranks_cannot_cut_is_refused_before_its_weights(tmp_path):
     model = save_config(tmp_path, "GPTNeoXConfig", **ARCHITECTURES["GPTNeoXConfig"])
     pair = speclib.pair(target={"model": model, "spread": "tensors"}, draft=model)
     with pytest.raises(BadValue, match="GPTNeoX.* between which heads") as caught:
-        factory.build(pair, "target", rank=FIRST_OF_TWO)
+        open_pair(pair).build("target", rank=FIRST_OF_TWO)
     assert f"model {model!r}" in str(caught.value)
 
 
@@ -95,7 +96,7 @@ def test_layers_that_cannot_share_an_input_are_refused_before_the_weights(tmp_pa
     model = save_config(tmp_path, "MistralConfig", **ARCHITECTURES["MistralConfig"])
     pair = speclib.pair(target=model, draft={"model": model, "spread": "layers"})
     with pytest.raises(BadValue, match="Mistral.* cannot run several of its") as caught:
-        factory.build(pair, "draft", rank=FIRST_OF_TWO)
+        open_pair(pair).build("draft", rank=FIRST_OF_TWO)
     assert f"model {model!r}" in str(caught.value)
 
 
@@ -234,8 +235,8 @@ def test_a_damaged_generation_config_is_named(tmp_path):
 def test_the_embedded_models_end_as_their_tokenizer_says():
     for name in ("embedded/llama-7b-70b", "embedded/easyspec-qwen"):
         pair = speclib.load_pair(name)
-        assert factory.end_tokens(pair) == {factory.tokenizer(pair).eos_token_id}
+        assert open_pair(pair).end_tokens == {open_pair(pair).tokenizer.eos_token_id}
 
 
 def test_a_toy_has_no_end_token():
-    assert factory.end_tokens(speclib.load_pair("toy")) == frozenset()
+    assert open_pair(speclib.load_pair("toy")).end_tokens == frozenset()

@@ -15,9 +15,10 @@ import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
-from speclib.models import factory, hf  # noqa: E402
+from speclib.models import hf  # noqa: E402
 from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
-from speclib.operations.operation import Stopped  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
+from speclib.operations.model import Stopped  # noqa: E402
 
 PLAIN = Sampler(temperature=1.0)
 PAIR = "embedded/llama-7b-70b"
@@ -216,8 +217,8 @@ def test_beyond_a_window_a_rows_bits_do_not_depend_on_how_its_text_was_fed(name)
 def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
     """The embedded target; in one go, token by token, and in random parts."""
     pair = speclib.load_pair(PAIR).with_fixed_rows(16)
-    model = factory.build(pair, "target", dtype, dilated=False)
-    text = factory.tokenizer(pair).encode("def add(a, b):\n    return a + b\n" * 30)
+    model = open_pair(pair).build("target", dtype, dilated=False)
+    text = open_pair(pair).tokenizer.encode("def add(a, b):\n    return a + b\n" * 30)
     text = text[: FIRST_ROOM + 40]  # so that the room is doubled, sooner or later
     logits_of: dict[int, np.ndarray] = {}
     dice = random.Random(4)

@@ -18,10 +18,10 @@ from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair  # noqa: E402
-from speclib.models import factory  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.gguf import describe  # noqa: E402
 from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 
 DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)
 DUO = speclib.load_pair("embedded/duo")
@@ -68,7 +68,7 @@ def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
 
 def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
     card = describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
-    own = factory.tokenizer(DUO)
+    own = open_pair(DUO).tokenizer
     assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
     assert card.context == 2048
     assert card.quantization == "Q5_K - Medium"
@@ -79,20 +79,20 @@ def test_a_pair_says_what_runs_its_models():
     path = str(export.find_or_write(DRAFT, SHAPE, "Q8_0"))
     own = pair_with(ModelSpec(model=path))
     torch_duo = speclib.load_pair("embedded/duo-torch")
-    assert factory.runtime(DUO, "draft") == "llama.cpp Q5_K_M"
-    assert factory.runtime(DUO, "target") == "torch"
-    assert factory.runtime(own, "draft") == "llama.cpp Q8_0"
-    assert factory.runtime(torch_duo, "draft") == "torch"
-    assert factory.runtime(speclib.load_pair("toy"), "draft") == "toy"
+    assert open_pair(DUO).runtime("draft") == "llama.cpp Q5_K_M"
+    assert open_pair(DUO).runtime("target") == "torch"
+    assert open_pair(own).runtime("draft") == "llama.cpp Q8_0"
+    assert open_pair(torch_duo).runtime("draft") == "torch"
+    assert open_pair(speclib.load_pair("toy")).runtime("draft") == "toy"
 
 
 def test_a_gguf_by_its_path_is_a_draft():
     path = str(export.find_or_write(DRAFT, SHAPE, "F16"))
     own = pair_with(ModelSpec(model=path))
-    assert factory.vocab(own) == 4096
-    assert factory.context(own) == 2048
-    assert len(factory.tokenizer(own)) == 4096
-    assert isinstance(factory.build(own, "draft"), LlamaCpp)
+    assert open_pair(own).vocab == 4096
+    assert open_pair(own).context == 2048
+    assert len(open_pair(own).tokenizer) == 4096
+    assert isinstance(open_pair(own).build("draft"), LlamaCpp)
 
 
 # -- refused ---------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_pa
     with pytest.raises(
         SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"
     ):
-        factory.tokenizer(own)
+        assert open_pair(own).tokenizer
 
 
 def test_a_truncated_gguf_says_so(tmp_path):
@@ -117,7 +117,7 @@ def test_a_truncated_gguf_says_so(tmp_path):
             LlamaCpp(short, 4096, 2048)
         own = pair_with(ModelSpec(model=str(short)))
         with pytest.raises(SpeclibError, match="short.gguf"):
-            factory.tokenizer(own)
+            assert open_pair(own).tokenizer
 
 
 def test_what_is_no_gguf_is_named(tmp_path):
@@ -155,4 +155,4 @@ def test_a_gguf_is_no_target():
     path = str(export.find_or_write(DRAFT, None, "F16"))
     own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
     with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
-        factory.tokenizer(own)
+        assert open_pair(own).tokenizer

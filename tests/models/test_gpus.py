@@ -21,9 +21,10 @@ from speclib import machine  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue, SpeclibError  # noqa: E402
-from speclib.models import factory, gpus, hf, preflight  # noqa: E402
+from speclib.models import gpus, hf, preflight  # noqa: E402
 from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel import layer_parallel  # noqa: E402
 from speclib.worlds import worker_process  # noqa: E402
 
@@ -128,10 +129,10 @@ def test_a_first_room_is_that_of_the_models_with_fixed_rows():
     assert roomy.draft == pair.draft
     both = pair.with_fixed_rows(16, draft=8, first_room=1024)
     assert both.draft.first_room == 1024
-    assert factory.build(roomy, "target", dilated=False).room == 1024
+    assert open_pair(roomy).build("target", dilated=False).room == 1024
     fixed = pair.with_fixed_rows(16)
     assert fixed.target.first_room is None
-    assert factory.build(fixed, "target", dilated=False).room == 256
+    assert open_pair(fixed).build("target", dilated=False).room == 256
     with pytest.raises(BadValue, match="first_room"):
         pair.with_fixed_rows(16, first_room=255)
     with pytest.raises(SpeclibError, match="first_room beside .* without fixed_rows"):
@@ -154,7 +155,7 @@ def test_what_cannot_be_recorded_is_refused_by_name():
         speclib.pair({"model": "zoo/target", "recorded": True}, "zoo/draft-good")
     pair = speclib.load_pair(PAIR).with_fixed_rows(16, recorded=True)
     with pytest.raises(BadValue, match="'zoo/target' on the CPU: only a GPU records"):
-        factory.build(pair, "target", dilated=False)
+        open_pair(pair).build("target", dilated=False)
 
 
 class RecorderThatFailsLater(TapeRecorder):
@@ -240,7 +241,7 @@ def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeyp
     asked = []
     monkeypatch.setattr(HFModel, "rows", lambda *args: asked.append(args))
     pair = speclib.load_pair(PAIR)
-    model = factory.build(pair, role, dilated=False)
+    model = open_pair(pair).build(role, dilated=False)
     assert not model.warms_up
     assert not asked
 
@@ -248,7 +249,7 @@ def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeyp
     loaders = {"target": hf, "draft": layer_parallel}
     network = on_a_gpu_by_its_word(snapshots.random_network("LlamaConfig"))
     monkeypatch.setattr(loaders[role], "network", lambda *_: network)
-    assert factory.build(pair, role, dilated=False).warms_up
+    assert open_pair(pair).build(role, dilated=False).warms_up
     assert len(asked) == 3
 
 

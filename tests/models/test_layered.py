@@ -36,8 +36,8 @@ import speclab  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
-from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import (  # noqa: E402
     STATES,
     Layered,
@@ -338,9 +338,9 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
 ):
     network(family).save_pretrained(tmp_path)
     pair = speclib.pair(target=str(tmp_path), draft=str(tmp_path))
-    draft = factory.build(pair, "draft")
+    draft = open_pair(pair).build("draft")
     assert type(draft) is kind
-    assert type(factory.build(pair, "target")) is HFModel
+    assert type(open_pair(pair).build("target")) is HFModel
 
     operation = DraftTree(TEXT, 4, 2, lp=4)
     request = Request(1, Coins(), PLAIN)
@@ -465,7 +465,7 @@ def test_a_pass_that_fails_on_the_ranks_says_why(world):
 
 def start_failing_rank(pair, rank):
     """Starts a rank; of four the third fails in its second pass."""
-    model = factory.build(pair, "draft", rank=rank)
+    model = open_pair(pair).build("draft", rank=rank)
     if rank.number == 0:
         return partial(draft_three_tokens, model)
     if rank.number == 2:

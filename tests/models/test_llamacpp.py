@@ -27,10 +27,11 @@ from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding.encode import encode  # noqa: E402
-from speclib.models import factory, hf  # noqa: E402
+from speclib.models import hf  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
-from speclib.operations.operation import Stopped  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
+from speclib.operations.model import Stopped  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
 
 DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)
@@ -64,7 +65,7 @@ def judge():
 
 @pytest.fixture(scope="module")
 def texts():
-    return [encode(prompts.load(task)[0].input, DUO, 64) for task in TASKS]
+    return [encode(prompts.load(task)[0].input, open_pair(DUO), 64) for task in TASKS]
 
 
 def rows_everywhere(model, texts) -> np.ndarray:
@@ -256,11 +257,11 @@ METHODS = [
 @pytest.fixture(scope="module")
 def virtual():
     models = {
-        "draft": factory.build(DUO, "draft", dilated=False),
-        "target": factory.build(DUO, "target", dilated=False),
+        "draft": open_pair(DUO).build("draft", dilated=False),
+        "target": open_pair(DUO).build("target", dilated=False),
     }
     with Virtual(models, Latency.ratio(24)) as world:
-        world.pair = DUO
+        world.opened = open_pair(DUO)
         yield world
 
 
@@ -331,7 +332,9 @@ def test_drawn_tokens_are_distributed_as_the_targets(virtual, method, options):
         counts[tokens] = counts.get(tokens, 0) + 1
 
     target = virtual.models["target"]
-    chances = chances_of_two_tokens(target, encode(text, DUO, 8), Sampler(**hot))
+    chances = chances_of_two_tokens(
+        target, encode(text, open_pair(DUO), 8), Sampler(**hot)
+    )
     assert len(chances) == 16
     assert set(counts) <= set(chances)
 
@@ -395,4 +398,4 @@ def test_llama_cpp_runs_on_the_cpu_and_says_so():
     with pytest.raises(
         SpeclibError, match="on the CPU here, but its place is .*cuda:0"
     ):
-        factory.build(pair, "draft")
+        open_pair(pair).build("draft")

@@ -24,7 +24,7 @@ from speclib.models.recorded_pass import (  # noqa: E402
     can_be_recorded,
     first_layers,
 )
-from speclib.operations.operation import Stopped  # noqa: E402
+from speclib.operations.model import Stopped  # noqa: E402
 
 PLAIN = Sampler(temperature=1.0)
 COUNT = 8

@@ -22,8 +22,8 @@ from helpers.checkpoints import (  # noqa: E402
 import speclib  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
-from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
@@ -42,7 +42,7 @@ def test_a_pipeline_scores_what_the_whole_network_scores(tmp_path, size):
         tree_rows = world.wait(world.target.score_tree(TEXT, NODES, PARENTS))
         rows_after_rejection = world.wait(world.target.score((*TEXT[:3], 8, 8), 1))
 
-    whole = HFModel(network(), factory.vocab(pair))
+    whole = HFModel(network(), open_pair(pair).vocab)
     np.testing.assert_allclose(rows, whole.rows((*TEXT, 7), 3, PLAIN), atol=1e-6)
     expected_tree = whole.tree((*TEXT, *NODES), PARENTS, PLAIN)
     np.testing.assert_allclose(tree_rows, expected_tree, atol=1e-6)
@@ -52,7 +52,7 @@ def test_a_pipeline_scores_what_the_whole_network_scores(tmp_path, size):
 
 def start_rank(pair, role, rank):
     """Starts a rank; the first one answers with what each rank holds of the layers."""
-    model = factory.build(pair, role, rank=rank)
+    model = open_pair(pair).build(role, rank=rank)
     return model if rank.number else lambda message, pipe: holdings(model)
 
 

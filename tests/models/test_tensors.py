@@ -33,8 +33,8 @@ from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.methods.dsi import dsi  # noqa: E402
-from speclib.models import factory  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.ranks import backend_between  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
@@ -107,7 +107,7 @@ def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape
         tree_rows = world.wait(world.target.score_tree(TEXT, NODES, PARENTS))
         rows_after_rejection = world.wait(world.target.score((*TEXT[:3], 8, 8), 1))
 
-    whole = HFModel(network(family, **changes), factory.vocab(pair))
+    whole = HFModel(network(family, **changes), open_pair(pair).vocab)
     expected = passes(whole)
     np.testing.assert_allclose(three_rows, np.concatenate(expected[:2]), atol=1e-5)
     np.testing.assert_allclose(tree_rows, expected[2], atol=1e-5)
@@ -117,7 +117,7 @@ def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape
 # -- what a rank holds -----------------------------------------------------------------
 def start_rank(pair, rank):
     """Starts a rank that answers with the rows of ``passes`` and what it holds."""
-    model = factory.build(pair, "target", rank=rank)
+    model = open_pair(pair).build("target", rank=rank)
     return model if rank.number else partial(rows_and_holdings, model)
 
 

@@ -30,10 +30,11 @@ from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.decoding.transformers_baselines import External  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
-from speclib.models import eagle_head, factory, vocabulary  # noqa: E402
+from speclib.models import eagle_head, vocabulary  # noqa: E402
 from speclib.models.dilate import dilate  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 
 FEW, MANY = 53, 61
@@ -72,12 +73,12 @@ def probabilities(net, text, rows: int) -> np.ndarray:
 
 # -- the rows of a pair ----------------------------------------------------------------
 def test_the_rows_of_a_pair_are_its_targets_own(few, many):
-    assert factory.vocab(speclib.pair(target=many, draft=few)) == MANY
-    assert factory.vocab(speclib.pair(target=few, draft=many)) == FEW
+    assert open_pair(speclib.pair(target=many, draft=few)).vocab == MANY
+    assert open_pair(speclib.pair(target=few, draft=many)).vocab == FEW
 
 
 def test_a_draft_gives_no_chance_to_what_it_has_no_row_for(few, many):
-    draft = factory.build(speclib.pair(target=many, draft=few), "draft")
+    draft = open_pair(speclib.pair(target=many, draft=few)).build("draft")
     text = TEXT_AS_FED
     (row,) = draft.rows(text, 0, PLAIN)
     assert row.shape == (MANY,)
@@ -91,7 +92,7 @@ def test_a_draft_gives_no_chance_to_what_it_has_no_row_for(few, many):
 
 
 def test_a_draft_wider_than_its_target_never_proposes_what_the_target_lacks(few, many):
-    draft = factory.build(speclib.pair(target=few, draft=many), "draft")
+    draft = open_pair(speclib.pair(target=few, draft=many)).build("draft")
     text = (5, 9, 2)
     (row,) = draft.rows(text, 0, PLAIN)
     assert row.sum() == pytest.approx(1)
@@ -165,10 +166,10 @@ def test_a_stand_in_is_the_unknown_token_or_else_the_end_token(
 
 def test_only_a_draft_that_lacks_rows_has_a_stand_in(few, many):
     narrower = speclib.pair(target=many, draft=few)
-    assert factory.build(narrower, "draft").stand_in == 0
-    assert factory.build(narrower, "target").stand_in is None
+    assert open_pair(narrower).build("draft").stand_in == 0
+    assert open_pair(narrower).build("target").stand_in is None
     wider = speclib.pair(target=few, draft=many)
-    assert factory.build(wider, "draft").stand_in is None
+    assert open_pair(wider).build("draft").stand_in is None
 
 
 def test_a_prompt_with_a_token_that_the_target_has_no_row_for_is_refused(few, many):
@@ -187,7 +188,7 @@ def test_a_meaning_that_differs_beyond_a_gap_is_seen(few, many):
     del vocabulary_of_draft["w7"], vocabulary_of_draft["w52"]
     save_tokenizer(Path(few), vocabulary_of_draft | {"odd": 52})
     with pytest.raises(BadValue, match="id 52 is 'w52' and 'odd'"):
-        factory.tokenizer(speclib.pair(target=many, draft=few))
+        assert open_pair(speclib.pair(target=many, draft=few)).tokenizer
 
 
 # -- all of it, judged by transformers -------------------------------------------------
@@ -222,7 +223,7 @@ def built(qwen) -> dict[str, HFModel]:
     """The models of a pair whose target has added tokens."""
     few, many = qwen.values()
     pair = speclib.pair(target=many, draft=few)
-    return {role: factory.build(pair, role) for role in ("draft", "target")}
+    return {role: open_pair(pair).build(role) for role in ("draft", "target")}
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ pytest.importorskip("transformers")
 
 from torch import distributed  # noqa: E402
 
+from speclib.core.kv_prefix import Prefix  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
@@ -74,6 +75,9 @@ def test_what_ranks_say_comes_back_to_where_it_was(lonely_rank, dtype):
 # -- while the leader's GPU computes ---------------------------------------------------
 class NoModel:
     """Stands where a leader has its model; it can be emptied."""
+
+    vocab = context = 1
+    prefix = Prefix()
 
     def reset(self):
         pass

@@ -42,7 +42,7 @@ from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode as speclib_decode
 from speclib.methods import METHODS
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
@@ -366,7 +366,7 @@ def test_without_end_tokens_every_output_has_its_length():
     unended = speclib_decode(prompt, ignore_eos=True, **common)
     assert len(ended.tokens) < 200 == len(unended.tokens)
 
-    end_token = factory.tokenizer(pair).eos_token_id
+    end_token = open_pair(pair).tokenizer.eos_token_id
     last = len(ended.tokens) - 1
     assert ended.tokens[last] == end_token == unended.tokens[last]
 

@@ -63,9 +63,9 @@ def test_a_node_of_other_hardware_counts_while_a_cluster_measures(monkeypatch):
     run_all([spec])
     own, of_node = MeasuredCell(spec), MeasuredCell(spec, FASTER)
     of_node.header = replace(own.header, machine="another-64c-123456")
-    of_node.outcomes = own.outcomes
+    of_node.requests = own.requests
     of_node.save()
-    own.outcomes = own.outcomes[:1]
+    own.requests = own.requests[:1]
     own.save()
 
     environments.remember(FASTER)

@@ -13,7 +13,7 @@ import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.core.text import Text, TextReceiver, TextSender
 from speclib.data.latency import Latency
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Request, Stopped
 from speclib.operations.propose import Propose
@@ -60,8 +60,8 @@ def begin(world, text=(BOS,)):
 @pytest.fixture(scope="module")
 def target():
     pytest.importorskip("torch")
-    return factory.build(
-        speclib.load_pair("embedded/llama-7b-70b"), "target", dilated=False
+    return open_pair(speclib.load_pair("embedded/llama-7b-70b")).build(
+        "target", dilated=False
     )
 
 
@@ -165,7 +165,7 @@ def test_emulated_drafting_that_is_cancelled_shows_the_passes_that_were_over():
 
     clock = HandClock(on_wait=stop)
     reply = worker.answer(
-        factory.build(TOY, "draft"),
+        open_pair(TOY).build("draft"),
         TextReceiver(),
         rows_as_they_are,
         "draft",
@@ -237,8 +237,8 @@ def test_after_cancelled_operations_a_device_says_what_it_says_without():
             world.cancel(world.target.score(text[:n]), world.draft.propose(text[:n], 5))
         scored, drafted = world.target.score(text, last=3), world.draft.propose(text, 5)
         rows, tokens = world.all(scored, drafted)
-    assert (rows == factory.build(TOY, "target").rows(text, 3, Sampler())).all()
-    draft, said = factory.build(TOY, "draft"), list(text)
+    assert (rows == open_pair(TOY).build("target").rows(text, 3, Sampler())).all()
+    draft, said = open_pair(TOY).build("draft"), list(text)
     for _ in range(5):
         said.append(int(draft.rows(said, 0, Sampler())[0].argmax()))
     assert [t.token for t in tokens] == said[8:]

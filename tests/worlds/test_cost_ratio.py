@@ -13,6 +13,7 @@ import speclib
 from speclib import machine, paths
 from speclib.decoding.auto_settings import gamma_at
 from speclib.models import fingerprint
+from speclib.models.open_pair import open_pair
 from speclib.worlds import kept_ratios
 from speclib.worlds.cost_ratio import (
     LOOKS,
@@ -178,7 +179,7 @@ def test_float32_is_what_auto_means_and_another_dtype_is_measured_anew(measureme
 
 
 def key(pair=TOY, dtype="auto", servers=1) -> str | None:
-    return kept_ratios.key_of(pair, dtype, servers)
+    return kept_ratios.key_of(open_pair(pair), dtype, servers)
 
 
 def test_another_place_model_number_of_servers_or_machine_has_another_key(monkeypatch):

@@ -18,6 +18,7 @@ from speclib.data.latency import Curve, Latency, load_latency
 from speclib.errors import BadValue, SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
+from speclib.operations.model import Model
 from speclib.operations.score import Score
 from speclib.worlds.devices import DeviceFailed
 from speclib.worlds.virtual import Virtual
@@ -25,7 +26,7 @@ from speclib.worlds.virtual import Virtual
 DEVICES = ("draft", "target", "target-1", "target-2")
 
 
-class Still:
+class Still(Model):
     """A model that computes nothing and caches what it is fed."""
 
     def __init__(self):

@@ -15,7 +15,7 @@ from speclab.bench.exact_outputs import FIXED_ROWS
 from speclab.bench.rows import BenchRow
 from speclib.core.sampling import Rows, Sampler
 from speclib.data.pairs import Pair
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 
 from .setup import Setup
 
@@ -35,7 +35,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
     from speclib.models.fixed_rows import FIRST_ROOM
 
     pair = setup.exact_pair().with_fixed_rows(FIXED_ROWS)
-    model = factory.build(pair, "target", DTYPE)
+    model = open_pair(pair).build("target", DTYPE)
     text = _text(pair, FIRST_ROOM + BEYOND)
     within = text[: FIRST_ROOM - FIXED_ROWS]
 
@@ -59,8 +59,8 @@ def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
         return
     pair = setup.exact_pair()
     recorded_pair = pair.with_fixed_rows(FIXED_ROWS, recorded=True)
-    recorded = factory.build(recorded_pair, "target", DTYPE)
-    launched = factory.build(pair.with_fixed_rows(FIXED_ROWS), "target", DTYPE)
+    recorded = open_pair(recorded_pair).build("target", DTYPE)
+    launched = open_pair(pair.with_fixed_rows(FIXED_ROWS)).build("target", DTYPE)
     yield from compared_with_recorded(recorded, launched, _text(pair, 320))
     del recorded, launched
     device_speed.release_memory()
@@ -125,4 +125,4 @@ def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
 def _text(pair: Pair, tokens: int) -> tuple[int, ...]:
     """A text of so many tokens."""
     code = CODE * tokens  # a line has more tokens than one
-    return tuple(factory.tokenizer(pair).encode(code)[:tokens])
+    return tuple(open_pair(pair).tokenizer.encode(code)[:tokens])

@@ -14,7 +14,7 @@ from speclab.bench.speedups import contestant
 from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.data.pairs import Pair
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.worlds.processes import Processes
 
 from . import bits
@@ -40,7 +40,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     from speclib.models import device_speed  # brings torch
 
     pair = setup.speed_pair()
-    model = factory.build(pair, "target", DTYPE)
+    model = open_pair(pair).build("target", DTYPE)
     device = model.network.device
     bandwidth = device_speed.memory_bandwidth(device)
     gibibytes = bandwidth / device_speed.GIBIBYTE
@@ -51,7 +51,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     device_speed.release_memory()  # there may not be room for two
 
     if setup.on_gpu:
-        model = factory.build(setup.recorded_pair(), "target", DTYPE)
+        model = open_pair(setup.recorded_pair()).build("target", DTYPE)
         yield bits.is_recorded(model, f"of {_shape(setup)}")
         kind = f"{FIXED_ROWS} rows in each pass"
         yield from plain_decoding(setup, model, bandwidth, kind)

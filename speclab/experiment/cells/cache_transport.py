@@ -15,7 +15,7 @@ from speclib.core.sampling import Sampler
 from speclib.core.settings import Role
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, SpeclibError
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
@@ -35,7 +35,7 @@ def measure_transport(
     Each is the time from asking until the other replica has it. Raises BadValue for a
     pair whose draft has no replicas.
     """
-    ranks = factory.ranks(pair, ROLE)
+    ranks = open_pair(pair).ranks(ROLE)
     if pair.draft.spread != "replicas" or ranks < 2:
         raise BadValue(
             f"the draft of pair {pair.name!r} has no replicas to move a cache between: "
@@ -60,9 +60,10 @@ def _receive(worker: Worker) -> Any:
 
 def _start(pair: Pair, rank: Rank) -> Any:
     """Builds one replica; the first one answers with how long the moves took."""
-    places = factory.place(pair).of(ROLE)
+    opened = open_pair(pair)
+    places = opened.place.of(ROLE)
     pin(places[rank.number : rank.number + 1], pair.place.threads)
-    model = factory.build(pair, ROLE, rank=rank)
+    model = opened.build(ROLE, rank=rank)
     return model if rank.number else partial(_move_often, model)
 
 

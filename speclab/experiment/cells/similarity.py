@@ -41,15 +41,15 @@ def similarities(
     if len(texts) == 0:
         raise BadValue("texts is empty: give at least one text")
 
-    from speclib.models import factory
     from speclib.models.hf import network
+    from speclib.models.open_pair import open_pair
     from speclib.models.parallel.layer_parallel import similarities as of_token_ids
     from speclib.models.zoo import tokenizer
 
     if isinstance(model, str):
         name, default_device = model, "cpu"
     else:
-        name, default_device = model.draft.model, factory.place(model).of("draft")[0]
+        name, default_device = model.draft.model, open_pair(model).place.of("draft")[0]
 
     model_tokenizer = tokenizer(name)
     model_network = network(ModelSpec(model=name), dtype, (device or default_device,))

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from speclab.experiment import cache, cache_keys, other_load
+from speclab.experiment import cache_keys, other_load
 from speclab.experiment.cells import emulated as emulated_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.spec import CellResult, Spec, present
@@ -30,6 +30,7 @@ from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats, total
 
 from . import virtual
+from .timed_cell import TimedCell, TimedHeader, TimedRequest
 from .virtual_cell import toy_cell
 
 CODE = (
@@ -38,35 +39,7 @@ CODE = (
 AT_ONCE = 16  # devices: on two idle cores they stay within 3 % of the virtual clock
 
 
-@dataclass
-class EmulatedHeader:
-    """What is stored of a cell besides its requests.
-
-    ``seconds``: what the requests took, processes included. ``trace``: of the first
-    request, as JSON.
-    """
-
-    spec: dict[str, Any]
-    machine: str
-    created: str
-    trace: str
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class EmulatedRequest:
-    """What came of one request.
-
-    others   the share of the machine that other programs took meanwhile
-    tries    how often it was run; of several, the one with the fewest others is kept
-    """
-
-    stats: Stats
-    others: float
-    tries: int = 1
-
-
-class EmulatedCell:
+class EmulatedCell(TimedCell[TimedHeader, TimedRequest]):
     """A cell with a number as its window, and what is known of its requests so far.
 
     ``virtual_seconds``: what its requests take on the virtual clock, one after the
@@ -74,39 +47,13 @@ class EmulatedCell:
     """
 
     def __init__(self, spec: Spec, virtual_seconds: list[float]):
-        self.spec = spec
+        super().__init__(spec, key_of(spec), TimedHeader, TimedRequest)
         self.virtual_seconds = virtual_seconds
-        self.key = key_of(spec)
-        self.header: EmulatedHeader | None = None
-        self.requests: list[EmulatedRequest] = []  # those that are done
-        self._beyond: list[EmulatedRequest] = []  # what a larger cell has more
-        stored = cache.load(self.key, EmulatedHeader, EmulatedRequest)
-        if stored is not None:
-            self.header = stored.header
-            self.requests = stored.rows[: spec.requests]
-            self._beyond = stored.rows[spec.requests :]
-
-    @property
-    def stats(self) -> list[Stats]:
-        """Of each request that is done."""
-        return [request.stats for request in self.requests]
 
     @property
     def devices(self) -> int:
         """Worker processes of a request: a draft and its targets."""
         return 1 + self.spec.servers
-
-    def missing(self, limits: Limits) -> list[int]:
-        """The numbers of the requests that are still to be done."""
-        return list(range(len(self.requests), limits.requests_of(self.spec)))
-
-    def disturbed(self) -> list[int]:
-        """The numbers of the requests during which others kept the machine busy."""
-        return [
-            number
-            for number, request in enumerate(self.requests)
-            if other_load.is_disturbed(request.others)
-        ]
 
     def run(
         self,
@@ -125,34 +72,22 @@ class EmulatedCell:
             start = other_load.read_clocks()
             trace = emulated_cells.trace_request(toys, number, on_commit)
             seconds = time.monotonic() - start.wall
-            self._keep(number, trace, other_load.others_since(start), seconds)
+            others = other_load.others_since(start)
+            self._add(number, trace, others, seconds)
 
-    def _keep(self, number: int, trace: Trace, others: float, seconds: float) -> None:
-        """Keep a finished request, and store the cell."""
+    def _add(self, number: int, trace: Trace, others: float, seconds: float) -> None:
+        """Adds a finished request, and stores the cell."""
         if self.header is None:
-            self.header = EmulatedHeader(
+            self.header = TimedHeader(
                 spec=self.spec.model_dump(mode="json"),
                 machine=machine.name(),
                 created=f"{datetime.now():%Y-%m-%d %H:%M}",
-                trace=trace.to_json(),
             )
+        is_kept = self.keep(number, TimedRequest(stats=stats(trace), others=others))
+        if number == 0 and is_kept:
+            self.header.trace = trace.to_json()
         self.header.seconds += round(seconds, 3)
-        request = EmulatedRequest(stats(trace), others)
-        if number == len(self.requests):
-            self.requests.append(request)
-        else:
-            self._keep_the_quieter(number, request, trace)
-        cache.save(self.key, self.header, self.requests + self._beyond)
-
-    def _keep_the_quieter(
-        self, number: int, again: EmulatedRequest, trace: Trace
-    ) -> None:
-        """Of two tries of a request, keep the one with fewer others beside it."""
-        before = self.requests[number]
-        quieter = min(before, again, key=lambda request: request.others)
-        self.requests[number] = replace(quieter, tries=before.tries + 1)
-        if number == 0 and quieter is again:
-            present(self.header).trace = trace.to_json()
+        self.save()
 
 
 @dataclass(frozen=True)
@@ -195,13 +130,7 @@ def run_disturbed_again(
     """Do disturbed requests once more, those that had fewer than ``most_tries``."""
     cells: dict[Spec, EmulatedCell] = {}
     twins_of, _ = _all_twins(specs, cells)
-    work = {}
-    for cell in cells.values():
-        work[cell] = [
-            number
-            for number in cell.disturbed()
-            if cell.requests[number].tries < most_tries
-        ]
+    work = {cell: cell.disturbed(most_tries) for cell in cells.values()}
     return _errors_of_work(work, twins_of, bar, limits)
 
 

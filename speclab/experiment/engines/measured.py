@@ -35,7 +35,6 @@ from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
-from speclib.models import factory
 from speclib.trace.metrics import total
 from speclib.worlds.processes import Processes
 
@@ -107,7 +106,7 @@ def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
             "contention": measured_cells.measure_contention(world),
             "cost_ratio": asdict(world.cost_ratio),
             "load": round(machine.load(), 2),
-            "draft": factory.runtime(world.pair, "draft"),
+            "draft": world.opened.runtime("draft"),
         }
         return Measurement(world, world_facts)
     except BaseException:
@@ -143,10 +142,7 @@ def run_disturbed_again(
     """Do disturbed prompts once more, those that had fewer than ``most_tries``."""
 
     def to_repeat(cell: MeasuredCell) -> list[int]:
-        disturbed = cell.disturbed()
-        return [
-            number for number in disturbed if cell.outcomes[number].tries < most_tries
-        ]
+        return cell.disturbed(most_tries)
 
     return _run(specs, to_repeat, bar, limits, workers)
 
@@ -265,7 +261,7 @@ class Measurement:
                 conditions.task,
                 conditions.length,
                 max(numbers[-1] + 1, max(cell.spec.sweep for cell in work)),
-                factory.tokenizer(self.world.pair),
+                self.world.opened.tokenizer,
             ),
         )
         errors: dict[Spec, Exception] = {}

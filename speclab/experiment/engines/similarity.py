@@ -12,7 +12,7 @@ from speclab.experiment.cells.task_prompts import load_prompts
 from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
-from speclib.models import factory
+from speclib.models.open_pair import open_pair
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 
@@ -56,7 +56,7 @@ def compute_similarities(
 ) -> list[Similarities]:
     """The same, computed."""
     results = []
-    for text in load_prompts(task, length, n, factory.tokenizer(pair)):
+    for text in load_prompts(task, length, n, open_pair(pair).tokenizer):
         assert isinstance(text, str)  # as each prompt of a given length is
         results.append(similarities(pair, text, lp))
     return results

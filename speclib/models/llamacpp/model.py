@@ -18,7 +18,7 @@ no row unless it keeps all of them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,7 @@ from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.known_tokens import known_tokens
-from speclib.operations.operation import Stopped
+from speclib.operations.model import Model, Stopped
 
 from .gguf import api, latest_errors, open_model
 
@@ -100,7 +100,7 @@ class Slot(NamedTuple):
     is_wanted: bool
 
 
-class LlamaCpp:
+class LlamaCpp(Model):
     """The model in the GGUF ``path``.
 
     vocab, stand_in: as of HFModel.
@@ -110,14 +110,12 @@ class LlamaCpp:
     ``stopped()`` is asked before each pass; when it says yes, the pass raises Stopped.
     """
 
-    run: int  # the last request that it served
     stand_in: int | None = None
 
     def __init__(self, path: str | Path, vocab: int, context: int, threads: int = 1):
         self.path = path
         self.vocab = vocab
         self.context = context
-        self.stopped: Callable[[], bool] = bool  # bool() is False: never
 
         model = open_model(path)
         self._context = self._open_context(model, threads)
@@ -180,7 +178,7 @@ class LlamaCpp:
     ) -> tuple[tuple[int, ...], ...]:
         """Goes on greedily with each of ``starts`` until it has ``n`` tokens.
 
-        As of ``operations.draft_sequences.continued``; here a pass feeds the next token
+        As of ``Model``; here a pass feeds the next token
         of every sequence.
         """
         if len(starts) > SEQUENCES:

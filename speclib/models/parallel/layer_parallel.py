@@ -19,10 +19,10 @@ from torch import nn
 
 from speclib.core.sampling import Rows, Sampler
 from speclib.models.hf import HFModel, TreeView, decoder_layers, network, outline
-from speclib.operations.operation import Stopped
+from speclib.operations.model import Stopped
 
 from .fuzzy_pass import can_share_inputs, check, fuzzy
-from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
+from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from speclib.models.rank import Rank
 
 
-class Layered(HFModel):
+class Layered(Ranked):
     """An HFModel that can draft with groups of its layers sharing an input.
 
     The groups are those of ``theory.layer_groups.group_layers``. Every pass is exact
@@ -40,8 +40,6 @@ class Layered(HFModel):
     exact: how many of the cached tokens, from the first on, have exact keys and values.
     lp: how many layers share an input in fuzzy passes, at most.
     """
-
-    take_turns = False
 
     def __init__(
         self, network: PreTrainedModel, vocab: int, ranks: Ranks | Alone = ALONE

@@ -27,7 +27,7 @@ from speclib.models.hf import HFModel, decoder_layers
 from speclib.models.packed_linear import pack
 from speclib.models.weights import fill, open_weights, torch_device
 
-from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
+from .ranks import Following, Leading, Ranked, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from speclib.models.rank import Rank
 
 
-class Pipeline(HFModel):
+class Pipeline(Ranked):
     """An HFModel of whose ``network`` one rank of ``size`` has the layers of a stage.
 
     Raises BadValue for a network with fewer layers than ranks.
@@ -45,7 +45,6 @@ class Pipeline(HFModel):
     take_turns = True
 
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
-        self.ranks: Ranks | Alone = ALONE  # until they meet
         self._leave_stage(network, number, size)
         super().__init__(network, vocab)
 

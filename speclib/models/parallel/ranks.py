@@ -18,7 +18,7 @@ operation and draw no token::
 
 No wait is endless. A rank whose process ended is noticed at once, one that hangs after
 the ranks' ``patience``. A follower that waits for its leader's word ends with the
-leader's pipe. This module knows nothing of what is inside a model.
+leader's pipe. This module knows nothing of how a model is cut.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from contextlib import suppress
 from datetime import timedelta
 from enum import IntEnum
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import distributed
 
-from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Row
+from speclib.core.sampling import Row, Rows
 from speclib.core.text import Text, TextMessage, TextReceiver, TextSender
 from speclib.errors import SpeclibError
+from speclib.models.hf import HFModel
 from speclib.models.rank import RankLost
-from speclib.operations.operation import Stopped
+from speclib.operations.model import Model, Stopped
 
 if TYPE_CHECKING:
     # Public as torch.distributed.TCPStore, which mypy cannot tell: hence the ignores.
     from torch._C._distributed_c10d import TCPStore
-    from transformers import PreTrainedModel
 
     from speclib.models.rank import Rank
 
@@ -227,19 +227,17 @@ def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
 
 
 # -- who leads and who follows ---------------------------------------------------------
-class RankedModel(Protocol):
+class Ranked(HFModel):
     """A model that several ranks can compute, such as Layered or Tensors.
 
-    ``take_turns``: see Ranks. ``when_launched``: see HFModel.
+    ``ranks``: those that it has met. ``take_turns``: see Ranks.
     """
 
-    ranks: Ranks | Alone
-    network: PreTrainedModel
-    take_turns: bool
-    when_launched: Callable[[], object]
+    ranks: Ranks | Alone = ALONE
+    take_turns = False
 
 
-AnyRanked = TypeVar("AnyRanked", bound=RankedModel)
+AnyRanked = TypeVar("AnyRanked", bound=Ranked)
 
 
 def joined(
@@ -262,7 +260,7 @@ def joined(
 class Following:
     """``model`` on any rank but the first: it does what its leader says."""
 
-    def __init__(self, model: RankedModel, rank: Rank):
+    def __init__(self, model: Ranked, rank: Rank):
         self.model = model
         self.rank = rank
         self.texts = TextReceiver()
@@ -317,7 +315,7 @@ class Following:
         )
 
 
-class Leading:
+class Leading(Model):
     """``model`` on several ranks, in the interface of a model on one.
 
     They are this rank and those behind ``rank.pipes``. ``stopped()`` is asked before
@@ -325,16 +323,12 @@ class Leading:
     an error they may be at different places, and are of no use any more.
     """
 
-    run: int  # the last request that it served
-    vocab: int  # this and the rest are the model's own, by __getattr__
-    context: int
-    prefix: Prefix
-    chances: Callable[[], Row]
-
-    def __init__(self, model: RankedModel, rank: Rank):
+    def __init__(self, model: Ranked, rank: Rank):
         self.model = model
         self.rank = rank
-        self.stopped: Callable[[], bool] = bool  # bool() is False: never
+        self.vocab = model.vocab
+        self.context = model.context
+        self.prefix = model.prefix  # all ranks' caches hold the same tokens
         self._senders = [TextSender() for _ in rank.pipes]
         self._have_answered: set[int] = set()  # ranks whose last answer was read early
 
@@ -355,20 +349,29 @@ class Leading:
         if model.ranks.wait_on_device:
             model.when_launched = lambda: self.wait_beside_ranks(end_of_work_on(device))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
-
-    def rows(self, *arguments: Any) -> Any:
+    def rows(self, *arguments: Any) -> Rows:
         """As of the model."""
         return self._pass("rows", *arguments)
 
-    def tree(self, *arguments: Any) -> Any:
+    def tree(self, *arguments: Any) -> Rows:
         """As of the model."""
         return self._pass("tree", *arguments)
 
-    def level(self, *arguments: Any) -> Any:
+    def level(self, *arguments: Any) -> Rows:
         """As of the model."""
         return self._pass("level", *arguments)
+
+    def chances(self) -> Row:
+        """As of the model: this rank has the logits."""
+        return self.model.chances()
+
+    def features_fed(self) -> np.ndarray:
+        """As of the model: this rank has what its LM head reads."""
+        return self.model.features_fed()
+
+    def wait_for_device(self) -> None:
+        """As of the model, on this rank's device."""
+        self.model.wait_for_device()
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of every rank's cache."""
@@ -377,11 +380,13 @@ class Leading:
     def reset(self) -> None:
         """Empties every rank's cache."""
         self.everywhere("reset")
+        self.prefix = self.model.prefix
 
-    def _pass(self, name: str, *arguments: Any) -> Any:
+    def _pass(self, name: str, *arguments: Any) -> Rows:
         if self.stopped():
             raise Stopped
-        return self.everywhere(name, *arguments)
+        rows: Rows = self.everywhere(name, *arguments)
+        return rows
 
     def everywhere(self, name: str, *arguments: Any) -> Any:
         """Calls the method ``name`` on every rank; returns what this rank's does."""

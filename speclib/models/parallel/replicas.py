@@ -23,7 +23,7 @@ import torch
 
 from speclib.models.hf import HFModel, TreeView, network
 
-from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
+from .ranks import Following, Leading, Ranked, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from speclib.models.rank import Rank
 
 
-class Replica(HFModel):
+class Replica(Ranked):
     """An HFModel that each rank of ``size`` has; the ``active`` one computes."""
 
     take_turns = True
 
     def __init__(self, network: PreTrainedModel, vocab: int, size: int):
-        self.ranks: Ranks | Alone = ALONE  # until they meet
         self.size = size
         super().__init__(network, vocab)
 

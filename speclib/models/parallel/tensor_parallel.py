@@ -57,7 +57,7 @@ from speclib.models.hf import HFModel, named, outline
 from speclib.models.packed_linear import pack
 from speclib.models.weights import Share, fill, open_weights, torch_device
 
-from .ranks import ALONE, Alone, Following, Leading, Ranks, joined
+from .ranks import Following, Leading, Ranked, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -72,17 +72,14 @@ WHOLE = {"embedding_rowwise", "replicated_with_grad_allreduce"}
 WAY_OUT = "Leave spread out, or give 'stages', which cuts no layer"
 
 
-class Tensors(HFModel):
+class Tensors(Ranked):
     """An HFModel whose ``network`` is cut to the share of one rank of ``size``.
 
     network: with weights or, to be filled afterwards, without.
     shares: which part of each weight that is cut this rank keeps.
     """
 
-    take_turns = False
-
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
-        self.ranks: Ranks | Alone = ALONE  # until they meet
         self.shares: dict[str, Share] = {}
         self._split(network, number, size)
         super().__init__(network, vocab)

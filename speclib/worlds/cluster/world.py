@@ -36,6 +36,7 @@ from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
+from speclib.models.open_pair import OpenPair
 from speclib.worlds.devices import AnyFuture, DeviceLost, Servers
 from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import Question, Reply
@@ -204,7 +205,7 @@ class Cluster(RealDevices[ActorWorker]):
     @checked
     def __init__(
         self,
-        pair: Pair,
+        pair: Pair | OpenPair,
         *,
         servers: Servers = 1,
         cancel: str = "after-op",

@@ -10,7 +10,9 @@ import pytest
 import speclib
 from speclib.data.pairs import ModelSpec
 from speclib.data.placement import Place
-from speclib.models import factory, gpus
+from speclib.models import gpus
+from speclib.models import open_pair as open_pairs
+from speclib.models.open_pair import open_pair
 
 DUO = speclib.load_pair("embedded/duo")
 
@@ -20,10 +22,10 @@ def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
     pair = DUO.model_copy(update={"place": alternatives})
 
     monkeypatch.setattr(gpus, "count", lambda: 2)
-    assert factory.place(pair).of("target") == ("cuda:1",)
+    assert open_pair(pair).place.of("target") == ("cuda:1",)
 
     monkeypatch.setattr(gpus, "count", lambda: 1)
-    place = factory.place(pair)
+    place = open_pair(pair).place
     assert place.of("target") == ("core:1",)
     assert place.of("target", 1) == ("core:2",)
     assert place.of("draft") == ("core:0",)
@@ -32,8 +34,8 @@ def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
 def test_without_the_extra_auto_is_torch(monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setitem(sys.modules, "llama_cpp", None)  # so that it is not found
-    assert factory.runtime(DUO, "draft") == "torch"
-    draft = factory.build(DUO, "draft", dilated=False)
+    assert open_pair(DUO).runtime("draft") == "torch"
+    draft = open_pair(DUO).build("draft", dilated=False)
     assert type(draft).__name__ == "Layered"
 
 
@@ -41,7 +43,7 @@ def test_without_the_extra_auto_is_torch(monkeypatch):
 def three_threads(monkeypatch):
     """torch, which takes three threads by itself."""
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(factory, "own_threads_of_torch", lambda: 3)
+    monkeypatch.setattr(open_pairs, "own_threads_of_torch", lambda: 3)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield torch
@@ -79,14 +81,14 @@ def test_without_the_extra_llamacpp_says_how_to_install_it():
         import sys
         sys.modules["llama_cpp"] = None
         import speclib
-        from speclib.models import factory
+        from speclib.models.open_pair import open_pair
         from speclib.data.placement import Place
         duo = speclib.load_pair("embedded/duo")
         must = duo.draft.model_copy(update={"runtime": "llamacpp"})
         place = Place(draft=("core:0",), target=("core:1",))
         try:
             pair = duo.model_copy(update={"draft": must, "place": place})
-            factory.build(pair, "draft")
+            open_pair(pair).build("draft")
         except speclib.SpeclibError as error:
             print(error)
     """
@@ -115,4 +117,4 @@ def test_a_gguf_is_as_it_is(setting):
 @pytest.mark.parametrize("pair", ["toy", "embedded/duo-torch"])
 def test_an_unknown_dtype_is_refused_for_toys_too(pair):
     with pytest.raises(speclib.SpeclibError, match="'float12'; known: auto, float32"):
-        factory.build(speclib.load_pair(pair), "draft", "float12")
+        open_pair(speclib.load_pair(pair)).build("draft", "float12")

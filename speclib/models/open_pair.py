@@ -1,0 +1,259 @@
+"""A pair that is opened: what its two models share, and how each of them is built.
+
+    Pair (describes)  ->  OpenPair, once  ->  a world  ->  a method
+
+A ``Pair`` is a description that was read from a file. Opened, it has a tokenizer,
+limits and a datastore, and models on the places that this machine has. Each of these is
+read when it is first asked for, and kept. What is heavy (torch, transformers,
+llama.cpp) is imported only when it is needed. Knows no world and no method.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from speclib.core.settings import Role
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.data.placement import Place
+from speclib.data.retrieval import Datastore, training_text
+
+from . import configuration, gpus, vocabulary
+from .dtypes import check_dtype
+from .file_states import State, state_of
+from .toy import Toy, ToyTokenizer
+from .vocabulary import limits, shared_tokenizer
+from .zoo import locate
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from speclib.models.rank import Rank
+
+
+class OpenPair:
+    """``pair``, and what its models' files say.
+
+    Raises BadValue where it is asked for what cannot be: two vocabularies that differ,
+    a model that no method can run.
+    """
+
+    def __init__(self, pair: Pair):
+        self.pair = pair
+        self.is_toy = pair.target.is_toy
+
+    # -- what both models share --------------------------------------------------------
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase | ToyTokenizer:
+        """The target's tokenizer; raises BadValue if the draft has another one."""
+        if self.is_toy:
+            return ToyTokenizer(self.pair.target.vocab)
+        return shared_tokenizer(self.pair.target.model, self.pair.draft.model)
+
+    @cached_property
+    def vocab(self) -> int:
+        """How many rows all distributions of the pair have: the target's own.
+
+        So plain decoding can write whatever the target can. A draft may have more rows
+        or fewer: see ``vocabulary``.
+        """
+        if self.is_toy:
+            return self.pair.target.vocab
+        return limits(self.pair.target.model).vocab
+
+    @cached_property
+    def context(self) -> int:
+        """The longest text, in tokens, that both models accept."""
+        target, draft = self.pair.target, self.pair.draft
+        if self.is_toy:
+            return min(target.context, draft.context)
+        return min(limits(target.model).context, limits(draft.model).context)
+
+    @cached_property
+    def end_tokens(self) -> frozenset[int]:
+        """The tokens of which any one ends a text: the target's. A toy has none."""
+        if self.is_toy:
+            return frozenset()
+        return configuration.end_tokens(self.pair.target.model)
+
+    @cached_property
+    def datastore(self) -> Datastore | None:
+        """What REST looks up: our training text in the tokens of the pair.
+
+        None for toys: there REST looks up their own text.
+        """
+        if self.is_toy:
+            return None
+        return training_text(self.tokenizer)
+
+    @cached_property
+    def files(self) -> tuple[State, ...]:
+        """The state of the models' files, as it was when this was first asked for.
+
+        A world asks when it is opened, before it builds a model.
+        """
+        return self._files_now()
+
+    def has_changed(self) -> bool:
+        """Whether somebody changed the models' files since then."""
+        return self.files != self._files_now()
+
+    def _files_now(self) -> tuple[State, ...]:
+        if self.is_toy:
+            return ()
+        models = (self.pair.target.model, self.pair.draft.model)
+        return tuple(state_of(locate(model)) for model in models)
+
+    # -- where the models are computed, and by what ------------------------------------
+    @cached_property
+    def place(self) -> Place:
+        """Where the pair is computed here: of alternatives, the first that there is."""
+        place = self.pair.place
+        if not place.has_alternatives:
+            return place  # nobody needs to ask torch how many GPUs there are
+        return place.on_machine_with(gpus.count())
+
+    def ranks(self, role: Role, index: int = 0) -> int:
+        """How many processes compute the model of one device of ``role`` together."""
+        if self.pair.model(role).spread == "blocks":
+            return 1
+        return len(self.place.of(role, index))
+
+    def runtime(self, role: Role) -> str:
+        """What computes a model here: "toy", "torch" or, say, "llama.cpp Q5_K_M"."""
+        spec = self.pair.model(role)
+        if spec.is_toy:
+            return "toy"
+        if not spec.in_llamacpp:
+            return "torch"
+        if not spec.is_gguf:
+            return f"llama.cpp {spec.quantization}"
+        from .llamacpp.gguf import describe
+
+        return f"llama.cpp {describe(spec.model).quantization}"
+
+    def set_threads(self) -> None:
+        """Sets how many threads torch takes in this process to compute the models.
+
+        By itself it takes one for each core, and each waits for the others in a loop
+        that keeps its core busy. Where another program has a core, a pass of a small
+        model then takes more than ten times as long (see LOG, 2026-11-25). A pair that
+        says how many threads a device has gets no more of them, and any other pair as
+        many as torch took at first. Call it when the models are loaded, since they
+        bring torch.
+        """
+        if "torch" not in sys.modules or self.is_toy:
+            return
+        threads = own_threads_of_torch()
+        if "threads" in self.pair.place.model_fields_set:
+            threads = min(self.pair.place.threads, threads)
+        sys.modules["torch"].set_num_threads(threads)
+
+    # -- models ------------------------------------------------------------------------
+    def build(
+        self,
+        role: Role,
+        dtype: str = "auto",
+        *,
+        dilated: bool = True,
+        packed: bool = True,
+        index: int = 0,
+        rank: Rank | None = None,
+    ) -> Any:
+        """Builds the model of the ``index``-th device of ``role``.
+
+        Returns a Model. On any ``rank`` but the first it returns a Following, which
+        obeys the first.
+
+        ``dtype``: auto (float32), float32, float64, bfloat16 or float16.
+        ``dilated=False`` gives the same logits at the cost that the model was trained
+        at. ``packed=False`` leaves torch's own linear layers. These three are torch's:
+        in llama.cpp the quantised weights are those of the shape, which it keeps, and a
+        toy has none. ``rank``: the worker.Rank whose part is wanted; None builds the
+        whole model in this process.
+        """
+        check_dtype(dtype)
+        spec = self.pair.model(role)
+        places = self.place.of(role, index)
+        if spec.is_toy:
+            return _toy(spec, role)
+
+        model: Any
+        if spec.in_llamacpp:
+            from .llamacpp import model as llamacpp
+
+            threads = self.pair.place.threads
+            model = llamacpp.load(spec, places, threads, self.vocab, self.context)
+        else:
+            own_spec = spec if dilated else spec.undilated
+            model = _load(own_spec, role, dtype, places, self.vocab, packed, rank)
+
+        if role == "draft":
+            own = model if rank is None else model.model  # Leading or Following has it
+            own.stand_in = self._stand_in()
+        return model
+
+    def _stand_in(self) -> int | None:
+        """What the draft is fed for a token without a row; None: it has all rows."""
+        draft = self.pair.draft.model
+        if limits(draft).vocab >= self.vocab:
+            return None
+        return vocabulary.stand_in(draft)
+
+
+def open_pair(pair: Pair | OpenPair) -> OpenPair:
+    """``pair`` opened; one that is open already stays as it is."""
+    return pair if isinstance(pair, OpenPair) else OpenPair(pair)
+
+
+@cache
+def own_threads_of_torch() -> int:
+    """How many threads torch took before anybody here set them."""
+    threads: int = sys.modules["torch"].get_num_threads()
+    return threads
+
+
+def _toy(spec: ModelSpec, role: Role) -> Toy:
+    alpha = spec.alpha if role == "draft" else None  # a target agrees with itself
+    return Toy(alpha, spec.vocab, spec.seed, spec.words, spec.context)
+
+
+def _load(
+    spec: ModelSpec,
+    role: Role,
+    dtype: str,
+    places: tuple[str, ...],
+    vocab: int,
+    packed: bool,
+    rank: Rank | None,
+) -> Any:
+    """Loads a checkpoint into torch, in the way that ``spec`` asks for."""
+    if spec.head:
+        from . import eagle_head
+
+        return eagle_head.load(spec, dtype, places, vocab, packed)
+
+    if spec.fixed_rows is not None:
+        from . import fixed_rows
+
+        return fixed_rows.load(spec, dtype, places, vocab, packed)
+
+    # A draft in one piece can give one input to several of its layers: it is loaded so.
+    if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
+        from .parallel import layer_parallel
+
+        return layer_parallel.load(spec, dtype, places, vocab, packed, rank)
+    if rank is None:
+        from . import hf
+
+        return hf.load(spec, dtype, places, vocab, packed)
+
+    from .parallel import pipeline, replicas, tensor_parallel
+
+    load_part = {
+        "tensors": tensor_parallel.load,
+        "stages": pipeline.load,
+        "replicas": replicas.load,
+    }[spec.spread]
+    return load_part(spec, dtype, places, vocab, packed, rank)
