@@ -273,24 +273,6 @@ def _options(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-@dataclass(frozen=True)
-class ResolvedSpec:
-    """A virtual or emulated spec whose windows and settings are settled.
-
-    asked     the spec as it was asked for
-    cell      the same with a number as its window and one value per setting
-    baseline  what it is compared with, its window settled as well
-    c         seconds of a target pass over those of a draft pass
-    facts     how they were settled: see ``CellResult``
-    """
-
-    asked: Spec
-    cell: Spec
-    baseline: Spec
-    c: float
-    facts: dict[str, Any]
-
-
 @dataclass
 class CellResult:
     """What came of a spec.

@@ -69,7 +69,7 @@ def test_a_search_is_made_once_whatever_asks_for_its_answer(runner, monkeypatch)
     def never(*_, **__):
         raise AssertionError("searched again")
 
-    monkeypatch.setattr("speclab.experiment.engines.resolve.try_windows", never)
+    monkeypatch.setattr("speclab.experiment.engines.settle.try_windows", never)
     assert stored(spec) == searched
     assert run_all([spec])[spec].gamma == searched.gamma
 

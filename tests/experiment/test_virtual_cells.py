@@ -9,7 +9,8 @@ import pytest
 from helpers.specs import virtual_spec
 
 from speclab.experiment.cells import virtual as virtual_cells
-from speclab.experiment.engines import resolve
+from speclab.experiment.engines import settle
+from speclab.experiment.engines.virtual_cell import VirtualCell
 from speclab.experiment.run_cells import CellsFailed, run_all
 from speclib import machine
 from speclib.errors import SpeclibError
@@ -72,10 +73,10 @@ def test_a_choice_takes_the_fastest_of_all_tokens():
 def cells_of_known_stats(monkeypatch, stats_of_window) -> None:
     """Every cell that is tried has these statistics, by its window."""
 
-    def known(spec):
-        return SimpleNamespace(stats=[stats_of_window(spec.gamma)])
+    def known(cell):
+        return SimpleNamespace(stats=[stats_of_window(cell.spec.gamma)])
 
-    monkeypatch.setattr(resolve, "load_or_run", known)
+    monkeypatch.setattr(VirtualCell, "load_or_run", known)
 
 
 def test_a_search_goes_on_past_single_slower_windows_and_ends_at_two_in_a_row(
@@ -83,7 +84,7 @@ def test_a_search_goes_on_past_single_slower_windows_and_ends_at_two_in_a_row(
 ):
     tokens = {3: 70, 4: 80, 5: 100, 6: 90, 7: 110, 8: 100, 9: 120, 10: 110, 11: 110}
     cells_of_known_stats(monkeypatch, lambda g: Stats(tokens=tokens[g], seconds=1.0))
-    speeds = resolve.try_windows(virtual_spec("speculative", "best"), c=5.2)
+    speeds = settle.try_windows(virtual_spec("speculative", "best"), c=5.2)
     assert speeds == tokens
 
 
@@ -94,7 +95,7 @@ def test_a_choice_counts_the_time_to_the_first_token(monkeypatch):
         3: Stats(tokens=11, first_tokens=1, seconds=9.0, ttft=1.0),
     }
     cells_of_known_stats(monkeypatch, stats_of_window.get)
-    assert resolve.settle(virtual_spec("speculative", (2, 3)), c=5.0).cell.gamma == 3
+    assert settle.settle_alone(virtual_spec("speculative", (2, 3)), c=5.0)[0].gamma == 3
 
 
 def test_methods_meet_the_same_agreements():

@@ -152,7 +152,7 @@ def _all_twins(
 
 def _twins(finished: virtual.Finished, cells: dict[Spec, EmulatedCell]) -> Twins:
     """The twins of a virtual cell and its baseline; new ones enter ``cells``."""
-    resolved, result = finished
+    settled, result = finished
 
     def shared_cell(virtual_spec: Spec, request_stats: list[Stats]) -> EmulatedCell:
         spec = _emulated(virtual_spec)
@@ -163,8 +163,8 @@ def _twins(finished: virtual.Finished, cells: dict[Spec, EmulatedCell]) -> Twins
 
     return Twins(
         virtual_result=result,
-        cell=shared_cell(resolved.cell, result.stats),
-        baseline=shared_cell(resolved.baseline, result.baseline),
+        cell=shared_cell(settled.cell.spec, result.stats),
+        baseline=shared_cell(settled.baseline.spec, result.baseline),
     )
 
 

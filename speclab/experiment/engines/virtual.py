@@ -10,15 +10,15 @@ from speclab.experiment import cache_keys
 from speclab.experiment.cells import virtual as virtual_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.pool import on_every_core
-from speclab.experiment.spec import CellResult, ResolvedSpec, Spec
+from speclab.experiment.spec import CellResult, Spec
 from speclab.progress import Progress
 from speclib import machine
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.trace.events import Trace
 
-from .resolve import NotSettled, resolve
-from .virtual_cell import VirtualCell, load, load_or_run, toy_cell
+from .settle import NotSettled, Settled, settle
+from .virtual_cell import VirtualCell, VirtualOutcome
 
 PAYS = 8  # cells to compute from which starting worker processes pays
 
@@ -26,11 +26,11 @@ PAYS = 8  # cells to compute from which starting worker processes pays
 class Finished(NamedTuple):
     """A virtual cell that was run, and the numbers that its spec stood for."""
 
-    resolved: ResolvedSpec
+    settled: Settled
     result: CellResult
 
 
-Attempt: TypeAlias = tuple[Spec, Finished | Exception]
+Attempt: TypeAlias = tuple[Spec, Exception | None]
 Errors: TypeAlias = dict[Spec, Exception]
 
 
@@ -42,10 +42,10 @@ def run(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
     with closing(_attempts(missing)) as attempts:  # whatever stops this stops them
         if limits.is_over:
             return errors
-        for spec, outcome in attempts:
+        for spec, error in attempts:
             bar.step(spec.name)
-            if isinstance(outcome, Exception):
-                errors[spec] = outcome
+            if error is not None:
+                errors[spec] = error
             if limits.is_over:
                 return errors
     return errors
@@ -60,16 +60,14 @@ def stored(spec: Spec) -> CellResult | None:
 def find(spec: Spec) -> Finished | None:
     """The same, with the numbers that the spec stood for."""
     try:
-        resolved = resolve(spec, search=False)
+        settled = settle(spec, search=False)
     except NotSettled:
         return None
-    cell = load(resolved.cell)
-    baseline = cell
-    if resolved.baseline != resolved.cell:
-        baseline = load(resolved.baseline)
-    if cell is None or baseline is None:
+    own = settled.cell.load()
+    baseline = own if settled.baseline is settled.cell else settled.baseline.load()
+    if own is None or baseline is None:
         return None
-    return _finished(resolved, cell, baseline)
+    return _finished(settled, own, baseline)
 
 
 def run_cell(spec: Spec) -> CellResult:
@@ -79,42 +77,42 @@ def run_cell(spec: Spec) -> CellResult:
 
 def finish(spec: Spec) -> Finished:
     """The same, with the numbers that the spec stood for."""
-    resolved = resolve(spec)
-    cell = load_or_run(resolved.cell)
-    baseline = cell
-    if resolved.baseline != resolved.cell:
-        baseline = load_or_run(resolved.baseline)
-    return _finished(resolved, cell, baseline)
+    settled = settle(spec)
+    own = settled.cell.load_or_run()
+    baseline = own
+    if settled.baseline is not settled.cell:
+        baseline = settled.baseline.load_or_run()
+    return _finished(settled, own, baseline)
 
 
 def _finished(
-    resolved: ResolvedSpec, cell: VirtualCell, baseline: VirtualCell
+    settled: Settled, own: VirtualOutcome, baseline: VirtualOutcome
 ) -> Finished:
-    gamma = resolved.cell.gamma
+    gamma = settled.cell.spec.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
     result = CellResult(
-        spec=resolved.asked,
-        stats=cell.stats,
+        spec=settled.asked,
+        stats=own.stats,
         baseline=baseline.stats,
         gamma=gamma,
-        c=resolved.c,
-        seconds=cell.header.seconds,
-        created=cell.header.created,
-        facts=resolved.facts,
-        cached=cell.cached,
-        sequence_choices=[outcome.sequence_choices for outcome in cell.outcomes],
+        c=settled.c,
+        seconds=own.header.seconds,
+        created=own.header.created,
+        facts=settled.facts,
+        cached=own.cached,
+        sequence_choices=[outcome.sequence_choices for outcome in own.outcomes],
     )
-    return Finished(resolved, result)
+    return Finished(settled, result)
 
 
 def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     """One request of a virtual cell, for figures: run anew, and always the same."""
-    cell = resolve(spec).cell.but(tokens=tokens)
-    return virtual_cells.trace_request(toy_cell(cell), request)
+    shorter = settle(spec).cell.spec.but(tokens=tokens)
+    return virtual_cells.trace_request(VirtualCell(shorter).toys, request)
 
 
 def _attempts(specs: list[Spec]) -> Generator[Attempt]:
-    """Each spec with what came of it, as they finish: on every core, if that pays.
+    """Each spec with the error it ended with, as they end: on every core, if that pays.
 
     Searches come last: they find the windows done that others asked for by number.
     """
@@ -126,11 +124,12 @@ def _attempts(specs: list[Spec]) -> Generator[Attempt]:
 
 
 def attempt(spec: Spec) -> Attempt:
-    """Run a cell; an error is what it ended with."""
+    """Runs a cell into the cache; returns the error that it ended with, if any."""
     try:
-        return spec, finish(spec)
+        finish(spec)
     except Exception as error:
         return spec, error
+    return spec, None
 
 
 def _is_search(spec: Spec) -> bool:

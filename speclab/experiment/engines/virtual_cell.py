@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from speclab.experiment import cache, cache_keys
@@ -32,8 +33,8 @@ class VirtualHeader:
 
 
 @dataclass(frozen=True)
-class VirtualCell:
-    """A finished cell. ``cached``: whether the cache had it."""
+class VirtualOutcome:
+    """What came of a cell. ``cached``: whether the cache had it."""
 
     header: VirtualHeader
     outcomes: list[RequestOutcome]
@@ -44,32 +45,46 @@ class VirtualCell:
         return [outcome.stats for outcome in self.outcomes]
 
 
-def load(spec: Spec) -> VirtualCell | None:
-    """A virtual cell from the cache; None where it is not there.
+class VirtualCell:
+    """A virtual spec whose window and settings are numbers (see ``settle``).
 
-    Its window must be a number, and its settings single values (see ``resolve``).
+    key    the name that it is stored under
+    toys   what it asks of its world and of its method
     """
-    stored = cache.load(key_of(spec), VirtualHeader, RequestOutcome)
-    if stored is None or len(stored.rows) != spec.requests:
-        return None
-    return VirtualCell(stored.header, stored.rows, cached=True)
 
+    def __init__(self, spec: Spec):
+        self.spec = spec
 
-def load_or_run(spec: Spec) -> VirtualCell:
-    """The same, and run where it is not there."""
-    cell = load(spec)
-    if cell is not None:
-        return cell
+    @cached_property
+    def key(self) -> str:
+        return key_of(self.spec)
 
-    started = time.perf_counter()
-    outcomes = virtual_cells.run_requests(toy_cell(spec), spec.requests)
-    header = VirtualHeader(
-        spec=spec.model_dump(mode="json"),
-        created=f"{datetime.now():%Y-%m-%d %H:%M}",
-        seconds=round(time.perf_counter() - started, 3),
-    )
-    cache.save(key_of(spec), header, outcomes)
-    return VirtualCell(header, outcomes, cached=False)
+    @cached_property
+    def toys(self) -> ToyCell:
+        return toy_cell(self.spec)
+
+    def load(self) -> VirtualOutcome | None:
+        """What came of it, from the cache; None where it is not there."""
+        stored = cache.load(self.key, VirtualHeader, RequestOutcome)
+        if stored is None or len(stored.rows) != self.spec.requests:
+            return None
+        return VirtualOutcome(stored.header, stored.rows, cached=True)
+
+    def load_or_run(self) -> VirtualOutcome:
+        """The same, and run where it is not there."""
+        finished = self.load()
+        if finished is not None:
+            return finished
+
+        started = time.perf_counter()
+        outcomes = virtual_cells.run_requests(self.toys, self.spec.requests)
+        header = VirtualHeader(
+            spec=self.spec.model_dump(mode="json"),
+            created=f"{datetime.now():%Y-%m-%d %H:%M}",
+            seconds=round(time.perf_counter() - started, 3),
+        )
+        cache.save(self.key, header, outcomes)
+        return VirtualOutcome(header, outcomes, cached=False)
 
 
 def toy_cell(spec: Spec) -> ToyCell:

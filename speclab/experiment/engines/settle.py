@@ -1,7 +1,9 @@
 """Which windows and settings a virtual or emulated spec stands for, settled once.
 
+    Spec (asks)  ->  settle, once  ->  VirtualCell, its baseline's too  ->  an engine
+
 A spec may ask for "the window that is round(c)", for the best window, or for the best
-of several settings. ``resolve`` answers with numbers, trying virtual cells where it
+of several settings. ``settle`` answers with numbers, trying virtual cells where it
 must. What it answers is handed on: nobody searches again.
 """
 
@@ -9,24 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from speclab.experiment import cache, cache_keys
-from speclab.experiment.spec import ResolvedSpec, Spec, present
+from speclab.experiment.spec import Spec, present
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
 from speclib.trace.metrics import total
 
-from .virtual_cell import key_of, load_or_run
+from .virtual_cell import VirtualCell, key_of
 
 PATIENCE = 2  # a search stops after so many windows in a row that are slower
 LONGEST = 32  # and at this window
 
 
-class Settled(NamedTuple):
-    """A spec whose window is a number and whose settings are single values."""
+@dataclass(frozen=True)
+class Settled:
+    """A virtual or emulated spec whose windows and settings are settled.
 
-    cell: Spec
+    asked     the spec as it was asked for
+    cell      the same with a number as its window and one value per setting
+    baseline  what it is compared with, its window settled as well
+    c         seconds of a target pass over those of a draft pass
+    facts     how they were settled: see ``CellResult``
+    """
+
+    asked: Spec
+    cell: VirtualCell
+    baseline: VirtualCell
+    c: float
     facts: dict[str, Any]
 
 
@@ -47,30 +60,34 @@ class NotSettled(Exception):
     """A search or a choice that was not made yet, where none may be made."""
 
 
-def resolve(spec: Spec, *, search: bool = True) -> ResolvedSpec:
-    """Settle the windows and settings of a virtual spec and of its baseline.
+def settle(spec: Spec, *, search: bool = True) -> Settled:
+    """Settles the windows and settings of a virtual spec and of its baseline.
 
     With ``search=False`` nothing is run. Then NotSettled is raised where a search is
     not in the cache.
     """
     c = load_latency(present(spec.latency)).c
-    cell, facts = settle(spec.but(over=None), c, search=search)
-    baseline = settle(spec.baseline, c, search=search).cell
+    own_spec, facts = settle_alone(spec.but(over=None), c, search=search)
+    cell = VirtualCell(own_spec)
+    if own_spec.method == "autoregressive":
+        return Settled(spec, cell, cell, c, facts)  # it is its own baseline
+
+    baseline_spec, _ = settle_alone(spec.baseline, c, search=search)
     if spec.over:
-        facts = facts | {"over": (baseline.method, baseline.gamma)}
-    if cell.method == "autoregressive":
-        baseline = cell  # plain decoding is its own baseline
-    return ResolvedSpec(asked=spec, cell=cell, baseline=baseline, c=c, facts=facts)
+        facts = facts | {"over": (baseline_spec.method, baseline_spec.gamma)}
+    return Settled(spec, cell, VirtualCell(baseline_spec), c, facts)
 
 
-def settle(spec: Spec, c: float, *, search: bool = True) -> Settled:
+def settle_alone(
+    spec: Spec, c: float, *, search: bool = True
+) -> tuple[Spec, dict[str, Any]]:
     """A spec with its own window and settings settled, and the facts of how.
 
     A choice is made by the speed of all tokens, as a paper's grid search has it. What a
     search found is kept in the cache.
     """
     if not (spec.is_choice or spec.gamma == "best"):
-        return Settled(settle_window(spec, c), {})
+        return settle_window(spec, c), {}
 
     key = cache_keys.digest("settled", key_of(spec))
     stored = cache.load(key, Found, Found)
@@ -83,7 +100,7 @@ def settle(spec: Spec, c: float, *, search: bool = True) -> Settled:
         raise NotSettled(spec.name)
 
     settings = tuple((name, value) for name, value in found.settings)
-    return Settled(spec.but(gamma=found.gamma, settings=settings), found.facts)
+    return spec.but(gamma=found.gamma, settings=settings), found.facts
 
 
 def settle_window(spec: Spec, c: float) -> Spec:
@@ -104,7 +121,7 @@ def _fastest_choice(spec: Spec, c: float) -> Found:
     speeds: dict[Spec, float] = {}
     for choice in spec.choices:
         cell = settle_window(choice, c)
-        speeds[cell] = total(load_or_run(cell).stats).decode_speed_e2e
+        speeds[cell] = total(VirtualCell(cell).load_or_run().stats).decode_speed_e2e
     fastest = max(speeds, key=speeds.__getitem__)
     gamma = fastest.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
@@ -126,8 +143,8 @@ def try_windows(spec: Spec, c: float) -> dict[int, float]:
 
     def speed_at(gamma: int) -> float:
         if gamma not in speeds:
-            cell = load_or_run(spec.but(gamma=gamma))
-            speeds[gamma] = total(cell.stats).decode_speed
+            cell = VirtualCell(spec.but(gamma=gamma))
+            speeds[gamma] = total(cell.load_or_run().stats).decode_speed
         return speeds[gamma]
 
     start = max(1, round(c))
