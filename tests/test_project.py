@@ -203,7 +203,7 @@ def test_the_readme_names_commands_and_files_that_exist():
     makefile = (ROOT / "Makefile").read_text()
     assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
 
-    files = ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "LOG.md", "environment.yml")
+    files = ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "docs", "environment.yml")
     for name in files:
         assert (ROOT / name).exists()
 

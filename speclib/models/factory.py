@@ -88,9 +88,9 @@ def set_threads(pair: Pair) -> None:
 
     By itself it takes one for each core, and each waits for the others in a loop that
     keeps its core busy. Where another program has a core, a pass of a small model then
-    takes more than ten times as long (see LOG, 2026-11-25). A pair that says how many
-    threads a device has gets no more of them, and any other pair as many as torch took
-    at first. Call it when the models are loaded, since they bring torch.
+    takes more than ten times as long (docs/log/2026-11-25.md). A pair that says how
+    many threads a device has gets no more of them, and any other pair as many as torch
+    took at first. Call it when the models are loaded, since they bring torch.
     """
     if "torch" not in sys.modules or pair.target.is_toy:
         return
