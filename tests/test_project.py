@@ -195,19 +195,6 @@ def test_lessons_show_their_pictures_before_they_are_run():
         assert any(cell.get("outputs") for cell in cells), path.name
 
 
-def test_the_readme_names_commands_and_files_that_exist():
-    readme = (ROOT / "README.md").read_text()
-    commands = set(re.findall(r"(?:^|`|=1 )make ([a-z-]+)", readme, re.M))
-    assert {"reproduce", "test", "lab"} <= commands
-
-    makefile = (ROOT / "Makefile").read_text()
-    assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
-
-    files = ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "docs", "environment.yml")
-    for name in files:
-        assert (ROOT / name).exists()
-
-
 def test_the_five_papers_are_cited():
     text = (ROOT / "CITATION.cff").read_text()
     assert len(re.findall(r"^    title:", text, re.M)) == 5
