@@ -67,13 +67,10 @@ def test_the_readme_leads_to_every_page_of_the_manual():
     assert set(PAGES) - {ROOT / "README.md"} <= linked
 
 
-def test_the_log_leads_to_every_day_and_counts_its_entries():
-    index = (ROOT / "docs" / "log" / "README.md").read_text()
-    for day in LOG:
-        if day.name == "README.md":
-            continue
-        entries = len(re.findall(r"^## ", day.read_text(), re.M))
-        assert f"| [{day.stem}]({day.name}) | {entries} |" in index
+def test_the_log_leads_to_every_day():
+    index = ROOT / "docs" / "log" / "README.md"
+    days = {page.name for page in LOG} - {index.name}
+    assert days <= set(links_of(index))
 
 
 # -- code ------------------------------------------------------------------------------
