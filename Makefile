@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 PY     := $(VENV)/bin/python
+PIP    := $(VENV)/bin/pip --quiet --disable-pip-version-check
+UV     := $(VENV)/bin/uv
 READY  := $(VENV)/.ready
 QUICK  ?=
 FULL   ?=
@@ -13,7 +15,7 @@ OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llamacpp cluster reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures models merge bench gpu-check lint clean
+.PHONY: help setup lock llamacpp cluster reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -21,21 +23,36 @@ help:            ## list the targets
 	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only;"
 	@echo "WORLD=cluster: measured on the nodes of the Ray cluster that is running."
 
+# uv installs in seconds what takes pip minutes. Where there is no uv, or it finds less than pip, pip does it.
+install = { test -x $(UV) && $(UV) pip install --quiet --compile-bytecode --python $(PY) $(1); } || \
+  { echo "uv cannot do this here, so pip does it, in minutes"; $(PIP) install $(1); }
+
 setup: $(READY)  ## install the pinned environment into .venv
 
+# torch comes by pip, which keeps a torch that is there already, and which may know a place with a small build.
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "speclib needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || \
+	  { echo "speclib needs Python 3.11.5 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	-@$(PIP) install --only-binary uv -c requirements.lock uv
+	$(PIP) install -c requirements.lock torch
+	@$(call install,-r requirements.lock)
+	@$(call install,--no-deps -e .)
 	@touch $@
 
 llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes on two cores)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-llamacpp.lock
+	$(PIP) install -c requirements.lock -r requirements-llamacpp.lock
 
 cluster: $(READY)  ## install Ray, for devices on several machines
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-cluster.lock
+	@$(call install,-c requirements.lock -r requirements-cluster.lock)
+
+LOCKED := timeline lab models pictures notebooks
+# CUDA's libraries are left to torch: its builds differ in them, and each asks for its own.
+lock: $(READY)   ## write requirements.lock anew: pins stay, what is missing comes, what nothing needs goes
+	$(UV) pip compile --quiet --universal --python-version 3.11.5 $(LOCKED:%=--extra %) --group dev --constraints requirements.lock \
+	  --no-header --no-annotate --output-file $(VENV)/all.lock pyproject.toml
+	{ grep '^#' requirements.lock; grep -vE '^(nvidia|cuda|triton)' $(VENV)/all.lock; } >$(VENV)/new.lock
+	mv $(VENV)/new.lock requirements.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
 	@$(PY) -m speclab reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER)) $(if $(WORLD),--world $(WORLD))

@@ -1,6 +1,7 @@
 """The project's own files agree with each other."""
 
 import csv
+import importlib.metadata
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from helpers.limits import LIMITS
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,9 +47,12 @@ def pins() -> dict[str, str]:
 
 def requirements() -> list[tuple[str, str]]:
     """(name, least version) of all that pyproject.toml asks for."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = settings["project"]
     declared = list(project["dependencies"])
     for group in project["optional-dependencies"].values():
+        declared += group
+    for group in settings["dependency-groups"].values():
         declared += group
     others = [line for line in declared if not line.startswith("speclib[")]
     return [tuple(requirement.split(">=")) for requirement in others]
@@ -61,6 +66,28 @@ def numbers_of(version: str) -> list[int]:
 def test_every_requirement_is_pinned_exactly_and_no_lower_than_declared(name, least):
     version = pins()[canonical(name)]
     assert numbers_of(version) >= numbers_of(least)
+
+
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_whatever_a_pinned_library_needs_is_pinned_too(python):
+    """As the libraries that are installed here state it of any Python."""
+    settings = {"python_version": python, "python_full_version": f"{python}.9"}
+    pinned = pins()
+    for name in pinned:
+        try:
+            needed = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # of another system or Python, or an extra
+
+        for line in needed:
+            requirement = Requirement(line)
+            marker = requirement.marker
+            applies = marker is None or marker.evaluate({**settings, "extra": ""})
+            if applies:
+                assert canonical(requirement.name) in pinned, f"{name} needs {line}"
 
 
 HANGING = """
@@ -166,19 +193,6 @@ def test_lessons_show_their_pictures_before_they_are_run():
     for path in (ROOT / "notebooks" / "learn").glob("*.ipynb"):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         assert any(cell.get("outputs") for cell in cells), path.name
-
-
-def test_the_readme_names_commands_and_files_that_exist():
-    readme = (ROOT / "README.md").read_text()
-    commands = set(re.findall(r"(?:^|`|=1 )make ([a-z-]+)", readme, re.M))
-    assert {"reproduce", "test", "lab"} <= commands
-
-    makefile = (ROOT / "Makefile").read_text()
-    assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
-
-    files = ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "LOG.md", "environment.yml")
-    for name in files:
-        assert (ROOT / name).exists()
 
 
 def test_the_five_papers_are_cited():

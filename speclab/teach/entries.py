@@ -1,7 +1,7 @@
 """Ways to the lessons without installing anything: links to Binder and Colab.
 
 Both open a repository by its public address. It is stated once, as ``repository-code``
-in ``CITATION.cff``; from there it comes into README.md.
+in ``CITATION.cff``; from there it comes into docs/install.md.
 
 Binder builds the environment of ``.binder/environment.yml``. Colab has none: there a
 first cell fetches the repository and installs both packages.
@@ -18,7 +18,7 @@ from speclib.paths import ROOT
 
 from .marked_text import replace_marked
 
-README, CITATION = ROOT / "README.md", ROOT / "CITATION.cff"
+PAGE, CITATION = ROOT / "docs" / "install.md", ROOT / "CITATION.cff"
 FIRST_LESSON = "notebooks/learn/00_start_here.ipynb"
 BRANCH = "main"  # Colab opens files of a branch
 STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
@@ -43,12 +43,12 @@ WITH_ADDRESS = """\
 {cell}```"""
 
 
-def write_entries(readme: Path = README, citation: Path = CITATION) -> Path:
-    """Brings the links of the README up to date."""
+def write_entries(page: Path = PAGE, citation: Path = CITATION) -> Path:
+    """Brings the links of the page on installing up to date."""
     address = stated_address(citation.read_text("utf-8"))
-    page = replace_marked(readme.read_text("utf-8"), "entries", entries(address))
-    write_atomically(readme, page)
-    return readme
+    text = replace_marked(page.read_text("utf-8"), "entries", entries(address))
+    write_atomically(page, text)
+    return page
 
 
 def stated_address(citation: str) -> str:

@@ -47,8 +47,8 @@ def dsi(
     tokens a drafter writes per operation; None is ``lookahead``.
 
     Whatever ends at the same moment is known before anything is decided there; the
-    paper leaves that order open. (What order and blocks cost stands in LOG.md, "What
-    ends at the same moment".)
+    paper leaves that order open. (What order and blocks cost stands in
+    docs/log/2026-11-22.md, "What ends at the same moment".)
 
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".

@@ -23,21 +23,21 @@ def links(text: str) -> list[str]:
     return re.findall(r"\]\((https://[^)]+)\)", text)
 
 
-def test_the_readme_has_the_links_of_the_stated_address():
+def test_the_page_on_installing_has_the_links_of_the_stated_address():
     address = stated_address((ROOT / "CITATION.cff").read_text("utf-8"))
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert marked(readme, "entries").strip() == entries(address)
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    assert marked(page, "entries").strip() == entries(address)
     if not address:
-        assert links(marked(readme, "entries")) == []
+        assert links(marked(page, "entries")) == []
 
 
 @pytest.mark.parametrize("quote", ['"', "'", ""])
 def test_the_address_is_read_from_the_citation_file(quote, tmp_path):
-    citation, readme = tmp_path / "CITATION.cff", tmp_path / "README.md"
+    citation, page = tmp_path / "CITATION.cff", tmp_path / "install.md"
     citation.write_text(f"title: x\nrepository-code: {quote}{ADDRESS}{quote}\n")
-    readme.write_text("before\n<!-- entries -->\nold\n<!-- /entries -->\nafter\n")
-    write_entries(readme, citation)
-    text = readme.read_text()
+    page.write_text("before\n<!-- entries -->\nold\n<!-- /entries -->\nafter\n")
+    write_entries(page, citation)
+    text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text

@@ -1,0 +1,107 @@
+"""README, CONTRIBUTING and the pages under docs name what there is."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")))
+LOG = tuple(sorted(ROOT.glob("docs/log/*.md")))
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_the_manual_names_commands_and_files_that_exist():
+    commands = set()
+    for page in PAGES:
+        commands |= set(
+            re.findall(r"(?:^|`|=1 )make ([a-z-]+)", page.read_text(), re.M)
+        )
+    assert {"reproduce", "test", "lab"} <= commands
+
+    makefile = (ROOT / "Makefile").read_text()
+    assert commands <= set(re.findall(r"^([a-z-]+):", makefile, re.M))
+
+    files = ("LICENSE", "CITATION.cff", "CONTRIBUTING.md", "docs", "environment.yml")
+    for name in files:
+        assert (ROOT / name).exists()
+
+
+def test_the_readme_is_a_page_and_a_half():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 90
+
+
+# -- links -----------------------------------------------------------------------------
+def links_of(page: Path) -> list[str]:
+    """Where a page's links lead, but for those to other sites."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    return [target for target in targets if not target.startswith("https://")]
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What a link may name after a #, as GitHub makes it of each heading."""
+    anchors = set()
+    for heading in re.findall(r"^#+ (.+)$", page.read_text(), re.M):
+        plain = re.sub(r"[^\w\- ]", "", heading.lower())
+        anchors.add(plain.replace(" ", "-"))
+    return anchors
+
+
+@pytest.mark.parametrize("page", [*PAGES, *LOG], ids=name_of)
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
+    for link in links_of(page):
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors_of(target), link
+
+
+def test_the_readme_leads_to_every_page_of_the_manual():
+    linked = {(ROOT / link).resolve() for link in links_of(ROOT / "README.md")}
+    assert set(PAGES) - {ROOT / "README.md"} <= linked
+
+
+def test_the_log_leads_to_every_day():
+    index = ROOT / "docs" / "log" / "README.md"
+    days = {page.name for page in LOG} - {index.name}
+    assert days <= set(links_of(index))
+
+
+# -- code ------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_python_on_a_page_is_python(page):
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        if not block.startswith("!"):  # what stands in a notebook
+            ast.parse(block)
+
+
+# -- the drawing of the house ----------------------------------------------------------
+def floors_drawn() -> dict[str, list[str]]:
+    """Each package of the drawing, and its floors from top to bottom."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    (drawing,) = re.findall(r"```\n(speclab/.*?)```", page, re.S)
+    floors: dict[str, list[str]] = {}
+    package = ""
+    for line in drawing.splitlines():
+        if opening := re.match(r"(\w+)/ ", line):
+            package = opening[1]
+            floors[package] = []
+        elif floor := re.match(r"  ([a-z_]+(?: \| [a-z_]+)*)(?:  |$)", line):
+            floors[package].append(floor[1])
+    return floors
+
+
+def test_the_house_is_drawn_as_the_import_contracts_have_it():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    floors = {}
+    for contract in settings["importlinter"]["contracts"]:
+        if contract["type"] == "layers":
+            (package,) = contract["containers"]
+            floors[package] = contract["layers"]
+    assert floors_drawn() == floors
