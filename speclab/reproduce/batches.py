@@ -19,8 +19,6 @@ from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError
 
-from .pace import Pace
-
 
 @dataclass(frozen=True)
 class ScriptOfItem:
@@ -153,17 +151,6 @@ def _requests_done(spec: Spec) -> int:
     except Exception:  # running it will say why
         return 0
     return 0 if result is None else len(result.stats)
-
-
-def expected_seconds(batch: Batch, units: int, pace: Pace, has_workers: bool) -> float:
-    """How long so much work of a batch takes.
-
-    The start of its workers is included, unless it has them.
-    """
-    seconds = pace.expect(batch.kind, batch.alike, units)
-    if batch.pool is not None and not has_workers:
-        seconds += pace.expect("start", batch.alike)
-    return seconds
 
 
 def scripts_of(

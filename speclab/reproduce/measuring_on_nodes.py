@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from speclab.experiment.on_nodes import Answer, Nodes, Report
+from speclab.experiment.on_nodes import Answer, Nodes
 from speclab.experiment.run_cells import Runner, stored
 from speclab.experiment.spec import Spec, WorkerPool
 from speclib.errors import SpeclibError
 
-from .batches import Batch, expected_seconds
+from .batches import Batch
 from .order import FIRST_REQUESTS, Piece
 from .pace import Pace
 
@@ -100,8 +100,7 @@ class MeasuringOnNodes:
             if all(spec in self.runner.errors for spec in batch.specs):
                 continue
             units = batch.units_of_a_request if again else _units_of_order(piece)
-            has_workers = self.nodes.pool_of(node) == batch.pool
-            seconds = expected_seconds(batch, units, self.pace, has_workers)
+            seconds = self.pace.expect(batch.kind, batch.alike, units)
             if units > 0 and (until is None or time.monotonic() + seconds <= until):
                 return piece
         return None
@@ -143,8 +142,8 @@ class MeasuringOnNodes:
         units_before = batch.units_to(piece.requests)
         batch.count_done(self.runner.errors)
         units_done = units_before - batch.units_to(piece.requests)
-        if report is not None and not report.errors:
-            self._note_pace(batch, units_done, report)
+        if report is not None and not report.errors and units_done > 0:
+            self.pace.note(batch.kind, batch.alike, units_done, seconds=report.seconds)
         return was_refused or units_done > 0
 
     def _refuse(self, answer: Answer, batch: Batch, errors: Mapping[Spec, str]) -> None:
@@ -160,13 +159,6 @@ class MeasuringOnNodes:
         if lost > 1 or all(name in refused for name in self.nodes.names):
             for spec, why in errors.items():
                 self.runner.errors[spec] = SpeclibError(why)
-
-    def _note_pace(self, batch: Batch, units: int, report: Report) -> None:
-        """What the workers' start and so much work took on a node."""
-        if report.start_seconds is not None:
-            self.pace.note("start", batch.alike, seconds=report.start_seconds)
-        if units > 0:
-            self.pace.note(batch.kind, batch.alike, units, seconds=report.seconds)
 
 
 def _next_requests(piece: Piece) -> int:

@@ -14,14 +14,12 @@ from speclib import paths
 from speclib.atomic_files import write_atomically
 
 # Seconds before anything was seen, on two cores with the embedded models: of a script,
-# of a decoded token by its kind, of a start of workers, and of the pages of one paper
-# on one core.
+# of a decoded token by its kind, and of the pages of one paper on one core.
 FIRST_GUESS = {
     "script": 20.0,
     "virtual": 1e-4,
     "emulated": 0.01,
-    "measured": 0.03,
-    "start": 6.0,
+    "measured": 0.04,
     "full-pages": 90.0,
     "quick-pages": 27.0,
     "audit-page": 20.0,
@@ -31,8 +29,9 @@ FIRST_GUESS = {
 class Pace:
     """Seconds per unit of work, as it was seen last.
 
-    A unit is a decoded token, or a whole script, start or page. Work is named by its
-    kind, which is a key of ``FIRST_GUESS``, and by what it is ``of``.
+    A unit is a decoded token, or a whole script or page; what was needed to begin, such
+    as a start of workers, is part of the seconds. Work is named by its kind, which is a
+    key of ``FIRST_GUESS``, and by what it is ``of``.
     """
 
     def __init__(self, seen: Mapping[str, float]):

@@ -19,9 +19,8 @@ from itertools import groupby
 from speclab.experiment.limits import Limits
 from speclab.experiment.on_nodes import Nodes
 from speclab.experiment.run_cells import Runner
-from speclab.experiment.spec import WorkerPool
 
-from .batches import Batch, ScriptOfItem, expected_seconds
+from .batches import Batch, ScriptOfItem
 from .measuring_on_nodes import MeasuringOnNodes
 from .order import Piece, pieces_in_order
 from .pace import Pace
@@ -95,7 +94,6 @@ class Schedule:
         """Brings the cells of a batch to so many requests, and notes what it took."""
         batch = piece.batch
         self.runner.bar.rename(f"{batch.name}, {self.describe_rest()}")
-        had_workers = self._has_workers(batch)
         units_before = batch.units_to(piece.requests)
         failures_before = len(self.runner.errors)
 
@@ -107,8 +105,6 @@ class Schedule:
         seconds = self.clock() - started
 
         batch.count_done(self.runner.errors)
-        if not had_workers:
-            seconds -= self._note_start(batch)
         units = units_before - batch.units_to(piece.requests)
         has_failed = len(self.runner.errors) > failures_before
         if units > 0 and not has_failed:
@@ -125,19 +121,6 @@ class Schedule:
             script.compute()
         except Exception as error:
             self.script_errors[batch.name] = str(error)
-
-    def _has_workers(self, batch: Batch) -> bool:
-        """Whether the workers that a batch needs run already, if it needs any."""
-        return batch.pool is None or self.runner.has_open(batch.pool)
-
-    def _note_start(self, batch: Batch) -> float:
-        """Notes how long the start of a batch's workers took, and says it."""
-        assert batch.pool is not None, "what has no workers needs no start"
-        seconds = self.runner.start_seconds(batch.pool)
-        if seconds is None:  # they could not be started
-            return 0.0
-        self.pace.note("start", batch.alike, seconds=seconds)
-        return seconds
 
     # -- on nodes of a cluster ---------------------------------------------------------
     def _is_for_nodes(self, piece: Piece) -> bool:
@@ -171,12 +154,10 @@ class Schedule:
     def _repeat_disturbed_here(self, batch: Batch) -> None:
         """The same of one batch; a request begins only if it can end in time."""
         units = batch.units_of_a_request
-        if not self._fits(self._expected_seconds(batch, units)):
+        seconds = self._expected_seconds(batch, units)
+        if not self._fits(seconds):
             return
-        last_start = None
-        if self.deadline is not None:
-            seconds = self.pace.expect(batch.kind, batch.alike, units)
-            last_start = self.deadline - seconds
+        last_start = None if self.deadline is None else self.deadline - seconds
         limits = Limits(deadline=last_start, end=self.deadline)
         self.runner.repeat_disturbed(batch.specs, limits)
 
@@ -186,19 +167,15 @@ class Schedule:
         return self.deadline is None or self.clock() + seconds <= self.deadline
 
     def _expected_seconds(self, batch: Batch, units: int) -> float:
-        """How long so much work takes here, the start of workers included."""
-        return expected_seconds(batch, units, self.pace, self._has_workers(batch))
+        """How long so much work of a batch takes."""
+        return self.pace.expect(batch.kind, batch.alike, units)
 
     def seconds_missing(self) -> float:
-        """How long everything would take that is missing; workers start once."""
+        """How long everything would take that is missing."""
         seconds = 0.0
-        pools: set[WorkerPool | None] = set()
         for batch in self.batches:
-            if not batch.is_done:
-                units = batch.units_to(batch.most_requests)
-                is_started = batch.pool in pools
-                seconds += expected_seconds(batch, units, self.pace, is_started)
-                pools.add(batch.pool)
+            units = batch.units_to(batch.most_requests)
+            seconds += self._expected_seconds(batch, units)
         return seconds
 
     def least_seconds(self) -> float:

@@ -53,12 +53,6 @@ class SimulatedRunner:
         """The time now, in seconds."""
         return self.now
 
-    def has_open(self, pool: WorkerPool) -> bool:
-        return self._open == pool
-
-    def start_seconds(self, pool: WorkerPool) -> float | None:
-        return self._start if pool in self.started else None
-
     def stored(self, spec: Spec) -> Stored | None:
         """What is done of a cell, as the cache would say it."""
         requests = self._requests.get(spec, 0)

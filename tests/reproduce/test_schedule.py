@@ -77,17 +77,16 @@ def test_a_piece_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
 
 def test_requests_are_added_until_there_are_as_many_as_asked_for():
     spec = measured_spec(requests=4)
-    pace = Pace({"measured": 1e-4, "start": 0.01})
+    pace = Pace({"measured": 1e-4})
     run([batch("toy", spec)], deadline=time.monotonic() + 300, pace=pace)
     assert len(stored(spec).stats) == 4
     assert pace.expect("measured", "toy auto 1 after-op") != 1e-4
-    assert pace.expect("start", "toy auto 1 after-op") != 0.01
 
 
 def test_a_cell_that_asks_for_fewer_requests_does_not_hold_up_the_others():
     many, few = measured_spec(requests=4), measured_spec(gamma=3, requests=2)
     together = batch("toy", many, few)
-    pace = Pace({"measured": 1e-4, "start": 0.01})
+    pace = Pace({"measured": 1e-4})
     run([together], deadline=time.monotonic() + 300, pace=pace)
     assert len(stored(many).stats) == 4
     assert len(stored(few).stats) == 2
@@ -125,7 +124,7 @@ class Remembering(Runner):
 def test_disturbed_requests_are_repeated_only_while_one_more_fits_into_the_budget():
     spec = measured_spec()
     # Its method and plain decoding: two times twelve tokens.
-    pace = Pace({"measured": 40.0 / 24, "start": 1.0})
+    pace = Pace({"measured": 40.0 / 24})
     deadline = time.monotonic() + 100
     with Progress("cells", show=False) as bar, Remembering(bar) as runner:
         batches = [batch("toy", spec)]
@@ -227,7 +226,7 @@ def test_a_piece_that_takes_ten_times_as_long_is_stopped_and_keeps_what_is_finis
         return 2.0 if spec == slow else guessed_seconds(spec)
 
     runner = SimulatedRunner(seconds_of, start=0.0)
-    pace = Pace({"measured": 0.2 / 24, "start": 0.0})  # a tenth of what it takes
+    pace = Pace({"measured": 0.2 / 24})  # a tenth of what it takes
     others = [measured_spec("speculative", gamma=2, pair="embedded/duo", requests=40)]
     batches = [batch("slow", slow), batch("other", *others)]
     simulate(runner, batches, seconds=5.0, pace=pace)
@@ -240,7 +239,7 @@ def test_what_its_like_took_says_whether_a_piece_fits(simulate):
     first = measured_spec(gamma=2, requests=2)
     second = measured_spec(gamma=3, requests=2)
     runner = SimulatedRunner(lambda _: 10.0, start=0.0)
-    pace = Pace({"measured": 1e-3, "start": 0.0})
+    pace = Pace({"measured": 1e-3})
     simulate(runner, [batch("a", first), batch("b", second)], seconds=35.0, pace=pace)
     assert len(runner.stored(first).stats) == 2
     assert runner.stored(second) is None
@@ -308,13 +307,13 @@ def test_without_a_deadline_everything_is_done_and_no_pair_starts_in_every_round
 # -- how long work takes ---------------------------------------------------------------
 def test_work_takes_what_its_like_took_last_else_what_its_kind_took_last():
     pace = Pace({})
-    assert pace.expect("start", "a") == FIRST_GUESS["start"]
-    pace.note("start", "a", seconds=4.0)
-    pace.note("start", "b", seconds=6.0)
-    assert pace.expect("start", "a") == 4.0
-    assert pace.expect("start", "c") == 6.0
-    pace.note("start", "a", seconds=5.0)
-    assert pace.expect("start", "a") == 5.0
+    assert pace.expect("script", "a") == FIRST_GUESS["script"]
+    pace.note("script", "a", seconds=4.0)
+    pace.note("script", "b", seconds=6.0)
+    assert pace.expect("script", "a") == 4.0
+    assert pace.expect("script", "c") == 6.0
+    pace.note("script", "a", seconds=5.0)
+    assert pace.expect("script", "a") == 5.0
 
 
 def test_what_was_seen_is_kept_and_a_damaged_file_counts_as_empty():
