@@ -59,8 +59,8 @@ class Batch:
     specs: list[Spec] = field(default_factory=list)
     script: ScriptOfItem | None = None
     pool: WorkerPool | None = None
-    _done: dict[Spec, int] = field(default_factory=dict)  # requests of each cell
-    _is_computed: bool = False  # a script
+    _done: dict[Spec, int] = field(default_factory=dict, init=False)  # requests
+    _is_computed: bool = field(default=False, init=False)  # a script
 
     @property
     def alike(self) -> str:

@@ -4,14 +4,15 @@ Work is done in rounds. The first one takes every cell of real processes to two
 requests, and each later one a request further, so that none gets its third before all
 others have had their first. Within a round comes
 
-    opening       paper by paper, the virtual numbers of its main table, and the first
-                  batch that is measured for it
+    opening       the virtual numbers of the main tables, and the first batch that is
+                  measured for each
     virtual       what the other tables have of the virtual clock, and scripts: such
                   numbers cost little, and settle claims
-    main tables   what is left of them, emulated and then measured
-    the rest      of all other tables, emulated and then measured
+    main tables   what is left of them
+    the rest      of all other tables
 
-The pairs of different papers take turns. What a pair measures stands together, so that
+and within each of these what is virtual, then emulated, then measured. Papers stand in
+their order, and their pairs take turns. What a pair measures stands together, so that
 its workers start once.
 """
 
@@ -95,13 +96,9 @@ class Order:
 
     def _rank(self, batch: Batch) -> tuple[int, ...]:
         """What a batch is sorted by within a round."""
-        stage = self.stage(batch)
         kind = KINDS.index(batch.kind)
-        paper = self._papers.index(batch.paper)
-        if stage is Stage.OPENING:
-            return stage, paper, kind
         turn = 0 if batch.pool is None else self._turns[batch.pool]
-        return stage, kind, turn, paper
+        return self.stage(batch), kind, turn, self._papers.index(batch.paper)
 
 
 def _first_measured(batches: Sequence[Batch]) -> dict[str, Batch]:

@@ -68,8 +68,8 @@ def test_papers_open_with_their_main_tables_then_what_is_virtual_then_the_rest()
             ]
     assert names(*batches) == [
         "pearl main: virtual 1",
-        "pearl main: pair 2",
         "dsi main: virtual 1",
+        "pearl main: pair 2",
         "dsi main: pair 2",
         "pearl: virtual 1",
         "dsi: virtual 1",
