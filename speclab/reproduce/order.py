@@ -55,15 +55,16 @@ def pieces_in_order(batches: Sequence[Batch], in_rounds: bool) -> Iterator[Piece
     """All pieces of some papers, in the order in which they are to be run.
 
     Without ``in_rounds``, as where there is time for everything, each batch is one
-    piece.
+    piece. Each round asks for its order when it begins, so a batch's rank may depend on
+    what the rounds before have found.
     """
     most = max((batch.most_requests for batch in batches), default=0)
     goals = [most]
     if in_rounds:
         goals = list(range(FIRST_REQUESTS, max(most, FIRST_REQUESTS) + 1))
 
-    order = Order(batches)
     for goal in goals:
+        order = Order(batches)
         is_first_round = goal == goals[0]
         for batch in order.of_a_round:
             if is_first_round or batch.most_requests >= goal:
@@ -73,7 +74,7 @@ def pieces_in_order(batches: Sequence[Batch], in_rounds: bool) -> Iterator[Piece
 
 
 class Order:
-    """The order of some batches in every round.
+    """The order of some batches in a round.
 
     Papers stand as their batches do, and so do the pairs of a paper.
     """
