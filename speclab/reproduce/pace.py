@@ -22,7 +22,7 @@ FIRST_GUESS = {
     "measured": 0.04,
     "full-pages": 90.0,
     "quick-pages": 27.0,
-    "audit-page": 20.0,
+    "audit-page": 27.0,
 }
 
 
