@@ -20,8 +20,8 @@ from speclib.errors import SpeclibError
 from . import cache, environments
 from .environments import Environment
 from .limits import Limits
-from .run_cells import Runner, stored
-from .spec import Spec, WorkerPool
+from .run_cells import Runner
+from .spec import Spec
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,15 @@ class Order:
 class Report:
     """What came of an order.
 
-    files          what is known of its cells now
-    errors         why cells failed
-    requests       how many requests were done
-    seconds        how long they took
-    start_seconds  how long it took to start the workers; None if they ran already
-    environment    what tells the node's hardware and libraries from others
+    files        what is known of its cells now
+    errors       why cells failed
+    seconds      how long it took
+    environment  what tells the node's hardware and libraries from others
     """
 
     files: dict[str, str]
     errors: dict[Spec, str]
-    requests: int
     seconds: float
-    start_seconds: float | None
     environment: Environment
 
 
@@ -74,10 +70,7 @@ class CellsOfNode:
         for key, text in order.files.items():
             cache.take_in(key, text, at_least_as_many=True)
 
-        pool = order.specs[0].worker_pool
-        was_open = self._runner.has_open(pool)
         self._runner.errors.clear()
-        done_before = _requests_done(order.specs)
         started = time.monotonic()
         deadline = None if order.seconds is None else started + order.seconds
         limits = Limits(order.requests, deadline)
@@ -87,7 +80,6 @@ class CellsOfNode:
             self._runner.run(order.specs, limits)
 
         seconds = time.monotonic() - started
-        start_seconds = None if was_open else self._runner.start_seconds(pool)
         files = {}
         for spec in order.specs:
             key = key_of(spec)
@@ -97,20 +89,9 @@ class CellsOfNode:
         return Report(
             files=files,
             errors={spec: str(why) for spec, why in self._runner.errors.items()},
-            requests=_requests_done(order.specs) - done_before,
-            seconds=seconds - (start_seconds or 0.0),
-            start_seconds=start_seconds,
+            seconds=seconds,
             environment=machine.environment(),
         )
-
-
-def _requests_done(specs: Iterable[Spec]) -> int:
-    """Of all these cells, as far as this machine has measured them."""
-    done = 0
-    for spec in specs:
-        result = stored(spec)
-        done += 0 if result is None else len(result.stats)
-    return done
 
 
 @dataclass(frozen=True)
@@ -134,7 +115,6 @@ class Nodes:
     """
 
     def __init__(self) -> None:
-        self._pools: dict[str, WorkerPool] = {}  # what is open on each node
         self._ordered: dict[str, tuple[Spec, ...]] = {}  # what each is doing
 
     def __enter__(self) -> Nodes:
@@ -167,10 +147,6 @@ class Nodes:
         """Why, by its name, a node is not used."""
         return dict(self._helpers.left_out)
 
-    def pool_of(self, node: str) -> WorkerPool | None:
-        """The workers that are open on a node."""
-        return self._pools.get(node)
-
     def order(
         self,
         node: str,
@@ -194,7 +170,6 @@ class Nodes:
                 if text:
                     files[key] = text
         seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
-        self._pools[node] = specs[0].worker_pool
         self._ordered[node] = specs
         self._helpers.ask(node, Order(specs, requests, seconds, again, files))
 
@@ -205,7 +180,6 @@ class Nodes:
         node, answer = self._helpers.first()
         specs = self._ordered.pop(node)
         if isinstance(answer, DeviceLost):
-            del self._pools[node]
             return Answer(node, None, str(answer), is_lost=True)
         if not isinstance(answer, Report):
             return Answer(node, None, answer.cause)

@@ -11,7 +11,7 @@ from speclib.trace.events import Trace
 
 from .limits import NO_LIMITS, Limits
 from .other_load import is_disturbed
-from .spec import CellResult, Spec, WorkerPool
+from .spec import CellResult, Spec
 
 KINDS = ("virtual", "emulated", "measured")  # in the order in which they are run
 MOST_TRIES = 3  # of a request beside which other programs kept the machine busy
@@ -57,14 +57,6 @@ class Runner:
 
     def __exit__(self, *_: object) -> None:
         self._workers.close()
-
-    def has_open(self, pool: WorkerPool) -> bool:
-        """Whether these workers run now."""
-        return self._workers.are(pool)
-
-    def start_seconds(self, pool: WorkerPool) -> float | None:
-        """How long the last start of these workers took; None if there was none."""
-        return self._workers.start_seconds.get(pool)
 
     def run(self, specs: Iterable[Spec], limits: Limits = NO_LIMITS) -> None:
         """Run what the cache lacks, as far as the limits allow.

@@ -12,10 +12,9 @@ from speclib import paths
 from speclib.atomic_files import write_atomically
 
 from . import freshness
-from .costs import Costs
+from .pace import Pace
 
-COST = "reports audit"  # by which name the seconds of making it are known
-GUESS = 20.0  # of these seconds, where nobody has seen them
+KIND = "audit-page"  # by which its pace is known
 
 
 def is_wanted() -> bool:
@@ -34,7 +33,7 @@ def is_stale() -> bool:
 
 def expected_seconds() -> float:
     """How long making the page takes, most likely."""
-    return Costs.read().seconds(COST, GUESS) if is_wanted() else 0.0
+    return Pace.read().expect(KIND) if is_wanted() else 0.0
 
 
 def make() -> None:
@@ -60,4 +59,4 @@ def make() -> None:
     markdown = notebook_markdown(executed)
     write_atomically(paths.REPORTS / f"{freshness.AUDIT}.md", markdown)
     freshness.remember(freshness.AUDIT, inputs)
-    Costs.read().saw(COST, time.monotonic() - started)
+    Pace.read().note(KIND, seconds=time.monotonic() - started)

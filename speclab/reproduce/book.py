@@ -33,7 +33,7 @@ from speclib.errors import unknown_name
 from speclib.trace.events import Trace
 
 from . import failures
-from .work import scripts_of
+from .batches import scripts_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -125,9 +125,9 @@ class Book:
                     if not is_finished(spec):
                         unfinished.add(spec)
         count = len(unfinished)
-        for work in scripts_of(self.paper, self.profile, self.kinds):
-            work.count_done()
-            count += not work.is_done
+        for script in scripts_of(self.paper, self.profile, self.kinds):
+            script.count_done()
+            count += not script.is_done
         return count
 
     @cached_property

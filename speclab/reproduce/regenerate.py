@@ -28,9 +28,10 @@ from .one_at_a_time import one_at_a_time
 if TYPE_CHECKING:
     from speclab.experiment.on_nodes import Nodes
 
+    from .batches import Batch
     from .book import Book
-    from .costs import Costs
-    from .schedule import PaperWork, Schedule
+    from .pace import Pace
+    from .schedule import Schedule
 
 LAST = 1000  # the place of a paper whose file does not say it
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
@@ -149,18 +150,20 @@ class Call:
         from speclab.experiment.run_cells import Runner
         from speclab.progress import Progress
 
-        from .costs import Costs
+        from .pace import Pace
         from .schedule import Schedule
 
         books = {key: self._open_book(key) for key in keys}
-        costs = Costs.read()
-        writing = _seconds_of_writing(books, costs) + audit_page.expected_seconds()
+        pace = Pace.read()
+        writing = _seconds_of_writing(books, pace) + audit_page.expected_seconds()
         deadline = self.budget.deadline(reserved=writing)
-        papers = [_paper_work(book) for book in books.values()]
+        batches = []
+        for book in books.values():
+            batches += _batches_of(book)
 
-        def on_headline(paper: PaperWork) -> None:
-            failures.keep(paper.key, runner.errors)
-            self._say_headline(paper)
+        def on_main_table(key: str) -> None:
+            failures.keep(key, runner.errors)
+            self._say_main_table(books[key])
 
         for key in keys:
             failures.keep(key, {})
@@ -168,12 +171,12 @@ class Call:
             nodes = stack.enter_context(Nodes()) if self.on_nodes else None
             if nodes is not None:
                 self._say_nodes(nodes)
-            schedule = Schedule(papers, runner, costs, deadline, on_headline, nodes)
+            schedule = Schedule(batches, runner, pace, deadline, on_main_table, nodes)
             self._say_plan(schedule, books, writing)
             if schedule.seconds_missing():
                 self.budget.check_least(schedule.least_seconds() + writing)
             try:
-                schedule.do_all()
+                schedule.run()
             except KeyboardInterrupt:
                 self.outcome.interrupted = True
                 self.say(
@@ -188,9 +191,7 @@ class Call:
         self._write_reports(keys)
         if not self.outcome.failed and not self.outcome.interrupted:
             # After an interrupt there is little to write.
-            _learn_seconds_of_writing(books, time.monotonic() - started, costs)
-        if deadline is None and not self.outcome.interrupted:
-            costs.publish()
+            _note_seconds_of_writing(books, time.monotonic() - started, pace)
 
     def make_audit(self) -> None:
         """Makes the audit's page, if it is stale, and the index that leads to it."""
@@ -255,14 +256,17 @@ class Call:
             publish.write_index_page()
         return lessons.has_written
 
-    def _say_headline(self, paper: PaperWork) -> None:
-        """Writes the tables of a paper whose headline has just been run."""
+    def _say_main_table(self, book: Book) -> None:
+        """Writes the tables of a paper whose main table has its first numbers."""
         from . import publish
+        from .batches import main_item
 
-        publish.write_tables(self._open_book(paper.key))
-        report = f"{paths.REPORTS.name}/{paper.key}.md"
+        key = book.paper.key
+        publish.write_tables(self._open_book(key))
+        item = main_item(book.paper.facts, book.cells())
+        report = f"{paths.REPORTS.name}/{key}.md"
         elapsed = self.budget.describe_elapsed()
-        self.say(f"{paper.key}: {paper.headline_item} stands in {report} ({elapsed})")
+        self.say(f"{key}: {item} stands in {report} ({elapsed})")
 
     def _write_reports(self, keys: list[str]) -> None:
         """Writes tables, pages and index, and notes what is unfinished."""
@@ -303,42 +307,35 @@ class Call:
         return Book(key, quick=self.quick, measured=self.measured, run=False)
 
 
-def _paper_work(book: Book) -> PaperWork:
+def _batches_of(book: Book) -> list[Batch]:
     """What is to be run for a paper."""
-    from .schedule import PaperWork
-    from .work import headline_item, scripts_of, works_of
+    from .batches import batches_of, main_item, scripts_of
 
-    key = book.paper.key
-    label = f"{key} {book.profile.name}"
     cells = book.cells()
-    headline = headline_item(book.paper.facts, cells)
-    return PaperWork(
-        key=key,
-        headline_item=headline,
-        headline=works_of({headline: cells[headline]}, f"{label} headline"),
-        rest=scripts_of(book.paper, book.profile, book.kinds) + works_of(cells, label),
-    )
+    item = main_item(book.paper.facts, cells)
+    scripts = scripts_of(book.paper, book.profile, book.kinds, item)
+    return scripts + batches_of(book.paper.key, cells, item)
 
 
 # -- pages -----------------------------------------------------------------------------
-def _cost_of_reports(book: Book) -> str:
-    """By which name the seconds of writing a paper's reports are known."""
-    return f"reports {book.paper.key} {book.profile.name}"
+def _kind_of_pages(books: dict[str, Book]) -> str:
+    """By which kind the pace of writing reports is known."""
+    profile = next(iter(books.values())).profile
+    return f"{profile.name}-pages"
 
 
-def _seconds_of_writing(books: dict[str, Book], costs: Costs) -> float:
+def _seconds_of_writing(books: dict[str, Book], pace: Pace) -> float:
     """How long it takes to write these papers' reports, on all cores."""
-    by_one_core = sum(costs.seconds(_cost_of_reports(book)) for book in books.values())
+    by_one_core = pace.expect(_kind_of_pages(books), units=len(books))
     return by_one_core / min(machine.cores(), len(books))
 
 
-def _learn_seconds_of_writing(
-    books: dict[str, Book], seconds: float, costs: Costs
+def _note_seconds_of_writing(
+    books: dict[str, Book], seconds: float, pace: Pace
 ) -> None:
-    """Shares out how long it took; what one core would have taken is kept."""
+    """Notes how long it took; what one core would have taken is kept."""
     by_one_core = seconds * min(machine.cores(), len(books))
-    for book in books.values():
-        costs.saw(_cost_of_reports(book), by_one_core / len(books))
+    pace.note(_kind_of_pages(books), units=len(books), seconds=by_one_core)
 
 
 def _missing_runners() -> list[str]:

@@ -25,9 +25,9 @@ from speclab.experiment.run_cells import Runner, is_complete, run_all, stored
 from speclab.experiment.spec import Spec
 from speclab.progress import Progress
 from speclab.reproduce import measuring_on_nodes
-from speclab.reproduce.costs import Costs
-from speclab.reproduce.schedule import PaperWork, Schedule
-from speclab.reproduce.work import Work
+from speclab.reproduce.batches import Batch
+from speclab.reproduce.pace import Pace
+from speclab.reproduce.schedule import Schedule
 from speclib import machine, paths
 from speclib.errors import SpeclibError
 
@@ -109,53 +109,52 @@ def nodes(request):
     return request.getfixturevalue(request.param)
 
 
-def work_of(name: str, *specs) -> Work:
+def batch_of(name: str, *specs, is_main: bool = False) -> Batch:
     pool = specs[0].worker_pool
-    return Work(name, "measured", list(specs), pool=pool, wanted=specs[0].requests)
+    return Batch(name, "measured", "pearl", is_main, list(specs), pool=pool)
 
 
-def works() -> list[Work]:
+def batches() -> list[Batch]:
     """Cells of four pools, which is more than the nodes have room for at once.
 
     Their keys are fresh: the nodes' cache outlives a test.
     """
-    length = 10 + works.calls
-    works.calls += 1
+    length = 10 + batches.calls
+    batches.calls += 1
     made = []
     for number, cancel in enumerate(("after-op", "immediate")):
         specs = [
             measured_spec(method, cancel=cancel, tokens=length)
             for method in ("pearl", "speculative")
         ]
-        made.append(work_of(f"measured {number}", *specs))
+        made.append(batch_of(f"measured {number}", *specs))
     for number, dtype in enumerate(("float64", "float32"), start=2):
         precise = measured_spec("pearl", dtype=dtype, tokens=length)
-        made.append(work_of(f"measured {number}", precise))
+        made.append(batch_of(f"measured {number}", precise))
     return made
 
 
-works.calls = 0
+batches.calls = 0
 
 
-def specs_of(measured: list[Work]) -> list[Spec]:
+def specs_of(measured: list[Batch]) -> list[Spec]:
     """Of all cells, in order."""
     specs: list[Spec] = []
-    for work in measured:
-        specs += work.specs
+    for batch in measured:
+        specs += batch.specs
     return specs
 
 
-def are_complete(measured: list[Work]) -> bool:
+def are_complete(measured: list[Batch]) -> bool:
     """Whether every cell has all of its requests, here."""
     return all(is_complete(spec) for spec in specs_of(measured))
 
 
-def schedule_of(measured: list[Work], runner: Runner, nodes: Nodes, deadline=None):
+def schedule_of(measured: list[Batch], runner: Runner, nodes: Nodes, deadline=None):
     other = virtual_spec(gamma=2)
-    virtual = Work("virtual", "virtual", [other], wanted=other.requests)
-    paper = PaperWork("pearl", "table-1", [measured[0]], [virtual, *measured])
-    costs = Costs({}, {})
-    return Schedule([paper], runner, costs, deadline, lambda _: None, nodes)
+    virtual = Batch("virtual", "virtual", "pearl", specs=[other])
+    all_batches = [virtual, *measured]
+    return Schedule(all_batches, runner, Pace({}), deadline, lambda _: None, nodes)
 
 
 class NodesThatTell(Nodes):
@@ -174,7 +173,7 @@ class NodesThatTell(Nodes):
 
 
 def do_on_nodes(
-    measured: list[Work],
+    measured: list[Batch],
     seconds: float | None = None,
     after_a_step: Callable[[], object] = lambda: None,
 ) -> Runner:
@@ -189,21 +188,21 @@ def do_on_nodes(
     ):
         deadline = None if seconds is None else time.monotonic() + seconds
         schedule = schedule_of(measured, runner, nodes, deadline)
-        schedule.do_all()
+        schedule.run()
     return runner
 
 
 @pytest.mark.slow
 def test_every_cell_is_done_and_kept_here_and_names_its_node(ray_nodes):
-    measured = works()
+    measured = batches()
     runner = do_on_nodes(measured)
     assert not runner.errors
     assert are_complete(measured)
     assert stored(virtual_spec(gamma=2)) is not None
 
     nodes_at_work = set()
-    for work in measured:
-        (node_of_pair,) = {stored(spec).facts["node"] for spec in work.specs}
+    for batch in measured:
+        (node_of_pair,) = {stored(spec).facts["node"] for spec in batch.specs}
         nodes_at_work.add(node_of_pair)
     assert nodes_at_work == {"one", "two", "three"}
 
@@ -215,7 +214,7 @@ def test_every_cell_is_done_and_kept_here_and_names_its_node(ray_nodes):
 def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
     """Unless other programs disturbed it, which here nothing does."""
     monkeypatch.setattr(other_load, "others_between", lambda start, end: 0.0)
-    measured = works()
+    measured = batches()
     specs = specs_of(measured)
     run_all([spec.but(requests=2) for spec in specs])
     before = {spec: stored(spec).stats for spec in specs}
@@ -228,7 +227,7 @@ def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(900, method="thread")  # it needs the alarm for itself
 def test_an_interrupt_loses_nothing_that_is_finished(nodes):
-    measured = works()
+    measured = batches()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -247,7 +246,7 @@ def test_an_interrupt_loses_nothing_that_is_finished(nodes):
 
 @pytest.mark.slow
 def test_what_a_lost_node_did_not_finish_another_one_does(ray_nodes):
-    measured = works()
+    measured = batches()
     runner = do_on_nodes(measured, after_a_step=lambda: ray_nodes.kill("two"))
     ray_nodes.add_missing()
     assert not runner.errors
@@ -256,7 +255,7 @@ def test_what_a_lost_node_did_not_finish_another_one_does(ray_nodes):
 
 @pytest.mark.slow
 def test_what_two_nodes_began_one_finishes_when_the_other_is_lost(nodes_in_processes):
-    measured = works()
+    measured = batches()
     runner = do_on_nodes(measured, after_a_step=lambda: nodes_in_processes.kill("two"))
     assert not runner.errors
     assert are_complete(measured)
@@ -264,11 +263,11 @@ def test_what_two_nodes_began_one_finishes_when_the_other_is_lost(nodes_in_proce
 
 @pytest.mark.slow
 def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(nodes):
-    measured = works()
+    measured = batches()
     on_gpus = measured_spec(pair="hub/llama-7b-70b", task="gsm8k")
-    broken = work_of("measured on GPUs", on_gpus)
+    broken = batch_of("measured on GPUs", on_gpus)
     nobody = measured_spec(pair="embedded/nobody")
-    unknown = work_of("measured by nobody", nobody)
+    unknown = batch_of("measured by nobody", nobody)
     runner = do_on_nodes([measured[0], broken, unknown, *measured[1:]])
     assert set(runner.errors) == {on_gpus, nobody}
     assert are_complete(measured)
@@ -276,7 +275,7 @@ def test_a_pair_that_no_node_can_run_fails_once_and_all_others_are_done(nodes):
 
 def test_cells_that_were_not_asked_for_are_noticed():
     spec, other = measured_spec(), measured_spec("speculative")
-    report = Report({key_of(spec): "file"}, {}, 1, 1.0, None, machine.environment())
+    report = Report({key_of(spec): "file"}, {}, 1.0, machine.environment())
     assert is_of(report, [spec, other])
     assert not is_of(report, [other])
     assert not is_of(replace(report, environment=FASTER), [spec])
@@ -300,10 +299,9 @@ def test_a_budget_ends_a_sweep(nodes, monkeypatch):
     """It is over when the first step has been taken; what is under way is finished."""
     clock = ClockThatLeaps()
     monkeypatch.setattr(measuring_on_nodes, "time", clock)
-    measured = works()
-    for work in measured:
-        work.specs = [spec.but(requests=1000) for spec in work.specs]
-        work.wanted = 1000
+    measured = batches()
+    for batch in measured:
+        batch.specs = [spec.but(requests=1000) for spec in batch.specs]
 
     do_on_nodes(measured, seconds=HOUR, after_a_step=clock.leap)
 
@@ -318,7 +316,7 @@ def test_a_node_that_is_given_no_time_begins_nothing():
 
     report = CellsOfNode("one")(order)
 
-    assert report.requests == 0
+    assert not report.files
     assert not report.errors
     assert stored(spec) is None
 

@@ -356,18 +356,17 @@ def test_a_second_run_in_the_same_checkout_waits_and_says_so(tmp_path):
 
 def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
     home = make_home(tmp_path / "home", virtual=["table-5", "theorem-2"], brief=True)
-    # As if one of the items had taken hours here.
-    seen = {"table-5": 1, "theorem-2": 1e4}
-    costs = {f"virtual pearl quick {item}": seconds for item, seconds in seen.items()}
+    # As if a token had taken a second here: an hour is enough for the seven cells of
+    # Theorem 2, and not for the fifteen of Table 5.
     (home / ".cache").mkdir()
-    (home / ".cache" / "costs.json").write_text(json.dumps(costs))
+    (home / ".cache" / "pace.json").write_text(json.dumps({"virtual pearl": 1.0}))
     out = run(home, *REPRODUCE)
     assert "cells lack requests; run again to go on" in out
     virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}
-    assert virtual_items == {"table-5"}
-    assert "Theorem 2" in markdown_of(home)
+    assert virtual_items == {"theorem-2"}
+    assert "Table 5" in markdown_of(home)
 
-    (home / ".cache" / "costs.json").unlink()
+    (home / ".cache" / "pace.json").unlink()
     out = run(home, *REPRODUCE)
     assert "lack requests" not in out
     virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}

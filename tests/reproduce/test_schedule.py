@@ -1,25 +1,24 @@
-"""What a budget of time does first, what it learns, and what it leaves."""
+"""What is done within a budget of time, what it learns, and what it leaves."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 
 import pytest
+from helpers.simulated_runner import SimulatedRunner
 from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
 from speclab.experiment.limits import NO_LIMITS
 from speclab.experiment.run_cells import Runner, stored
+from speclab.experiment.spec import Spec
 from speclab.progress import Progress
+from speclab.reproduce import batches as batches_page
+from speclab.reproduce.batches import Batch
 from speclab.reproduce.budget import Budget
-from speclab.reproduce.costs import Costs
-from speclab.reproduce.schedule import (
-    PaperWork,
-    Schedule,
-    describe_seconds,
-    in_order_of_pairs,
-)
-from speclab.reproduce.work import Work
+from speclab.reproduce.pace import FIRST_GUESS, Pace
+from speclab.reproduce.schedule import Schedule, describe_seconds
 from speclib import paths
 from speclib.errors import BadValue
 
@@ -29,128 +28,310 @@ def _own_cache(own_cache):
     """Every test has a cache of its own."""
 
 
-def work(name: str, *specs, **facts) -> Work:
-    """A piece of work on some cells, all of one kind."""
-    facts.setdefault("wanted", max(spec.requests for spec in specs))
-    return Work(name, specs[0].kind, list(specs), **facts)
+def batch(name: str, *specs: Spec, paper: str = "pearl", is_main: bool = False):
+    """A batch of some cells, all of one kind."""
+    kind = specs[0].kind
+    pool = specs[0].worker_pool if kind == "measured" else None
+    return Batch(name, kind, paper, is_main, list(specs), pool=pool)
 
 
-def done_by(papers, deadline=None, costs=None) -> list[str]:
-    """Does the work of some papers; the keys in the order their headlines stood."""
-    order = []
+def run(
+    batches: Sequence[Batch], deadline: float | None = None, pace: Pace | None = None
+) -> list[str]:
+    """Runs batches; the papers in the order in which their main tables stood."""
+    papers: list[str] = []
     with Progress("cells", show=False) as bar, Runner(bar) as runner:
-        schedule = Schedule(
-            papers,
-            runner,
-            costs or Costs({}, {}),
-            deadline,
-            on_headline=lambda paper: order.append(paper.key),
-        )
-        schedule.do_all()
-    return order
+        Schedule(batches, runner, pace or Pace({}), deadline, papers.append).run()
+    return papers
 
 
-# -- the order -------------------------------------------------------------------------
-def test_headlines_come_in_the_order_of_the_papers_and_everything_is_done():
+# -- with real cells -------------------------------------------------------------------
+def test_main_tables_come_in_the_order_of_the_papers_and_everything_is_done():
     first, second = virtual_spec(gamma=2), virtual_spec(gamma=3)
     other = virtual_spec(gamma=4)
-    papers = [
-        PaperWork(
-            "pearl",
-            "table-1",
-            [work("virtual a", first)],
-            [work("virtual b", first, other)],
-        ),
-        PaperWork(
-            "dsi", "table-1", [work("virtual c", second)], [work("virtual d", second)]
-        ),
+    batches = [
+        batch("a", first, is_main=True),
+        batch("b", other),
+        batch("c", second, paper="dsi", is_main=True),
     ]
-    assert done_by(papers) == ["pearl", "dsi"]
+    assert run(batches) == ["pearl", "dsi"]
     for spec in (first, second, other):
         assert stored(spec) is not None
 
 
-def test_workers_of_a_pair_are_started_once_whatever_needs_them_between():
-    one, other = measured_spec(), measured_spec(cancel="immediate")
-    works = [
-        work("measured a", one, pool=one.worker_pool),
-        work("measured b", other, pool=other.worker_pool),
-        work("virtual c", virtual_spec()),
-        work("measured d", one, pool=one.worker_pool),
-    ]
-    names = [each.name for each in in_order_of_pairs(works)]
-    assert names == ["virtual c", "measured a", "measured d", "measured b"]
-
-
-def test_without_time_nothing_is_begun_and_every_headline_is_still_told():
+def test_without_time_nothing_is_begun_and_every_main_table_is_still_told():
     spec = virtual_spec()
-    papers = [
-        PaperWork(
-            "pearl", "table-1", [work("virtual a", spec)], [work("virtual b", spec)]
-        )
-    ]
-    assert done_by(papers, deadline=time.monotonic() - 1) == ["pearl"]
+    batches = [batch("a", spec, is_main=True)]
+    assert run(batches, deadline=time.monotonic() - 1) == ["pearl"]
     assert stored(spec) is None
 
 
-def test_a_step_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
+def test_a_piece_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
     dear, cheap = virtual_spec(gamma=2), virtual_spec(gamma=3)
-    costs = Costs({"virtual dear": 1000.0, "virtual cheap": 0.1}, {})
-    rest = [work("virtual dear", dear), work("virtual cheap", cheap)]
-    papers = [PaperWork("pearl", "table-1", [], rest)]
-    done_by(papers, deadline=time.monotonic() + 60, costs=costs)
+    batches = [batch("dear", dear, paper="dear"), batch("cheap", cheap, paper="cheap")]
+    pace = Pace({"virtual dear": 10.0, "virtual cheap": 1e-4})
+    run(batches, deadline=time.monotonic() + 60, pace=pace)
     assert stored(cheap) is not None
     assert stored(dear) is None
 
 
-def test_requests_are_added_one_by_one_until_there_are_as_many_as_asked_for():
+def test_requests_are_added_until_there_are_as_many_as_asked_for():
     spec = measured_spec(requests=4)
-    rest = [work("measured toy", spec, pool=spec.worker_pool)]
-    costs = Costs({"measured toy": 0.01, "start toy auto 1 after-op": 0.01}, {})
-    papers = [PaperWork("pearl", "table-1", [], rest)]
-    done_by(papers, deadline=time.monotonic() + 300, costs=costs)
+    pace = Pace({"measured": 1e-4})
+    run([batch("toy", spec)], deadline=time.monotonic() + 300, pace=pace)
     assert len(stored(spec).stats) == 4
-    assert costs.here["measured toy"] > 0
-    assert costs.here["start toy auto 1 after-op"] > 0
+    assert pace.expect("measured", "toy auto 1 after-op") != 1e-4
 
 
-# -- gains -----------------------------------------------------------------------------
-def test_one_more_prompt_narrows_intervals_as_one_over_its_root():
-    specs = [emulated_spec(gamma=gamma) for gamma in (2, 3)]
-    # From one to four requests an interval halves, whatever it was.
-    halved = 1.0
-    for done in (1, 2, 3):
-        gain = work("emulated", *specs, done=done, wanted=8).gain() / len(specs)
-        halved *= 1 - gain
-    assert halved == pytest.approx(0.5)
+def test_a_cell_that_asks_for_fewer_requests_does_not_hold_up_the_others():
+    many, few = measured_spec(requests=4), measured_spec(gamma=3, requests=2)
+    together = batch("toy", many, few)
+    pace = Pace({"measured": 1e-4})
+    run([together], deadline=time.monotonic() + 300, pace=pace)
+    assert len(stored(many).stats) == 4
+    assert len(stored(few).stats) == 2
+    assert together.is_done
 
 
-def test_a_number_that_is_missing_counts_more_than_one_that_gets_narrower():
-    spec = emulated_spec()
-    missing = work("emulated", spec, done=0, wanted=8)
-    known = work("emulated", spec, done=2, wanted=8)
-    assert missing.gain() > known.gain()
-    assert missing.next_requests == 2  # one request has no interval
-    assert known.next_requests == 3
+def test_a_script_that_fails_leaves_the_others_and_is_named():
+    class Broken:
+        def is_stored(self):
+            return False
+
+        def compute(self):
+            raise OSError("no room")
+
+    broken = Batch("script pearl figure-1", "script", "pearl", script=Broken())
+    spec = virtual_spec()
+    with Progress("cells", show=False) as bar, Runner(bar) as runner:
+        batches = [broken, batch("b", spec)]
+        schedule = Schedule(batches, runner, Pace({}), None, lambda _: None)
+        schedule.run()
+    assert schedule.script_errors == {"script pearl figure-1": "no room"}
+    assert stored(spec) is not None
 
 
-# -- costs -----------------------------------------------------------------------------
-def test_costs_seen_here_count_and_those_of_another_machine_are_corrected():
-    here = {"start a": 4.0, "start b": 6.0}
-    elsewhere = {"start a": 2.0, "start b": 3.0, "start c": 5.0}
-    costs = Costs(here, elsewhere)
-    assert costs.seconds("start a") == 4.0
-    assert costs.seconds("start c") == 10.0  # this machine takes twice as long
-    assert costs.seconds("start d") == 5.0  # the median of its kind here
+class Remembering(Runner):
+    """A runner that remembers within which limits it was to repeat requests."""
+
+    repeated: list = []
+
+    def repeat_disturbed(self, specs, limits=NO_LIMITS):
+        self.repeated.append(limits)
+        super().repeat_disturbed(specs, limits)
+
+
+def test_disturbed_requests_are_repeated_only_while_one_more_fits_into_the_budget():
+    spec = measured_spec()
+    # Its method and plain decoding: two times twelve tokens.
+    pace = Pace({"measured": 40.0 / 24})
+    deadline = time.monotonic() + 100
+    with Progress("cells", show=False) as bar, Remembering(bar) as runner:
+        batches = [batch("toy", spec)]
+        schedule = Schedule(batches, runner, pace, deadline, lambda _: None)
+        schedule.repeat_disturbed()
+    (limits,) = runner.repeated
+    assert limits.deadline == pytest.approx(deadline - 40)
+    assert limits.end == deadline
+
+
+# -- on a clock of its own -------------------------------------------------------------
+def two_papers(requests: int = 4) -> list[Batch]:
+    """Two papers with a main table and another one, of every kind and three pairs.
+
+    The cells of pairs differ in their methods; those of tables in their windows.
+    """
+    batches = []
+    for number, paper in enumerate(("pearl", "dsi")):
+        for is_main in (True, False):
+            gamma = 2 + 2 * number + (not is_main)
+            table = {"paper": paper, "is_main": is_main}
+            virtual = [virtual_spec(gamma=gamma, alpha=a) for a in (0.7, 0.8, 0.9)]
+            emulated = [
+                emulated_spec(gamma=gamma, alpha=alpha, requests=requests)
+                for alpha in (0.7, 0.8)
+            ]
+            batches.append(batch(f"virtual {paper} {is_main}", *virtual, **table))
+            batches.append(batch(f"emulated {paper} {is_main}", *emulated, **table))
+            for pair in ("toy", "embedded/duo", "embedded/eagle"):
+                measured = [
+                    measured_spec(method, gamma, pair=pair, requests=requests)
+                    for method in ("pearl", "speculative")
+                ]
+                name = f"measured {paper} {is_main} {pair}"
+                batches.append(batch(name, *measured, **table))
+    return batches
+
+
+def all_specs(batches: Sequence[Batch]) -> list[Spec]:
+    specs: list[Spec] = []
+    for each in batches:
+        specs += each.specs
+    return specs
+
+
+def guessed_seconds(spec: Spec) -> float:
+    """What a first guess expects of a cell's request, or of a virtual cell."""
+    tokens = spec.tokens * (spec.requests if spec.kind == "virtual" else 1)
+    return FIRST_GUESS[spec.kind] * tokens
+
+
+Simulate = Callable[..., None]
+
+
+@pytest.fixture
+def simulate(monkeypatch) -> Simulate:
+    """Runs batches with a simulated runner, until so many seconds from now."""
+
+    def simulate(
+        runner: SimulatedRunner,
+        batches: Sequence[Batch],
+        seconds: float | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        monkeypatch.setattr(batches_page, "stored", runner.stored)
+        deadline = None if seconds is None else runner.now + seconds
+        pace = pace or Pace({})
+        schedule = Schedule(
+            batches, runner, pace, deadline, lambda _: None, clock=runner.clock
+        )
+        schedule.run()
+
+    return simulate
+
+
+@pytest.mark.parametrize("budget", [1.0, 10.0, 40.0])
+@pytest.mark.parametrize("times_as_long", [0.1, 1.0, 10.0, 100.0])
+def test_the_deadline_is_kept_however_wrong_the_estimates(
+    simulate, budget, times_as_long
+):
+    """What is under way then is finished: one request, or one start of workers."""
+
+    def seconds_of(spec: Spec) -> float:
+        return times_as_long * guessed_seconds(spec)
+
+    runner = SimulatedRunner(seconds_of, start=6.0 * times_as_long)
+    batches = two_papers()
+    simulate(runner, batches, budget)
+    longest = max(map(seconds_of, all_specs(batches)))
+    assert runner.now <= budget + longest + 6.0 * times_as_long
+
+
+def test_a_piece_that_takes_ten_times_as_long_is_stopped_and_keeps_what_is_finished(
+    simulate,
+):
+    slow = measured_spec(pair="embedded/duo", requests=40)
+
+    def seconds_of(spec: Spec) -> float:
+        return 2.0 if spec == slow else guessed_seconds(spec)
+
+    runner = SimulatedRunner(seconds_of, start=0.0)
+    pace = Pace({"measured": 0.2 / 24})  # a tenth of what it takes
+    others = [measured_spec("speculative", gamma=2, pair="embedded/duo", requests=40)]
+    batches = [batch("slow", slow), batch("other", *others)]
+    simulate(runner, batches, seconds=5.0, pace=pace)
+    assert runner.now <= 5.0 + 2.0
+    assert len(runner.stored(slow).stats) == 2
+
+
+def test_what_its_like_took_says_whether_a_piece_fits(simulate):
+    """The second of two batches that are alike is not begun where the first ran out."""
+    first = measured_spec(gamma=2, requests=2)
+    second = measured_spec(gamma=3, requests=2)
+    runner = SimulatedRunner(lambda _: 10.0, start=0.0)
+    pace = Pace({"measured": 1e-3})
+    simulate(runner, [batch("a", first), batch("b", second)], seconds=35.0, pace=pace)
+    assert len(runner.stored(first).stats) == 2
+    assert runner.stored(second) is None
+    assert runner.now == 20.0
+
+
+# The start of a pair's workers, and two prompts by two methods and plain decoding.
+LONGEST_FIRST_PIECE = 6.0 + 2 * 3 * 12 * FIRST_GUESS["measured"]
+
+
+@pytest.mark.parametrize("budget", [15.0, 40.0, 60.0, 100.0])
+def test_every_table_has_its_first_numbers_before_others_get_further_ones(
+    simulate, budget
+):
+    """But for the end, when no first numbers would be there in time any more."""
+    runner = SimulatedRunner(guessed_seconds)
+    batches = two_papers()
+    simulate(runner, batches, budget)
+    for ran in runner.log:
+        if ran.number == 2 and ran.end <= budget - LONGEST_FIRST_PIECE:
+            ended_before = {other.spec for other in runner.log if other.end <= ran.end}
+            assert ended_before.issuperset(all_specs(batches))
+
+
+def test_the_largest_of_these_budgets_reaches_third_requests_well_before_its_end(
+    simulate,
+):
+    """So that the test before says something."""
+    runner = SimulatedRunner(guessed_seconds)
+    simulate(runner, two_papers(), 100.0)
+    third_requests = [ran.end for ran in runner.log if ran.number == 2]
+    assert min(third_requests) < 100.0 - LONGEST_FIRST_PIECE
+
+
+def test_runs_that_go_on_end_with_everything_and_do_nothing_twice(simulate):
+    runner = SimulatedRunner(guessed_seconds)
+    pace = Pace({})
+    for _ in range(40):
+        began = runner.now
+        simulate(runner, two_papers(), 20.0, pace)  # counted anew from what is stored
+        assert runner.now <= began + 20.0 + 6.0
+
+    requests = [(ran.spec, ran.number) for ran in runner.log]
+    assert len(set(requests)) == len(requests)
+    batches = two_papers()
+    for spec in all_specs(batches):
+        assert len(runner.stored(spec).stats) == spec.requests
+    ended = runner.now
+    simulate(runner, batches, 20.0, pace)
+    assert runner.now == ended
+
+
+def test_without_a_deadline_everything_is_done_and_no_pair_starts_in_every_round(
+    simulate,
+):
+    runner = SimulatedRunner(guessed_seconds)
+    batches = two_papers(requests=8)
+    simulate(runner, batches)
+    for spec in all_specs(batches):
+        assert len(runner.stored(spec).stats) == spec.requests
+    # Three pairs in each of main tables and the rest, and the openings' own one.
+    assert len(runner.started) <= 2 * 3 + 2
+
+
+# -- how long work takes ---------------------------------------------------------------
+def test_work_takes_what_its_like_took_last_else_what_its_kind_took_last():
+    pace = Pace({})
+    assert pace.expect("script", "a") == FIRST_GUESS["script"]
+    pace.note("script", "a", seconds=4.0)
+    pace.note("script", "b", seconds=6.0)
+    assert pace.expect("script", "a") == 4.0
+    assert pace.expect("script", "c") == 6.0
+    pace.note("script", "a", seconds=5.0)
+    assert pace.expect("script", "a") == 5.0
 
 
 def test_what_was_seen_is_kept_and_a_damaged_file_counts_as_empty():
-    costs = Costs.read()
-    costs.saw("start a", 4.0)
-    costs.saw("start a", 6.0)
-    assert Costs.read().seconds("start a") == 5.0  # the newest has half the weight
-    (paths.CACHE / "costs.json").write_text("{")
-    assert Costs.read().here == {}
+    pace = Pace.read()
+    pace.note("measured", "toy", 10, seconds=4.0)
+    assert Pace.read().expect("measured", "toy", 5) == 2.0
+    (paths.CACHE / "pace.json").write_text("{")
+    assert Pace.read().expect("measured", "toy") == FIRST_GUESS["measured"]
+
+
+def test_work_is_counted_by_its_cells_and_tokens():
+    one, two = measured_spec(tokens=50), measured_spec(gamma=3, tokens=50)
+    few, many = batch("measured a", one), batch("measured b", one, two)
+    assert few.units_to(2) == 2 * (50 + 50)  # each prompt is decoded plainly, too
+    assert many.units_to(2) == 2 * (50 + 50 + 50)
+    searched = batch("measured c", measured_spec(gamma="best", tokens=50, sweep=2))
+    assert searched.units_to(2) == 2 * (50 + 50) + 5 * 2 * 50  # five windows are tried
+    assert batch("virtual", virtual_spec()).units_to(2) == 3 * 120  # as a whole
 
 
 # -- budgets ---------------------------------------------------------------------------
@@ -173,31 +354,6 @@ def test_what_comes_after_the_cells_is_taken_from_the_budget():
     assert Budget.of(None).deadline(reserved=60) is None
 
 
-class Remembering(Runner):
-    """A runner that remembers within which limits it was to repeat requests."""
-
-    repeated: list = []
-
-    def repeat_disturbed(self, specs, limits=NO_LIMITS):
-        self.repeated.append(limits)
-        super().repeat_disturbed(specs, limits)
-
-
-def test_disturbed_requests_are_repeated_only_while_one_more_fits_into_the_budget():
-    spec = measured_spec()
-    repeated = work("measured toy", spec, pool=spec.worker_pool)
-    costs = Costs({"measured toy": 40.0, "start toy auto 1 after-op": 1.0}, {})
-    deadline = time.monotonic() + 100
-    with Progress("cells", show=False) as bar, Remembering(bar) as runner:
-        repeated.done = repeated.wanted
-        papers = [PaperWork("pearl", "table-1", [], [repeated])]
-        schedule = Schedule(papers, runner, costs, deadline, lambda _: None)
-        schedule.repeat_disturbed()
-    (limits,) = runner.repeated
-    assert limits.deadline == pytest.approx(deadline - 40)
-    assert limits.end == deadline
-
-
 def test_the_least_that_is_told_is_enough():
     """Rounded down to a tenth of a minute, it would be refused in turn."""
     seconds = 2.14 * 60
@@ -210,44 +366,3 @@ def test_the_least_that_is_told_is_enough():
 def test_durations_read_as_people_say_them():
     assert describe_seconds(58.2) == "58 s"
     assert describe_seconds(1500) == "25 min"
-
-
-# -- cells of one work that ask for different numbers of requests ----------------------
-def test_a_cell_that_asks_for_fewer_requests_does_not_hold_up_the_others():
-    many, few = measured_spec(requests=4), measured_spec(gamma=3, requests=2)
-    rest = [work("measured toy", many, few, pool=many.worker_pool)]
-    costs = Costs({"measured toy": 0.01, "start toy auto 1 after-op": 0.01}, {})
-    papers = [PaperWork("pearl", "table-1", [], rest)]
-    done_by(papers, deadline=time.monotonic() + 300, costs=costs)
-    assert len(stored(many).stats) == 4
-    assert len(stored(few).stats) == 2
-    assert rest[0].is_done
-
-
-def test_a_script_that_fails_leaves_the_others_and_is_named():
-    class Broken:
-        numbers = 3
-
-        def is_stored(self):
-            return False
-
-        def compute(self):
-            raise OSError("no room")
-
-    broken = Work("script pearl quick figure-1", "script", script=Broken())
-    spec = virtual_spec()
-    papers = [PaperWork("pearl", "table-1", [], [broken, work("virtual b", spec)])]
-    with Progress("cells", show=False) as bar, Runner(bar) as runner:
-        schedule = Schedule(papers, runner, Costs({}, {}), None, lambda _: None)
-        schedule.do_all()
-    assert schedule.script_errors == {"script pearl quick figure-1": "no room"}
-    assert stored(spec) is not None
-
-
-def test_work_that_nobody_has_seen_is_guessed_by_its_cells_and_tokens():
-    one, two = measured_spec(tokens=50), measured_spec(gamma=3, tokens=50)
-    few, many = work("measured a", one), work("measured b", one, two)
-    assert many.guess() == pytest.approx(2 * few.guess())
-    costs = Costs({"measured other": 1.0}, {})
-    assert costs.seconds("measured b", many.guess()) == many.guess()
-    assert costs.seconds("measured other", many.guess()) == 1.0

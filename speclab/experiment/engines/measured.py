@@ -16,7 +16,6 @@ its next prompt, and every speed-up compares runs of the same minute.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -55,12 +54,10 @@ class OpenWorkers:
     stopped first: not every machine has room for two pairs. A context manager.
 
     ``facts``: what the results say besides of where they come from.
-    ``start_seconds``: how long each start took, by workers.
     """
 
     def __init__(self, facts: Mapping[str, object] | None = None) -> None:
         self.facts = dict(facts or {})
-        self.start_seconds: dict[WorkerPool, float] = {}
         self._pool: WorkerPool | None = None
         self._measurement: Measurement | None = None
 
@@ -76,19 +73,13 @@ class OpenWorkers:
         if measurement is not None:
             measurement.world.close()
 
-    def are(self, pool: WorkerPool) -> bool:
-        """Whether these are the workers that run now."""
-        return self._measurement is not None and self._pool == pool
-
     def of(self, pool: WorkerPool, bar: Progress) -> Measurement:
         """The measurement that is under way in these workers."""
         if self._measurement is None or self._pool != pool:
             self.close()
             bar.step(f"starting {pool.pair}", 0)
-            started = time.monotonic()
             self._measurement = _start(pool, self.facts)
             self._pool = pool
-            self.start_seconds[pool] = time.monotonic() - started
         return self._measurement
 
 

@@ -1,0 +1,128 @@
+"""In which order work is done: this page alone decides it.
+
+Work is done in rounds. The first one takes every cell of real processes to two
+requests, and each later one a request further, so that none gets its third before all
+others have had their first. Within a round comes
+
+    opening       the virtual numbers of the main tables, and the first batch that is
+                  measured for each
+    virtual       what the other tables have of the virtual clock, and scripts: such
+                  numbers cost little, and settle claims
+    main tables   what is left of them
+    the rest      of all other tables
+
+and within each of these what is virtual, then emulated, then measured. Papers stand in
+their order, and their pairs take turns. What a pair measures stands together, so that
+its workers start once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from speclab.experiment.spec import WorkerPool
+
+from .batches import Batch
+
+FIRST_REQUESTS = 2  # of a cell, in the first round: fewer have no interval
+KINDS = ("virtual", "script", "emulated", "measured")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A batch's next requests: those that bring each of its cells to ``requests``.
+
+    ``is_opening``: whether it belongs to what a paper begins with.
+    """
+
+    batch: Batch
+    requests: int
+    is_opening: bool = False
+
+
+class Stage(IntEnum):
+    """The parts of a round."""
+
+    OPENING = 0
+    VIRTUAL = 1
+    MAIN_TABLES = 2
+    REST = 3
+
+
+def pieces_in_order(batches: Sequence[Batch], in_rounds: bool) -> Iterator[Piece]:
+    """All pieces of some papers, in the order in which they are to be run.
+
+    Without ``in_rounds``, as where there is time for everything, each batch is one
+    piece. Each round asks for its order when it begins, so a batch's rank may depend on
+    what the rounds before have found.
+    """
+    most = max((batch.most_requests for batch in batches), default=0)
+    goals = [most]
+    if in_rounds:
+        goals = list(range(FIRST_REQUESTS, max(most, FIRST_REQUESTS) + 1))
+
+    for goal in goals:
+        order = Order(batches)
+        is_first_round = goal == goals[0]
+        for batch in order.of_a_round:
+            if is_first_round or batch.most_requests >= goal:
+                requests = min(goal, batch.most_requests)
+                is_opening = is_first_round and order.stage(batch) is Stage.OPENING
+                yield Piece(batch, requests, is_opening)
+
+
+class Order:
+    """The order of some batches in a round.
+
+    Papers stand as their batches do, and so do the pairs of a paper.
+    """
+
+    def __init__(self, batches: Sequence[Batch]):
+        self._papers = list(dict.fromkeys(batch.paper for batch in batches))
+        self._first_measured = _first_measured(batches)
+        self._turns = _turns(batches)
+        self.of_a_round = sorted(batches, key=self._rank)
+
+    def stage(self, batch: Batch) -> Stage:
+        """The part of a round to which a batch belongs."""
+        is_virtual = batch.kind in ("virtual", "script")
+        is_first = batch is self._first_measured.get(batch.paper)
+        if batch.is_main and (is_virtual or is_first):
+            return Stage.OPENING
+        if is_virtual:
+            return Stage.VIRTUAL
+        return Stage.MAIN_TABLES if batch.is_main else Stage.REST
+
+    def _rank(self, batch: Batch) -> tuple[int, ...]:
+        """What a batch is sorted by within a round."""
+        kind = KINDS.index(batch.kind)
+        turn = 0 if batch.pool is None else self._turns[batch.pool]
+        return self.stage(batch), kind, turn, self._papers.index(batch.paper)
+
+
+def _first_measured(batches: Sequence[Batch]) -> dict[str, Batch]:
+    """The first measured batch of each paper's main table."""
+    first: dict[str, Batch] = {}
+    for batch in batches:
+        if batch.is_main and batch.kind == "measured":
+            first.setdefault(batch.paper, batch)
+    return first
+
+
+def _turns(batches: Sequence[Batch]) -> dict[WorkerPool, int]:
+    """The turn of each pair: the first of every paper, then the second of each."""
+    pools_of: dict[str, list[WorkerPool]] = {}
+    seen: set[WorkerPool] = set()
+    for batch in batches:
+        if batch.pool is not None and batch.pool not in seen:
+            seen.add(batch.pool)
+            pools_of.setdefault(batch.paper, []).append(batch.pool)
+
+    longest = max(map(len, pools_of.values()), default=0)
+    in_turns = []
+    for number in range(longest):
+        for pools in pools_of.values():
+            in_turns += pools[number : number + 1]
+    return {pool: turn for turn, pool in enumerate(in_turns)}

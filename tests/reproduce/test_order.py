@@ -1,0 +1,103 @@
+"""The order of work: rounds, what a paper begins with, kinds, pairs in turns."""
+
+from __future__ import annotations
+
+from helpers.specs import emulated_spec, measured_spec, virtual_spec
+
+from speclab.experiment.spec import Spec
+from speclab.reproduce.batches import Batch
+from speclab.reproduce.order import pieces_in_order
+
+
+def batch(name: str, spec: Spec, paper: str = "pearl", is_main: bool = False) -> Batch:
+    """A batch of one cell."""
+    pool = spec.worker_pool if spec.kind == "measured" else None
+    return Batch(name, spec.kind, paper, is_main, [spec], pool=pool)
+
+
+def names(*batches: Batch, in_rounds: bool = True) -> list[str]:
+    """The pieces in their order, each by its batch's name and its requests."""
+    pieces = pieces_in_order(batches, in_rounds)
+    return [f"{piece.batch.name} {piece.requests}" for piece in pieces]
+
+
+def test_workers_of_a_pair_are_started_once_whatever_needs_them_between():
+    one = measured_spec(requests=2)
+    other = measured_spec(requests=2, cancel="immediate")
+    batches = [
+        batch("a", one),
+        batch("b", other),
+        batch("virtual", virtual_spec()),
+        batch("c", one),
+    ]
+    assert names(*batches) == ["virtual 1", "a 2", "c 2", "b 2"]
+
+
+def test_a_round_takes_every_cell_one_request_further():
+    few = batch("few", measured_spec(requests=2))
+    many = batch("many", measured_spec(gamma=3, requests=4))
+    emulated = batch("emulated", emulated_spec(requests=3))
+    assert names(few, many, emulated) == [
+        "emulated 2",
+        "few 2",
+        "many 2",
+        "emulated 3",
+        "many 3",
+        "many 4",
+    ]
+    assert names(few, many, emulated, in_rounds=False) == [
+        "emulated 3",
+        "few 2",
+        "many 4",
+    ]
+
+
+def test_papers_open_with_their_main_tables_then_what_is_virtual_then_the_rest():
+    batches = []
+    for paper in ("pearl", "dsi"):
+        for is_main in (False, True):
+            table = f"{paper} main" if is_main else paper
+            of = {"paper": paper, "is_main": is_main}
+            pair = measured_spec(requests=2)
+            other_pair = measured_spec(requests=2, dtype="float32")
+            batches += [
+                batch(f"{table}: pair", pair, **of),
+                batch(f"{table}: other pair", other_pair, **of),
+                batch(f"{table}: emulated", emulated_spec(requests=2), **of),
+                batch(f"{table}: virtual", virtual_spec(), **of),
+            ]
+    assert names(*batches) == [
+        "pearl main: virtual 1",
+        "dsi main: virtual 1",
+        "pearl main: pair 2",
+        "dsi main: pair 2",
+        "pearl: virtual 1",
+        "dsi: virtual 1",
+        "pearl main: emulated 2",
+        "dsi main: emulated 2",
+        "pearl main: other pair 2",
+        "dsi main: other pair 2",
+        "pearl: emulated 2",
+        "dsi: emulated 2",
+        "pearl: pair 2",
+        "dsi: pair 2",
+        "pearl: other pair 2",
+        "dsi: other pair 2",
+    ]
+
+
+def test_pairs_of_different_papers_take_turns():
+    pearl = [
+        batch(f"pearl {cancel}", measured_spec(requests=2, cancel=cancel))
+        for cancel in ("after-op", "immediate")
+    ]
+    dsi = [
+        batch(f"dsi {dtype}", measured_spec(requests=2, dtype=dtype), "dsi")
+        for dtype in ("float32", "float64")
+    ]
+    assert names(*pearl, *dsi) == [
+        "pearl after-op 2",
+        "dsi float32 2",
+        "pearl immediate 2",
+        "dsi float64 2",
+    ]
