@@ -12,6 +12,7 @@ import pytest
 import speclab
 import speclib
 from speclib.core.sampling import Sampler
+from speclib.decoding.replay import Silent
 from speclib.errors import BadCall, BadValue, SpeclibError, UnknownName
 
 SURROGATE = "half a character: \ud800"
@@ -31,7 +32,7 @@ def decode_dsi(**values: Any) -> object:
 def virtual(models: Any = None, latency: Any = None, **values: Any) -> speclib.Virtual:
     """A virtual world of models that cannot say anything."""
     if models is None:
-        models = {"draft": object(), "target": object()}
+        models = {"draft": Silent(3), "target": Silent(3)}
     return speclib.Virtual(models, latency or speclib.Latency.ratio(3), **values)
 
 

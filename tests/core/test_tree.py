@@ -16,6 +16,7 @@ from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import Verified, match_tree, offer
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Random, Scripted, Toy
+from speclib.operations.model import Model
 from speclib.operations.score_tree import ScoreTree
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
@@ -236,24 +237,15 @@ def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
         assert (rows == one_by_one).all()
 
 
-class WithoutTrees:
+class WithoutTrees(Random):
     """A model that scores texts only."""
 
-    def __init__(self, toy: Random):
-        self.toy = toy
-        self.vocab = toy.vocab
-        self.reset = toy.reset
-        self.cut = toy.cut
-        self.rows = toy.rows
-
-    @property
-    def prefix(self):
-        return self.toy.prefix
+    tree = Model.tree
 
 
 def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
     rows = []
-    for target in (WithoutTrees(Random(6, 3)), Random(6, 3)):
+    for target in (WithoutTrees(6, 3), Random(6, 3)):
         world = opened(vocab=6, target=target)
         scoring = world.target.score_tree(world.text, (3, 4, 5), (-1, 0, -1))
         rows.append(world.wait(scoring))

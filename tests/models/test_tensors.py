@@ -124,9 +124,9 @@ def start_rank(pair, rank):
 def rows_and_holdings(model, message, pipe):
     rows = passes(model)
     shapes = {}
-    for name, weight in model.network.named_parameters():
+    for name, weight in model.model.network.named_parameters():
         shapes[name] = tuple(weight.shape)
-    return rows, shapes, tuple(model.cache.layers[0].keys.shape)
+    return rows, shapes, tuple(model.model.cache.layers[0].keys.shape)
 
 
 def test_a_rank_holds_its_share_of_weights_heads_keys_and_values_and_no_more(tmp_path):

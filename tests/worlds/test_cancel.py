@@ -15,7 +15,8 @@ from speclib.core.text import Text, TextReceiver, TextSender
 from speclib.data.latency import Latency
 from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
-from speclib.operations.operation import Request, Stopped
+from speclib.operations.model import Stopped
+from speclib.operations.operation import Request
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.trace.metrics import stats
