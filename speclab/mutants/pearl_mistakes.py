@@ -1,6 +1,6 @@
-"""Mistakes in PEARL, read in its published code or in its printed algorithm.
+"""Mistakes in PEARL: read in its published code or printed algorithm, or a student's.
 
-The draft length is at least 2 here.
+Those that were read take a draft length of 2 or more.
 """
 
 from __future__ import annotations

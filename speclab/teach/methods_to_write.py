@@ -73,7 +73,7 @@ def _greedy_q(method_with: MethodWith) -> Mistake:
     )
 
 
-# -- the exercises ---------------------------------------------------------------------
+# -- SD and PEARL ----------------------------------------------------------------------
 SD = MethodExercise(
     "speculative",
     (
@@ -150,7 +150,7 @@ PEARL = MethodExercise(
 )
 
 
-# -- mistakes of DSI -------------------------------------------------------------------
+# -- DSI -------------------------------------------------------------------------------
 class StudentsSpeculation(Speculation):
     """DSI's devices as they are, with a student's function for what is committed.
 
@@ -275,6 +275,7 @@ DSI = MethodExercise(
     ),
 )
 
+# -- DuoDecoding -----------------------------------------------------------------------
 DUODECODING = MethodExercise(
     "duodecoding",
     (
