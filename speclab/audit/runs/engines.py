@@ -39,7 +39,10 @@ def engine_mistake(requests: int, mistake: str) -> Quantities:
     if mistake not in ENGINE_MUTANTS:
         raise unknown_name(f"no engine's mistake {mistake!r}", mistake, ENGINE_MUTANTS)
     mutant = ENGINE_MUTANTS[mistake]
-    errors = errors_of(mutant) | {"error when greedy": _greedy_error(mutant)}
+    errors = errors_of(mutant)
+    without_mistake = errors.pop("error without the mistake")
+    errors["error when greedy"] = _greedy_error(mutant)
+    errors["error without the mistake"] = without_mistake  # reports list it last
     return {name: Quantity.exact(value) for name, value in errors.items()}
 
 
