@@ -2,7 +2,7 @@
 
 ``schema`` says what an item is, ``load`` reads those under ``data/audit``, and
 ``judge`` produces their evidence and gives each a verdict. Evidence is of three sorts:
-``printed`` recomputes printed numbers from other ones, ``runs`` lets methods run, and
-``planted`` holds mistakes that the exact enumerator measures. ``claims`` looks up
-verdicts that the papers' tables have already.
+``printed`` recomputes printed numbers from other ones, and ``runs`` lets methods run,
+also with the mistakes of ``speclab.mutants``, which the exact enumerator measures.
+``claims`` looks up verdicts that the papers' tables have already.
 """

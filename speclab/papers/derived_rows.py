@@ -72,19 +72,8 @@ def _add_derived(
 
     ``place``: its row, column and kind.
     """
-    row, column, kind = place
-    settings = result.table.settings_of(row, column)
     result.samples[place] = value.resamples
-    result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind=kind,
-        setup=setup,
-        value=value,
-        note=note,
-    )
+    result.add(*place, value, setup=setup, note=note)
 
 
 def add_quotients(result: TableResult) -> None:

@@ -7,7 +7,6 @@ grid. Renders nothing: ``result.figure`` is what a view needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from speclib.data.latency import load_latency
 from speclib.errors import unknown_name
 
 from .cell_errors import naming_cell
+from .figures import HeatmapFigure
 from .table_result import TableResult
 
 # The grid of the method's real code, 21 x 21. A share of 0.01 would take 100 servers,
@@ -52,23 +52,6 @@ CODE_PANEL = "(c) DSI vs. non-SI"  # the row that the code's numbers stand in
 # By the name that a column's ``books`` gives them: the rules, and those that a ``rule``
 # of them may be taken from.
 BOOKS = {"listing": (LISTING, SIMULATOR), "simulator": (SIMULATOR, LISTING)}
-
-
-@dataclass(frozen=True)
-class HeatmapFigure:
-    """A figure's panels by the rules, and the method's code over its coarser grid.
-
-    ``code`` is the code's speed-up over plain decoding and ``difference`` by how much
-    its time is off that of the rules, relatively; both are [shares, alphas].
-    ``against`` says which rules.
-    """
-
-    rules: Heatmaps
-    shares: np.ndarray
-    alphas: np.ndarray
-    code: np.ndarray
-    difference: np.ndarray
-    against: str
 
 
 # -- heatmaps --------------------------------------------------------------------------
@@ -202,15 +185,12 @@ def _expected_times(lookahead: int) -> np.ndarray:
 def _add(
     result: TableResult, row: str, column: str, value: float, setup: str, note: str
 ) -> None:
-    settings = result.table.settings_of(row, column)
     result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind="virtual",
+        row,
+        column,
+        "virtual",
+        round(value, 9),
         setup=setup,
-        value=round(value, 9),
         source="speclab/theory/dsi_heatmaps.py",
         note=note,
     )
@@ -239,13 +219,11 @@ def _add_gain_by_rules(
     rules = _named_rules(settings["books"], settings.get("rule"))
     value = speedup(1 / latency.c, settings["alpha"], SHORT, rules)
     result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind="virtual",
+        row,
+        column,
+        "virtual",
+        float(value),
         setup=settings["latency"],
-        value=float(value),
         source=f"data/latency/{settings['latency']}.toml",
         note=f"by rules, in expectation: {settings['about_rule']}",
     )

@@ -34,13 +34,11 @@ def add_layer_groups(result: TableResult) -> None:
             groups = group_layers(settings["layers"], settings["lp"])
         for number, group in enumerate(groups, 1):
             result.add(
-                row=row,
-                column=str(number),
-                metric=table.metric,
-                unit=table.unit,
-                kind="virtual",
+                row,
+                str(number),
+                "virtual",
+                float(len(group)),
                 setup=f"{settings['layers']} layers",
-                value=float(len(group)),
                 n=1,
                 source="speclib/theory/layer_groups.py",
                 note="the rule that drafting uses",
@@ -76,13 +74,11 @@ def _add_similarity(
     samples = _resample_mean(states.mean(1))
     result.samples[row, column, "measured"] = samples
     result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind="measured",
+        row,
+        column,
+        "measured",
+        Estimate(value, samples),
         setup=f"{settings['pair']}@{machine.name()}/float32/1",
-        value=Estimate(value, samples),
         n=n,
         source="measured",
         note=_note(settings, states.mean(0)),

@@ -28,6 +28,7 @@ from speclib.worlds.virtual import Virtual
 
 from .bootstrap import measured_once
 from .cell_errors import naming_cell
+from .figures import DraftLengths, ReplayedSteps
 from .schema import Step, Table
 from .table_result import TableResult
 
@@ -39,34 +40,6 @@ FROM_ONE_TRACE = (BEST_LENGTH, DRAFT_OVER_VERIFY)
 
 MOST_ITERATIONS = 60  # of a curve
 TOKENS = 1024  # per request of the runs behind curves and phases
-
-
-@dataclass(frozen=True)
-class ReplayedSteps:
-    """A printed run, done again by the method's code.
-
-    ``pieces`` is the text of every token id. Of each step, ``committed`` are the
-    tokens, ``accepted`` the number of accepted drafts, and ``starts`` when it began, in
-    draft passes.
-    """
-
-    trace: Trace
-    pieces: dict[int, str]
-    committed: tuple[tuple[str, ...], ...]
-    accepted: tuple[int, ...]
-    starts: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class DraftLengths:
-    """The best draft length at each iteration of a run, and the one that was used.
-
-    The first ``complete`` values were not cut short by the end of the output.
-    """
-
-    values: tuple[int, ...]
-    gamma: int | None
-    complete: int
 
 
 def add_from_one_trace(result: TableResult) -> None:
@@ -223,13 +196,11 @@ def _add_step(
 ) -> None:
     settings = result.table.settings_of()
     result.add(
-        row=row,
-        column=column,
-        metric=settings["metric"],
-        unit=settings["unit"],
-        kind="virtual",
+        row,
+        column,
+        "virtual",
+        float(count),
         setup=settings.get("latency", f"c={settings.get('c')}"),
-        value=float(count),
         n=1,
         source="printed drafts and answers, replayed",
         note=note,
@@ -303,7 +274,6 @@ def add_lengths(
     note: str,
 ) -> None:
     """Adds a curve of best draft lengths of one request: a row per iteration."""
-    table = result.table
     result.figure = lengths
     for iteration, length in enumerate(lengths.values, 1):
         full_note = f"{note}; the run's window is {lengths.gamma}"
@@ -312,13 +282,11 @@ def add_lengths(
         row = str(iteration)
         result.samples[row, column, kind] = measured_once(length)
         result.add(
-            row=row,
-            column=column,
-            metric=table.metric,
-            unit=table.unit,
-            kind=kind,
+            row,
+            column,
+            kind,
+            float(length),
             setup=setup,
-            value=float(length),
             n=1,
             source=source,
             note=full_note,
@@ -342,13 +310,11 @@ def _add_phases(result: TableResult, row: str) -> None:
         scorings = [e.dur for e in trace.operations if e.is_scoring]
         ratio = median(draftings) / median(scorings)
         result.add(
-            row=row,
-            column=column,
-            metric=table.metric,
-            unit=table.unit,
-            kind="virtual",
+            row,
+            column,
+            "virtual",
+            ratio,
             setup=str(spec.latency),
-            value=ratio,
             n=1,
             source=f"data/latency/{spec.latency}.toml",
             note=f"gamma {spec.gamma}",

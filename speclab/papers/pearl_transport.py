@@ -43,13 +43,11 @@ def add_cache_transport(result: TableResult) -> None:
         samples = _resample_median(times)
         result.samples[row, column, "measured"] = samples
         result.add(
-            row=row,
-            column=column,
-            metric=table.metric,
-            unit=table.unit,
-            kind="measured",
+            row,
+            column,
+            "measured",
+            Estimate(float(median(times)), samples),
             setup=f"{settings['pair']}@{machine.name()}/float32/1",
-            value=Estimate(float(median(times)), samples),
             n=len(times),
             source="measured",
             note=f"median of {len(times)} moves between two processes on one machine",

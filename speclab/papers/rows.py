@@ -48,7 +48,7 @@ def add_rows_and_verdicts(
         elif cell.spec in errors:
             _add_failed_cell(result, cell, errors[cell.spec])
         else:
-            result.left_out.add((cell.row, cell.column, cell.kind))
+            result.left_out.add(cell.place)
     add_scripted_numbers(result, kinds, run=run)
     add_means(result)
     add_quotients(result)
@@ -60,20 +60,11 @@ def _add_printed_rows(result: TableResult) -> None:
     table = result.table
     source = table.printed_on or table.paper.address
     for row, column, value in table.cells:
-        settings = table.settings_of(row, column)
         notes = _errata_notes(table, row, column, beside=False)
         if table.from_formula:
             notes.insert(0, f"from the formula {table.formula}")
         result.add(
-            row=row,
-            column=column,
-            metric=settings["metric"],
-            unit=settings["unit"],
-            kind="paper",
-            setup="",
-            value=float(value),
-            source=source,
-            note="; ".join(notes),
+            row, column, "paper", float(value), source=source, note="; ".join(notes)
         )
     _add_numbers_in_brackets(result, source)
     _add_missing_rows(result, source, table.lost, "lost")
@@ -87,13 +78,12 @@ def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
     for row, column, value in beside.cells:
         notes = _errata_notes(result.table, row, column, beside=True)
         result.add(
-            row=row,
-            column=column,
+            row,
+            column,
+            "paper",
+            float(value),
             metric=beside.metric,
             unit=beside.unit,
-            kind="paper",
-            setup="",
-            value=float(value),
             source=source,
             note="; ".join(notes),
             show=False,
@@ -108,13 +98,12 @@ def _add_missing_rows(
     for row, column in places:
         settings = table.column.get(column, {}) | table.row.get(row, {})
         result.add(
-            row=row,
-            column=column,
+            row,
+            column,
+            "paper",
+            None,
             metric=str(settings.get("metric", table.metric)),
             unit=str(settings.get("unit", table.unit)),
-            kind="paper",
-            setup="",
-            value=None,
             source=source,
             note=note,
         )
@@ -160,13 +149,9 @@ def _add_unreported_cell(
 ) -> None:
     note = note_of(cell, cell_result)
     result.add(
-        row=cell.row,
-        column=cell.column,
-        metric=cell.metric,
-        unit=cell.unit,
-        kind=cell.kind,
+        *cell.place,
+        None,
         setup=setup_of(cell.spec, cell_result),
-        value=None,
         note="not reported: the machine is too slow or busy to emulate these latencies "
         f"(at most {MOST_OVERRUNS:.0%} overruns); {note}",
     )
@@ -175,11 +160,10 @@ def _add_unreported_cell(
 def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
     """The cell's statistic with its interval; a virtual one is compared with print."""
     estimate = same_devices.read_statistic(cell.stat, cell_result, cell.scaled_tokens)
-    place = cell.row, cell.column, cell.kind
-    result.cell_results[place] = cell_result
-    result.samples[place] = estimate.resamples
+    result.cell_results[cell.place] = cell_result
+    result.samples[cell.place] = estimate.resamples
     if is_disturbed(cell_result):
-        result.disturbed.add(place)
+        result.disturbed.add(cell.place)
 
     note = note_of(cell, cell_result)
     source = f"{cell.kind} {cell_result.created}"
@@ -190,13 +174,9 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
             note += f"; {100 * (estimate.value / printed - 1):+.1f} % against print"
 
     result.add(
-        row=cell.row,
-        column=cell.column,
-        metric=cell.metric,
-        unit=cell.unit,
-        kind=cell.kind,
+        *cell.place,
+        estimate,
         setup=setup_of(cell.spec, cell_result),
-        value=estimate,
         n=len(cell_result.stats),
         source=source,
         note=note,
@@ -211,13 +191,10 @@ def _add_speedup_with_prefill(
     value = statistics.compute("speedup_e2e", cell_result)
     samples = statistics.resample("speedup_e2e", cell_result)
     result.add(
-        row=cell.row,
-        column=cell.column,
+        *cell.place,
+        Estimate(value, samples),
         metric="speedup_e2e",
-        unit=cell.unit,
-        kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
-        value=Estimate(value, samples),
         n=len(cell_result.stats),
         source=source,
         note="prefill included",
@@ -229,14 +206,7 @@ def _add_failed_cell(result: TableResult, cell: TableCell, error: Exception) -> 
     name = f"{result.table.item}, {cell.row}, {cell.column}: {cell.spec.name}"
     result.errors[name] = str(error)
     result.add(
-        row=cell.row,
-        column=cell.column,
-        metric=cell.metric,
-        unit=cell.unit,
-        kind=cell.kind,
-        setup=setup_of(cell.spec, None),
-        value=None,
-        note=f"failed: {error}",
+        *cell.place, None, setup=setup_of(cell.spec, None), note=f"failed: {error}"
     )
 
 

@@ -19,7 +19,7 @@ def add_second_number(
     result: TableResult, cell: TableCell, cell_results: dict[Spec, CellResult]
 ) -> None:
     """A speed-up over the best plain decoding on the same devices, and their time."""
-    place = cell.row, cell.column, cell.kind
+    place = cell.place
     if place not in result.cell_results or not same_devices.is_speedup(cell.stat):
         return
     cell_result = result.cell_results[place]
@@ -40,13 +40,10 @@ def add_second_number(
     if cell.kind == "virtual":
         source = f"data/latency/{cell.spec.latency}.toml, data/hardware"
     result.add(
-        row=cell.row,
-        column=cell.column,
+        *cell.place,
+        second.estimate,
         metric=OVER_SAME_DEVICES,
-        unit=cell.unit,
-        kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
-        value=second.estimate,
         n=len(cell_result.stats),
         source=source,
         note=second.note,
@@ -54,13 +51,11 @@ def add_second_number(
     )
     device_seconds = same_devices.read_statistic(DEVICE_SECONDS, cell_result)
     result.add(
-        row=cell.row,
-        column=cell.column,
+        *cell.place,
+        device_seconds,
         metric=DEVICE_SECONDS,
         unit="s",
-        kind=cell.kind,
         setup=setup_of(cell.spec, cell_result),
-        value=device_seconds,
         n=len(cell_result.stats),
         source=source,
         note=f"devices reserved, busy or not: {second.devices}",
@@ -102,15 +97,13 @@ def add_mean_of_second_numbers(
         return
     mean = average(seconds)
     result.over_same_devices[row, column, kind] = mean
-    settings = result.table.settings_of(row, column)
     result.add(
-        row=row,
-        column=column,
+        row,
+        column,
+        kind,
+        mean,
         metric=OVER_SAME_DEVICES,
-        unit=settings["unit"],
-        kind=kind,
         setup=result.setup_of_row(row, kind),
-        value=mean,
         note=f"mean of the other {cells} columns",
         show=False,
     )

@@ -117,14 +117,8 @@ def passes(run: Totals) -> float:
 
 
 @statistic
-def ttft(run: Totals) -> float:
-    """Seconds to the first token, per request."""
-    return run.counts.ttft / run.counts.requests
-
-
-@statistic
 def ttft_over_plain(run: Totals) -> float:
-    """``ttft`` over plain decoding's."""
+    """Seconds to the first token, per request, over plain decoding's."""
     counts, plain = run.counts, run.plain
     return counts.ttft / counts.requests / (plain.ttft / plain.requests)
 

@@ -28,8 +28,8 @@ NEEDED_SETTINGS = {
 class TableCell(NamedTuple):
     """A cell of a table that is to be run: where it stands, what is run and read.
 
-    ``stat`` is the statistic that is read, ``metric`` what the table calls it. Counts
-    of passes are scaled to ``scaled_tokens``. ``calibrates`` says what the printed cell
+    ``stat`` is the statistic that is read, of which counts of passes are scaled to
+    ``scaled_tokens``. ``calibrates`` says what the printed cell
     has set of its own run, the acceptance rate or the clock; it is empty if it has set
     nothing. ``earlier_search`` names the machine on which the cell's window was found,
     if it was not searched for here. ``plain_specs`` are measured cells of plain
@@ -41,12 +41,15 @@ class TableCell(NamedTuple):
     kind: str
     spec: Spec
     stat: str
-    metric: str
-    unit: str
     scaled_tokens: int = 0
     calibrates: str = ""
     earlier_search: str = ""
     plain_specs: tuple[Spec, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Its row, its column and its kind."""
+        return self.row, self.column, self.kind
 
     @property
     def specs(self) -> tuple[Spec, ...]:
@@ -131,8 +134,6 @@ def _table_cell(
             kind=kind,
             spec=spec,
             stat=stat,
-            metric=settings["metric"],
-            unit=settings["unit"],
             scaled_tokens=prompts * _longest(settings, profile),
             calibrates=calibrates,
             earlier_search=earlier_search,

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from speclab.experiment import other_load
 from speclab.experiment.spec import CellResult, Profile
 
 from .bootstrap import Resamples
 from .estimates import Estimate, ledger_interval
+from .figures import Figure
 from .ledger import ClaimRow, LedgerRow
 from .schema import KINDS, Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from speclib.trace.events import Trace
-
-    from .dsi_heatmaps import HeatmapFigure
-    from .pearl_figures import DraftLengths, ReplayedSteps
-
-    Figure: TypeAlias = ReplayedSteps | DraftLengths | HeatmapFigure | Trace
 
 # Units in which a number of another machine may be compared with the printed one.
 COMPARABLE_UNITS = ("x", "tokens", "runs")
@@ -82,14 +76,14 @@ class TableResult:
 
     def add(
         self,
-        *,
         row: str,
         column: str,
-        metric: str,
-        unit: str,
         kind: str,
-        setup: str,
         value: float | Estimate | None,
+        *,
+        setup: str = "",
+        metric: str | None = None,
+        unit: str | None = None,
         n: int | None = None,
         source: str = "",
         note: str = "",
@@ -98,10 +92,15 @@ class TableResult:
         """Adds a row to the ledger, and with ``show`` its number to the table's values.
 
         The arguments are those of ``LedgerRow``, where an Estimate as ``value`` brings
-        its interval, and the number of its requests unless ``n`` is given. A number
-        that is undefined, such as the length of a run without a rejection, becomes an
-        empty value. The note of a disturbed cell says so.
+        its interval, and the number of its requests unless ``n`` is given. Metric and
+        unit are those that the table sets for the cell, unless others are given. A
+        number that is undefined, such as the length of a run without a rejection,
+        becomes an empty value. The note of a disturbed cell says so.
         """
+        if metric is None:
+            metric = self.table.settings_of(row, column)["metric"]
+        if unit is None:
+            unit = self.table.settings_of(row, column)["unit"]
         interval = None
         if isinstance(value, Estimate):
             interval = ledger_interval(value)

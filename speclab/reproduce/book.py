@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from speclab.experiment.run_cells import is_finished, run_all
 from speclab.experiment.spec import FULL, QUICK, CellResult
 from speclab.papers.earlier import earlier_numbers
+from speclab.papers.figures import ReplayedSteps
 from speclab.papers.fill import cells_of, collect_all, fill_all
 from speclab.papers.ledger import LedgerRow, read_ledger
 from speclab.papers.load import load_paper
-from speclab.papers.pearl_figures import ReplayedSteps
 from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib import machine, paths

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from speclab.experiment.pool import on_every_core
-from speclab.views.pages.media_types import WIDGET
-from speclab.views.pages.notebook_files import notebook_json, read_notebook
+from speclab.views.pages.notebook_files import WIDGET, notebook_json, read_notebook
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue, SpeclibError, unknown_name
 

@@ -46,7 +46,7 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     thrown away and decoded again; its pull request 68 mends this. And its window begins
     with random tokens of the prompt, here with the prompt's tokens in order. As a rule
     the first costs passes; the second costs or saves some, as the text has it. Both are
-    put back in ``speclab/audit/planted/lookahead_as_published.py``.
+    put back in ``speclab/mutants/lookahead_as_published.py``.
     Differences from the paper: the window begins as said, there at random. N-grams that
     begin alike are fed once. When sampling, an n-gram passes where the target draws it;
     there each is tried and removed in turn, which passes as often. The cache keeps the

@@ -3,9 +3,9 @@
 Networks are built without weights (``weights.empty_network``) and cut as a rank of them
 would be, by the very code that cuts them when they are loaded. So what is
 counted here is what will be there, to the last weight. Of the KV cache it is what a
-text of a stated length takes. What a pass needs besides, its activations, is not
-counted, nor is the packed copy that float32 weights have on a CPU (see
-``packed_linear``).
+text of a stated length takes, by what the network itself caches of a token. What a
+pass needs besides, its activations, is not counted, nor is the packed copy that float32
+weights have on a CPU (see ``packed_linear``).
 
 A published model needs no file for this: its sizes are under ``data/shapes``. Knows
 neither this machine nor what is free on it.
@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from logging import ERROR, getLogger
-from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from transformers import AutoConfig
@@ -36,10 +34,12 @@ from . import checkpoint
 from .dilate import dilated_config
 from .dtypes import TORCH_NAMES, check_dtype
 from .hf import decoder_layers
+from .kv_cache import empty_cache
+from .parallel.layer_parallel import leave_head
 from .parallel.pipeline import Elsewhere, Pipeline
 from .parallel.tensor_parallel import Tensors
 from .part import NOWHERE, Part
-from .weights import empty_network
+from .weights import empty_network, move_buffers
 from .zoo import load_part
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from speclib.core.settings import Role
     from speclib.data.pairs import ModelSpec, Pair
     from speclib.data.placement import Place
+
+META = torch.device("meta")  # where tensors have shapes and no values
 
 
 def parts(
@@ -84,86 +86,109 @@ def parts(
         for index in range(count):
             name = role if index == 0 else f"{role}-{index + 1}"
             places = place.of(role, index)
-            for held in sizes.spread(spec.spread)(places, gpu_memory):
+            for held in sizes.spread_over(places, gpu_memory):
                 result.append(Part(name, *held))
     return result
 
 
+class Shard(NamedTuple):
+    """What a rank holds: bytes of weights, and of keys and values."""
+
+    weights: int
+    cache: int
+
+
 class Held(NamedTuple):
-    """What a place holds: bytes of weights, and of keys and values."""
+    """What a place holds, as of Shard."""
 
     place: str
     weights: int
     cache: int
 
 
-Spreading: TypeAlias = Callable[
-    [tuple[str, ...], Mapping[int, int]], Iterator[Held]
-]  # of places and the memory of GPUs
-
-
-class Whole(NamedTuple):
-    """A network in one piece: bytes of its weights, of all but its head; its layers."""
-
-    weights: int
-    headless: int
-    layers: int
-
-
 class Sizes:
-    """The sizes of one model, however it is spread.
-
-    Each method takes the places that hold it and the memory of GPUs, and gives what
-    each place holds.
-    """
+    """The sizes of one model, however it is spread."""
 
     def __init__(self, spec: ModelSpec, dtype: str, length: int):
+        self.spec = spec
         self.dtype: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
         self.config = config_of(spec)
-        self.is_dilated = spec.dilation is not None
         self.length = length
+        self.counted: dict[tuple[int, int], Shard] = {}  # by rank, of so many
 
     def network(self) -> PreTrainedModel:
-        """The network without weights, to be cut by whoever asks."""
+        """The whole network without weights, to be cut by whoever asks."""
         return empty_network(self.config, self.dtype)
 
-    def spread(self, how: str) -> Spreading:
-        """What each place holds of a model that is spread so."""
-        return {
-            "blocks": self.by_blocks,
-            "tensors": self.by_tensors,
-            "stages": self.by_stages,
-            "layers": self.by_layers,
-            "replicas": self.by_replicas,
-        }[how]
-
-    @cached_property
-    def whole(self) -> Whole:
-        """The network in one piece."""
-        network = self.network()
-        layers = len(decoder_layers(network))
-        weights = bytes_of(network)
-        network.set_output_embeddings(torch.nn.Identity())
-        return Whole(weights, bytes_of(network), layers)
-
-    def cache(self, layers: int, heads: int | None = None) -> int:
-        """Bytes of keys and values in ``layers`` with ``heads`` each; None: all."""
-        text_config = self.config.get_text_config()
-        if heads is None:
-            heads = text_config.num_key_value_heads
-        values = 2 * layers * heads * _head_dim(text_config) * self.length
-        return values * self.dtype.itemsize
-
-    def by_blocks(
+    def spread_over(
         self, places: tuple[str, ...], gpu_memory: Mapping[int, int]
     ) -> Iterator[Held]:
-        """Layers one GPU after the other, in one process; or all on the first place."""
+        """What each of ``places`` holds.
+
+        gpu_memory: as of ``parts``.
+        """
         gpus = [place for place in places if place.startswith("cuda")]
-        if len(gpus) > 1 and not self.is_dilated:
+        if self.spec.spread != "blocks":
+            for number, place in enumerate(places):
+                yield Held(place, *self.shard(number, len(places)))
+        elif len(gpus) > 1 and self.spec.dilation is None:
             yield from self._over_gpus(gpus, gpu_memory)
-            return
-        place = gpus[0] if gpus else places[0]
-        yield Held(place, self.whole.weights, self.cache(self.whole.layers))
+        else:
+            place = gpus[0] if gpus else places[0]
+            yield Held(place, *self.shard(0, 1))
+
+    def shard(self, number: int, size: int) -> Shard:
+        """What rank ``number`` of ``size`` holds; equal ones are counted once."""
+        if self.spec.spread == "replicas":
+            number = 0  # all have the same
+        elif self.spec.spread != "stages":
+            number = min(number, 1)  # the first has more than the others
+
+        key = (number, size)
+        if key not in self.counted:
+            network = self.cut(number, size)
+            weights = bytes_of(network)
+            cache = sum(self.cache_of_layers(network))
+            self.counted[key] = Shard(weights, cache)
+        return self.counted[key]
+
+    def cut(self, number: int, size: int) -> PreTrainedModel:
+        """The network of a rank, cut by the code that cuts it when it is loaded."""
+        network = self.network()
+        vocab = self.config.get_text_config().vocab_size
+        match self.spec.spread:
+            case "tensors":
+                Tensors(network, vocab, number, size)
+            case "stages":
+                Pipeline(network, vocab, number, size)
+            case "layers":
+                leave_head(network, number)
+        return network
+
+    def cache_of_layers(self, network: PreTrainedModel) -> list[int]:
+        """Bytes of keys and values in each layer, by a pass over one token on "meta".
+
+        A layer that is elsewhere counts nothing. ``network`` is of no use afterwards.
+        """
+        layers = decoder_layers(network)
+        if self.length == 0:
+            return [0] * len(layers)
+
+        move_buffers(network, META)
+        network.bfloat16()  # in which every kernel is known on "meta"
+        cache = empty_cache(network.config.get_text_config(decoder=True))
+        token = torch.zeros(1, 1, dtype=torch.long, device=META)
+        with torch.inference_mode():
+            network(input_ids=token, past_key_values=cache, use_cache=True)
+
+        sizes = []
+        cached_layers: list[Any] = cache.layers
+        for layer, cached in zip(layers, cached_layers, strict=True):
+            values = 0
+            if not isinstance(layer, Elsewhere):
+                values = cached.keys.numel() + cached.values.numel()
+            sizes.append(values * self.length * self.dtype.itemsize)
+        return sizes
 
     def _over_gpus(
         self, gpus: list[str], gpu_memory: Mapping[int, int]
@@ -176,52 +201,13 @@ class Sizes:
             place = place_of(name)
             weights[place] = weights.get(place, 0) + weight.numel() * weight.itemsize
 
-        layers: dict[str, int] = {}
-        for name in _layer_names(network):
-            layers[place_of(name)] = layers.get(place_of(name), 0) + 1
+        cache: dict[str, int] = {}
+        cache_of_layers = self.cache_of_layers(network)
+        for name, size in zip(_layer_names(network), cache_of_layers, strict=True):
+            place = place_of(name)
+            cache[place] = cache.get(place, 0) + size
         for place, size in weights.items():
-            yield Held(place, size, self.cache(layers.get(place, 0)))
-
-    def by_tensors(
-        self, places: tuple[str, ...], gpu_memory: Mapping[int, int]
-    ) -> Iterator[Held]:
-        """A share of every layer on each place. The first one's is the largest."""
-        vocab, size = self.config.get_text_config().vocab_size, len(places)
-        cut = Tensors(self.network(), vocab, 0, size).network
-        heads = ceil(self.config.get_text_config().num_key_value_heads / size)
-        cache = self.cache(len(decoder_layers(cut)), heads)
-        for place in places:
-            yield Held(place, bytes_of(cut), cache)
-
-    def by_stages(
-        self, places: tuple[str, ...], gpu_memory: Mapping[int, int]
-    ) -> Iterator[Held]:
-        """Some layers on each place."""
-        vocab = self.config.get_text_config().vocab_size
-        for number, place in enumerate(places):
-            stage = Pipeline(self.network(), vocab, number, len(places)).network
-            own_layers = [
-                layer
-                for layer in decoder_layers(stage)
-                if not isinstance(layer, Elsewhere)
-            ]
-            yield Held(place, bytes_of(stage), self.cache(len(own_layers)))
-
-    def by_layers(
-        self, places: tuple[str, ...], gpu_memory: Mapping[int, int]
-    ) -> Iterator[Held]:
-        """All layers on each place; but for the first one, no head."""
-        cache = self.cache(self.whole.layers)
-        for number, place in enumerate(places):
-            weights = self.whole.weights if number == 0 else self.whole.headless
-            yield Held(place, weights, cache)
-
-    def by_replicas(
-        self, places: tuple[str, ...], gpu_memory: Mapping[int, int]
-    ) -> Iterator[Held]:
-        """All of it on each place."""
-        for place in places:
-            yield Held(place, self.whole.weights, self.cache(self.whole.layers))
+            yield Held(place, size, cache.get(place, 0))
 
 
 def bytes_of(network: torch.nn.Module) -> int:
@@ -255,12 +241,6 @@ def _own_config(model: str) -> PretrainedConfig:
     model_type, values = published
     logging.set_verbosity_error()  # about tokens, which nobody counts here
     return AutoConfig.for_model(model_type, **values)
-
-
-def _head_dim(config: PretrainedConfig) -> int:
-    """Channels of a key."""
-    own: int | None = getattr(config, "head_dim", None)
-    return own or config.hidden_size // config.num_attention_heads
 
 
 def _places(

@@ -12,7 +12,7 @@ from helpers.audit_items import (
 )
 from helpers.two_models import MODELS, VOCAB, p, q
 
-from speclab.audit import planted
+from speclab import mutants
 from speclab.audit.judge import judge_item, produce
 from speclab.audit.load import publication
 from speclab.audit.schema import Run
@@ -66,7 +66,7 @@ def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row(
     """
     left = np.maximum(p() - q(), 0)
     probabilities = outcomes(
-        planted.easyspec_algorithm_3_as_printed, MODELS, 2, gamma=2
+        mutants.easyspec_algorithm_3_as_printed, MODELS, 2, gamma=2
     )
 
     for x, y in product(range(VOCAB), repeat=2):

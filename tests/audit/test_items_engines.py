@@ -13,11 +13,11 @@ from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
 from speclab.audit.judge import judge_item
 from speclab.audit.load import publication
-from speclab.audit.planted import engines
-from speclab.audit.planted.engines import ENGINE_MISTAKES, chances_by_products
 from speclab.audit.printed import work_out
 from speclab.audit.runs import run
 from speclab.audit.schema import Arithmetic
+from speclab.mutants import engine_mistakes
+from speclab.mutants.engine_mistakes import ENGINE_MUTANTS, chances_by_products
 from speclib.errors import SpeclibError
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth
@@ -39,9 +39,9 @@ def shares_of_a_grid(bounds, points: int = 120) -> np.ndarray:
 
 
 # -- the planted mistakes --------------------------------------------------------------
-@pytest.mark.parametrize("name", ENGINE_MISTAKES)
+@pytest.mark.parametrize("name", ENGINE_MUTANTS)
 def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
-    mistake = ENGINE_MISTAKES[name]
+    mistake = ENGINE_MUTANTS[name]
     models = {
         "draft": Random(VOCAB, 10, 1 + mistake.tokens),
         "target": Random(VOCAB, 20, 1 + mistake.tokens),
@@ -67,7 +67,7 @@ def test_an_untested_end_is_what_the_draft_would_write():
         last = float(d == best(a, b, c)) if all_pass else p(a, b, c)[d]
         return p()[a] * p(a)[b] * p(a, b)[c] * last
 
-    assert_distribution(engines.pearl_that_ends_untested, 4, four, gamma=2)
+    assert_distribution(engine_mistakes.pearl_that_ends_untested, 4, four, gamma=2)
 
 
 def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
@@ -80,7 +80,7 @@ def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
         drawn = (1 - drafts_the_likeliest) * p()[x]
         return drafts_the_likeliest * is_likeliest + drawn
 
-    assert_distribution(engines.random_drafts_kept_by_argmax, 1, one, gamma=1)
+    assert_distribution(engine_mistakes.random_drafts_kept_by_argmax, 1, one, gamma=1)
 
 
 def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
@@ -92,7 +92,7 @@ def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
     def one(x: int) -> float:
         return chance * (x == favourite) + (1 - chance) * (x == otherwise)
 
-    probabilities = outcomes(engines.branch_chosen_by_the_target, MODELS, 1)
+    probabilities = outcomes(engine_mistakes.branch_chosen_by_the_target, MODELS, 1)
     for token in range(VOCAB):
         # The program adds 1e-8 to the probability that it divides by.
         assert probabilities.get((token,), 0.0) == pytest.approx(one(token), abs=1e-6)
@@ -108,7 +108,9 @@ def test_the_first_token_of_a_block_tested_by_products():
     bound_3 = bound_2 * p(first, second)[third]
     none_passes = shares_of_a_grid((bound_1, bound_2, bound_3))[0]
 
-    probabilities = outcomes(engines.block_tested_by_products, MODELS, 1, certain=True)
+    probabilities = outcomes(
+        engine_mistakes.block_tested_by_products, MODELS, 1, certain=True
+    )
 
     assert probabilities[(first,)] == pytest.approx(1 - none_passes, abs=0.01)
     for token in set(range(VOCAB)) - {first}:

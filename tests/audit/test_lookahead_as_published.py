@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from speclab.audit.planted.lookahead_as_published import lookahead_as_published
+from speclab.mutants.lookahead_as_published import lookahead_as_published
 from speclib.core.sampling import Coins, Sampler
 from speclib.methods import METHODS
 from speclib.models.toy import Random

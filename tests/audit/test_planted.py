@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
-from speclab.audit import planted
-from speclab.audit.planted import MISTAKES
+from speclab import mutants
+from speclab.mutants import MUTANTS
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth
 
@@ -38,7 +38,7 @@ def test_total_variation_is_half_the_sum_of_differences():
 # -- PEARL -----------------------------------------------------------------------------
 def test_an_untested_first_draft_is_written_as_the_draft_would():
     """A text of one token is the draft's own; one of three mixes both models."""
-    method = planted.pearl_with_an_untested_first_draft
+    method = mutants.pearl_with_an_untested_first_draft
     assert_distribution(method, 1, lambda x: q()[x], gamma=2)
 
     def three(x: int, y: int, z: int) -> float:
@@ -51,7 +51,7 @@ def test_an_untested_first_draft_is_written_as_the_draft_would():
 
 def test_the_error_of_an_untested_first_draft_is_how_far_the_models_are_apart():
     probabilities = outcomes(
-        planted.pearl_with_an_untested_first_draft, MODELS, 1, gamma=2
+        mutants.pearl_with_an_untested_first_draft, MODELS, 1, gamma=2
     )
     error = total_variation(probabilities, truth(MODELS["target"], 1))
     assert error == pytest.approx(np.abs(p() - q()).sum() / 2, abs=EXACT)
@@ -73,7 +73,7 @@ def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
         first_fails = replaced(p(), q())[x] * p(x)[y]
         return first_passes + first_fails
 
-    assert_distribution(planted.pearl_with_a_repeated_coin, 2, two, gamma=2)
+    assert_distribution(mutants.pearl_with_a_repeated_coin, 2, two, gamma=2)
 
 
 def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
@@ -90,7 +90,7 @@ def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
             probability += passed_once * tested_again
         return probability
 
-    assert_distribution(planted.algorithm_2_as_printed, 1, one, gamma=2)
+    assert_distribution(mutants.algorithm_2_as_printed, 1, one, gamma=2)
 
 
 # -- REST ------------------------------------------------------------------------------
@@ -102,13 +102,13 @@ def test_a_draw_per_branch_gives_more_to_what_branches_carry():
         agreed = {0: 0.0, 1: p()[1], 2: (1 - p()[1]) * p()[2]}
         return (agreed[x] + neither * p()[x]) * p(x)[y]
 
-    assert_distribution(planted.tree_with_a_draw_per_branch, 2, two)
+    assert_distribution(mutants.tree_with_a_draw_per_branch, 2, two)
 
 
 # -- all of them -----------------------------------------------------------------------
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", MUTANTS)
 def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
-    mistake = MISTAKES[name]
+    mistake = MUTANTS[name]
     models = {"draft": Random(VOCAB, 10, 4), "target": Random(VOCAB, 20, 4)}
 
     own = truth(models["target"], 3)

@@ -68,7 +68,7 @@ def test_cells_of_later_runs_go_by_the_c_that_was_kept(monkeypatch):
         spec = measured_spec(method, "auto", requests=1)
         result = run_all([spec])[spec]
         gammas.append(result.gamma)
-        cell = TableCell("", "", "measured", spec, "speedup", "speedup", "x")
+        cell = TableCell("", "", "measured", spec, "speedup")
         assert "c = 2.2 (95 %: 2.1 .. 2.3)" in note_of(cell, result)
         assert result.facts["cost_ratio"]["trials"] == 8
     assert gammas == [2, 2]
@@ -78,7 +78,7 @@ def test_the_note_of_a_measured_cell_says_where_c_does_not_settle_its_window():
     spec = measured_spec("pearl", "auto", requests=1)
     result = run_all([spec])[spec]
     result.facts["cost_ratio"] = asdict(CostRatio(5.4, 4.9, 5.8, trials=256))
-    cell = TableCell("", "", "measured", spec, "speedup", "speedup", "x")
+    cell = TableCell("", "", "measured", spec, "speedup")
     note = note_of(cell, result)
     assert "c = 5.4 (95 %: 4.9 .. 5.8), round(c) is not settled" in note
 
@@ -88,7 +88,7 @@ def test_the_note_of_a_measured_cell_says_what_auto_came_to():
     spec = measured_spec("dsi", None, requests=1, settings=settings)
     result = run_all([spec])[spec]
     lookahead = example_trace(result).meta["lookahead"]
-    cell = TableCell("", "", "measured", spec, "speedup", "speedup", "x")
+    cell = TableCell("", "", "measured", spec, "speedup")
     assert f"lookahead auto: {lookahead}, servers 1" in note_of(cell, result)
 
 

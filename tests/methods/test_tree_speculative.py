@@ -6,6 +6,8 @@ decoding.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speclab.mutants.other_tosses import OtherTosses
 from speclib.core.candidate_tree import CandidateTree, paths
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Sampler, ids, residual
@@ -139,15 +142,14 @@ def test_a_model_without_levels_grows_the_same_tree_path_by_path():
 
 
 # -- what is tested --------------------------------------------------------------------
-class Shifted:
-    """Coins of which every index is moved: another set for every path."""
+def shifted(toss, by):
+    """Another set of coins for every path."""
+    return replace(toss, index=toss.index + by)
 
-    def __init__(self, coins, by: int):
-        self.coins = coins
-        self.by = by
 
-    def choose(self, dist, position, role, index=0):
-        return self.coins.choose(dist, position, role, index + self.by)
+def first_of_all(toss):
+    """One coin for all siblings."""
+    return replace(toss, index=0)
 
 
 def longest_of_independent_paths(world, gamma, width):
@@ -159,7 +161,7 @@ def longest_of_independent_paths(world, gamma, width):
         for index in range(width):
             path = world.wait(world.draft.propose(world.text, gamma, index))
             rows = world.wait(world.target.score(world.text + ids(path), last=gamma))
-            own_coins = Shifted(world.coins, index)
+            own_coins = OtherTosses(world.coins, partial(shifted, by=index))
             alone = SimpleNamespace(
                 text=world.text, coins=own_coins, mark=lambda *_: None
             )
@@ -218,15 +220,8 @@ def nothing_removed(world, draft, parents, rows):
 
 
 def one_coin_for_siblings(world, draft, parents, rows):
-    class Shared:
-        def __init__(self, coins):
-            self.coins = coins
-
-        def choose(self, dist, position, role, index=0):
-            return self.coins.choose(dist, position, role, 0)
-
     own_coins = world.coins
-    world.coins = Shared(own_coins)
+    world.coins = OtherTosses(own_coins, first_of_all)
     verdict = verify_tree(world, CandidateTree(draft, parents), rows)
     world.coins = own_coins
     return verdict

@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helpers.checkpoints import (  # noqa: E402
+    LAYERS,
     TEXT,
     VOCAB,
     network,
@@ -15,6 +16,7 @@ from helpers.checkpoints import (  # noqa: E402
     pair_over_ranks,
     save_tokenizer,
 )
+from helpers.snapshots import ARCHITECTURES, random_network  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
@@ -194,6 +196,67 @@ def test_what_is_counted_is_what_is_there_once_it_is_loaded(tmp_path, spread):
             if layer.keys.shape[-1] > 1:  # of a layer elsewhere: a number per token
                 cached += layer.keys.nbytes + layer.values.nbytes
         assert part.cache == cached
+
+
+def bytes_of_model(model: HFModel) -> tuple[int, int]:
+    """Those of its weights, and of what it caches of TEXT."""
+    weights = sum(w.numel() * w.itemsize for w in model.network.parameters())
+    model.rows(TEXT, 0, Sampler())
+    cached = 0
+    for layer in model.cache.layers:
+        cached += layer.keys.nbytes + layer.values.nbytes
+    return weights, cached
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_architecture_is_counted_as_it_is_once_it_is_loaded(tmp_path, name):
+    whole = random_network(name)
+    whole.save_pretrained(tmp_path)
+    pair = speclib.pair(str(tmp_path), str(tmp_path))
+    for part in parts(pair, pair.place, "float32", len(TEXT), 1, {0: GPU}):
+        assert (part.weights, part.cache) == bytes_of_model(HFModel(whole, VOCAB))
+
+
+def test_keys_that_are_cached_compressed_are_counted_compressed(tmp_path):
+    """DeepSeek caches what its keys and values are made of, not these themselves."""
+    config = transformers.DeepseekV3Config(
+        vocab_size=VOCAB,
+        hidden_size=32,
+        intermediate_size=48,
+        moe_intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        q_lora_rank=16,
+        kv_lora_rank=16,
+        qk_rope_head_dim=8,
+        qk_nope_head_dim=8,
+        v_head_dim=8,
+        n_routed_experts=4,
+        n_group=2,
+        topk_group=1,
+        num_experts_per_tok=2,
+    )
+    whole = transformers.AutoModelForCausalLM.from_config(config).eval()
+    whole.save_pretrained(tmp_path)
+    pair = speclib.pair(str(tmp_path), str(tmp_path))
+    part = parts(pair, pair.place, "float32", len(TEXT), 1, {0: GPU})[0]
+    assert (part.weights, part.cache) == bytes_of_model(HFModel(whole, VOCAB))
+
+
+def test_a_bias_that_only_the_first_of_several_ranks_adds_is_counted_once(tmp_path):
+    """Biases behind sums over the ranks: those of an attention's outputs, and MLPs'."""
+    whole = network(attention_bias=True, mlp_bias=True)
+    whole.save_pretrained(tmp_path)
+    spread = {"model": str(tmp_path), "spread": "tensors"}
+    place = {"target": ["cpu"] * 2, "draft": ["cpu"]}
+    pair = speclib.pair(target=spread, draft=str(tmp_path), place=place)
+    _draft, *held = parts(pair, pair.place, "float32", len(TEXT), 1, {0: GPU})
+    for number, part in enumerate(held):
+        model = Tensors(network(attention_bias=True, mlp_bias=True), VOCAB, number, 2)
+        assert (part.weights, part.cache) == bytes_of_model(model)
+    first, follower = held
+    assert first.weights - follower.weights == 4 * LAYERS * (32 + 32)
 
 
 def built(spread: str, number: int, size: int) -> HFModel:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from speclab.papers.dsi_heatmaps import HeatmapFigure
+from speclab.papers.figures import HeatmapFigure
 from speclab.papers.ledger import LedgerRow
 from speclab.papers.load import load_paper
 from speclab.theory.dsi_heatmaps import heatmaps

@@ -11,8 +11,8 @@ from helpers import late
 from speclab.papers.load import load_paper
 from speclab.views.charts.choose import chart
 from speclab.views.pages.index import index_page, summary
-from speclab.views.pages.media_types import PLOTLY, WIDGET
 from speclab.views.pages.notebook import notebook_page
+from speclab.views.pages.notebook_files import PLOTLY, WIDGET
 from speclab.views.tables.html import STYLE, section_html
 from speclab.views.tables.markdown import paper_md
 

@@ -13,10 +13,14 @@ from speclab.experiment.spec import QUICK
 from speclab.papers.ledger import DEVICE_SECONDS, ClaimRow, LedgerRow
 from speclab.papers.load import load_paper
 from speclab.papers.table_result import TableResult
-from speclab.views.prose import prose_html
 from speclab.views.tables.cell_text import write_difference
 from speclab.views.tables.grid import Source, build_grid
-from speclab.views.tables.html import section_html, summary_html, verdicts_html
+from speclab.views.tables.html import (
+    prose_html,
+    section_html,
+    summary_html,
+    verdicts_html,
+)
 from speclab.views.tables.markdown import section_md, summary_md
 from speclab.views.tables.tally import count
 

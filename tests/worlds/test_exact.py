@@ -5,11 +5,15 @@ are seen.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
+from speclab.mutants import pearl_with_an_untested_first_draft
+from speclab.mutants.draft_tests import row_off_by_one, speculative_with
+from speclab.mutants.other_tosses import OtherTosses
 from speclib.core.sampling import Coins, Sampler, ids, residual
 from speclib.core.verification import Verified, verify
 from speclib.methods import METHODS
@@ -198,19 +202,18 @@ def test_float32_distributions_lose_nothing_but_rounding(case):
 
 
 # -- planted bugs ----------------------------------------------------------------------
-class Collide:
-    """Coins of which the accept coin of every even position repeats that of the
-    position before: the seed collision of PEARL's published code, where d2's repeats
-    d1's.
+def collide(toss):
+    """The accept coin of every even position repeats that of the position before: the
+    seed collision of PEARL's published code, where d2's repeats d1's.
     """
+    if toss.role == "accept" and toss.position % 2 == 0:
+        return replace(toss, position=toss.position - 1)
+    return toss
 
-    def __init__(self, coins):
-        self.coins = coins
 
-    def choose(self, dist, position, role, index=0):
-        if role == "accept" and position % 2 == 0:
-            position -= 1
-        return self.coins.choose(dist, position, role, index)
+def one_for_two_roles(toss):
+    """The coin that rejects also draws the replacement."""
+    return replace(toss, role="accept" if toss.role == "residual" else toss.role)
 
 
 class Afresh(Intervals):
@@ -220,48 +223,9 @@ class Afresh(Intervals):
         return super().choose(dist, position, role, len(self.held))
 
 
-def reused_coin(world, run, **settings):
-    world.coins = Collide(world.coins)
+def with_coins(world, other, run, **settings):
+    world.coins = OtherTosses(world.coins, other)
     run(world, **settings)
-
-
-def one_coin_for_two_roles(world, gamma):
-    """The coin that rejects also draws the replacement."""
-
-    class Shared(Collide):
-        def choose(self, dist, position, role, index=0):
-            return self.coins.choose(
-                dist, position, "accept" if role == "residual" else role
-            )
-
-    world.coins = Shared(world.coins)
-    speculative(world, gamma)
-
-
-def untested_first_token(world, gamma):
-    """The published 'without pre-verify': the last row, which would test the first
-    token of the block drafted meanwhile, is dropped, and that token is committed with
-    the next block.
-    """
-    window = ()
-    while world.going:
-        window = window or world.wait(world.draft.propose(world.text, gamma))
-        draft, rows = world.all(
-            world.draft.propose(world.text + ids(window), gamma),
-            world.target.score(world.text + ids(window), last=gamma - 1),
-        )
-        world.commit(ids(window[:1]))
-        verdict = verify(world, window[1:], rows[:-1])
-        world.commit(verdict.tokens)
-        window = () if verdict.extra else draft
-
-
-def planted(world, gamma, test):
-    """SD with ``test(world, draft, rows)`` in place of ``verify``."""
-    while world.going:
-        draft = world.wait(world.draft.propose(world.text, gamma))
-        rows = world.wait(world.target.score(world.text + ids(draft), last=gamma))
-        world.commit(test(world, draft, rows).tokens)
 
 
 def bonus_from_the_wrong_row(world, draft, rows):
@@ -294,25 +258,21 @@ def stale_q(world, draft, rows):
     )
 
 
-def a_row_late(world, draft, rows):
-    """Algorithm 2 as printed: x_i is tested with the row after x_i."""
-    return verify(world, draft, rows[1:])
-
-
 @pytest.mark.parametrize(
-    "bug", [bonus_from_the_wrong_row, residual_ignored, stale_q, a_row_late]
+    "bug", [bonus_from_the_wrong_row, residual_ignored, stale_q, row_off_by_one]
 )
 def test_a_planted_bug_in_verification_is_found(bug):
-    assert error(planted, 3, 3, gamma=2, test=verify) < EXACT
-    assert error(planted, 3, 3, gamma=2, test=bug) > FOUND
+    assert error(speculative_with(verify), 3, 3, gamma=2) < EXACT
+    assert error(speculative_with(bug), 3, 3, gamma=2) > FOUND
 
 
 def test_an_untested_first_token_is_found():
-    assert error(untested_first_token, 2, 4, gamma=2) > FOUND
+    assert error(pearl_with_an_untested_first_draft, 2, 4, gamma=2) > FOUND
 
 
 def test_a_coin_for_two_roles_is_found():
-    assert error(one_coin_for_two_roles, 3, 3, gamma=2) > FOUND
+    settings = {"other": one_for_two_roles, "run": speculative, "gamma": 2}
+    assert error(with_coins, 3, 3, **settings) > FOUND
 
 
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
@@ -320,10 +280,10 @@ def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
     name, monkeypatch
 ):
     """Positions 1 and 2, 3 and 4, share a coin: a published collision cost 0.041."""
-    settings = {"run": METHODS[name], "gamma": 3}
-    assert error(reused_coin, 2, 4, **settings) > FOUND
+    settings = {"other": collide, "run": METHODS[name], "gamma": 3}
+    assert error(with_coins, 2, 4, **settings) > FOUND
     monkeypatch.setattr(exact, "Intervals", Afresh)
-    assert error(reused_coin, 2, 4, **settings) < EXACT
+    assert error(with_coins, 2, 4, **settings) < EXACT
 
 
 # -- methods that leave work in flight -------------------------------------------------

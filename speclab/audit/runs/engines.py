@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
-from speclab.audit.planted.engines import (
-    BLOCK,
-    ENGINE_MISTAKES,
-    EngineMistake,
-    chances_by_products,
-)
 from speclab.audit.quantity import Quantities, Quantity
+from speclab.mutants.engine_mistakes import BLOCK, ENGINE_MUTANTS, chances_by_products
+from speclab.mutants.mutant import Mutant
 from speclib.core.sampling import Sampler
 from speclib.errors import BadValue, unknown_name
-from speclib.models.toy import Random
-from speclib.worlds.enumerator import outcomes, total_variation, truth
 
-from .walks import CLOSE, DRAFT_SEED, TARGET_SEED, UNRELATED, VOCAB, Near
+from .walks import UNRELATED, error_of, errors_of
 
-SAMPLED, GREEDY = Sampler(temperature=1.0), Sampler(temperature=0.0)
+GREEDY = Sampler(temperature=0.0)
 GREEDY_DRAFTS = 60  # of which some agree with the target for the first few tokens
 
 
-@cache
-def _error(
-    method: Callable[..., None],
-    settings: tuple[tuple[str, Any], ...],
-    tokens: int,
-    share: float,
-    draft_seed: int = DRAFT_SEED,
-    sampler: Sampler = SAMPLED,
-) -> float:
-    """How far a method's texts are from the target's, as total variation."""
-    target = Random(VOCAB, TARGET_SEED, horizon=1 + tokens)
-    models = {"draft": Near(target, draft_seed, share), "target": target}
-    written = outcomes(method, models, tokens, sampler=sampler, **dict(settings))
-    return total_variation(written, truth(target, tokens, sampler=sampler))
-
-
-def _greedy_error(planted: EngineMistake) -> float:
+def _greedy_error(mutant: Mutant) -> float:
     """The largest error of greedy texts, over many drafts.
 
     A greedy text has one outcome. So it is walked with many drafts, among them some
     that agree with the target for a while.
     """
-    settings = tuple(planted.settings.items())
+    settings = tuple(mutant.settings.items())
     largest = 0.0
-    for seed in range(GREEDY_DRAFTS):
-        error = _error(
-            planted.mistaken, settings, planted.tokens, UNRELATED, 1000 + seed, GREEDY
+    for seed in range(1000, 1000 + GREEDY_DRAFTS):
+        error = error_of(
+            mutant.mistaken, settings, UNRELATED, mutant.tokens, seed, GREEDY
         )
         largest = max(largest, error)
     return largest
@@ -62,19 +36,13 @@ def engine_mistake(requests: int, mistake: str) -> Quantities:
     With models that have nothing in common, with a draft that is close to its target,
     and when the likeliest token is always taken.
     """
-    if mistake not in ENGINE_MISTAKES:
-        raise unknown_name(f"no engine's mistake {mistake!r}", mistake, ENGINE_MISTAKES)
-    planted = ENGINE_MISTAKES[mistake]
-    settings = tuple(planted.settings.items())
-    tokens = planted.tokens
-    errors = {
-        "error with the mistake": _error(planted.mistaken, settings, tokens, UNRELATED),
-        "error with a draft that is close": _error(
-            planted.mistaken, settings, tokens, CLOSE
-        ),
-        "error when greedy": _greedy_error(planted),
-        "error without the mistake": _error(planted.right, settings, tokens, UNRELATED),
-    }
+    if mistake not in ENGINE_MUTANTS:
+        raise unknown_name(f"no engine's mistake {mistake!r}", mistake, ENGINE_MUTANTS)
+    mutant = ENGINE_MUTANTS[mistake]
+    errors = errors_of(mutant)
+    without_mistake = errors.pop("error without the mistake")
+    errors["error when greedy"] = _greedy_error(mutant)
+    errors["error without the mistake"] = without_mistake  # reports list it last
     return {name: Quantity.exact(value) for name, value in errors.items()}
 
 

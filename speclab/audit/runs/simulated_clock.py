@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from speclab.audit.planted import AS_PUBLISHED, MISTAKES
 from speclab.audit.quantity import Quantities, Quantity
+from speclab.mutants import AS_PUBLISHED, MUTANTS
 from speclab.papers.bootstrap import Resamples, draw_resamples
 from speclab.papers.estimates import Estimate
 from speclab.papers.load import load_paper
@@ -95,9 +95,9 @@ def worth_of_a_mistake(
     requests: int, mistake: str, latency: str, alpha: float, gamma: int, tokens: int
 ) -> Quantities:
     """How much faster a method is with a planted mistake than without it."""
-    planted = MISTAKES[mistake]
+    mutant = MUTANTS[mistake]
     speeds = []
-    for method in (planted.mistaken, planted.right):
+    for method in (mutant.mistaken, mutant.right):
         runs = []
         for seed in range(requests):
             runs.append(_run_on_clock(method, latency, alpha, gamma, tokens, seed))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from speclab.audit.planted import AS_PUBLISHED, MISTAKES
 from speclab.audit.quantity import Quantities, Quantity
+from speclab.mutants import AS_PUBLISHED, MUTANTS
+from speclab.mutants.mutant import Mutant
 from speclib.core.sampling import Rows, Sampler
 from speclib.errors import unknown_name
 from speclib.methods import METHODS
@@ -20,6 +21,7 @@ from speclib.worlds.enumerator import outcomes, total_variation, truth
 
 VOCAB, TOKENS = 3, 3  # of the texts over which the enumerator walks
 TARGET_SEED, DRAFT_SEED = 20, 10
+SAMPLED = Sampler(temperature=1.0)
 UNRELATED, CLOSE = 0.0, 0.9  # the share of a draft's rows that are the target's
 
 
@@ -38,20 +40,34 @@ class Near(Random):
         return self._share * targets + (1 - self._share) * own
 
 
-def _models(share: float) -> dict[str, Random]:
-    """A target, and a draft that has this share of its rows from the target."""
-    target = Random(VOCAB, TARGET_SEED, horizon=1 + TOKENS)
-    return {"draft": Near(target, DRAFT_SEED, share), "target": target}
-
-
 @cache
-def _error(
-    method: Callable[..., None], settings: tuple[tuple[str, Any], ...], share: float
+def error_of(
+    method: Callable[..., None],
+    settings: tuple[tuple[str, Any], ...],
+    share: float,
+    tokens: int = TOKENS,
+    draft_seed: int = DRAFT_SEED,
+    sampler: Sampler = SAMPLED,
 ) -> float:
-    """How far a method's texts are from the target's, as total variation."""
-    models = _models(share)
-    written = outcomes(method, models, TOKENS, **dict(settings))
-    return total_variation(written, truth(models["target"], TOKENS))
+    """How far a method's texts are from the target's, as total variation.
+
+    share: of a draft's rows that are the target's.
+    """
+    target = Random(VOCAB, TARGET_SEED, horizon=1 + tokens)
+    models = {"draft": Near(target, draft_seed, share), "target": target}
+    written = outcomes(method, models, tokens, sampler=sampler, **dict(settings))
+    return total_variation(written, truth(target, tokens, sampler=sampler))
+
+
+def errors_of(mutant: Mutant) -> dict[str, float]:
+    """What a mistake costs, and that the method without it costs nothing."""
+    mistaken, right, settings, tokens = mutant
+    chosen = tuple(settings.items())
+    return {
+        "error with the mistake": error_of(mistaken, chosen, UNRELATED, tokens),
+        "error with a draft that is close": error_of(mistaken, chosen, CLOSE, tokens),
+        "error without the mistake": error_of(right, chosen, UNRELATED, tokens),
+    }
 
 
 def planted_mistake(requests: int, mistake: str) -> Quantities:
@@ -60,15 +76,9 @@ def planted_mistake(requests: int, mistake: str) -> Quantities:
     Once with models that have nothing in common, and once with a draft that is close
     to its target.
     """
-    if mistake not in MISTAKES:
-        raise unknown_name(f"no planted mistake {mistake!r}", mistake, MISTAKES)
-    planted = MISTAKES[mistake]
-    settings = tuple(planted.settings.items())
-    errors = {
-        "error with the mistake": _error(planted.mistaken, settings, UNRELATED),
-        "error with a draft that is close": _error(planted.mistaken, settings, CLOSE),
-        "error without the mistake": _error(planted.right, settings, UNRELATED),
-    }
+    if mistake not in MUTANTS:
+        raise unknown_name(f"no planted mistake {mistake!r}", mistake, MUTANTS)
+    errors = errors_of(MUTANTS[mistake])
     return {name: Quantity.exact(error) for name, error in errors.items()}
 
 
@@ -83,5 +93,5 @@ def every_outcome(
     known = AS_PUBLISHED if as_published else METHODS
     if method not in known:
         raise unknown_name(f"no method {method!r} to walk over", method, known)
-    error = _error(known[method], tuple(settings.items()), UNRELATED)
+    error = error_of(known[method], tuple(settings.items()), UNRELATED)
     return {"error": Quantity.exact(error)}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from speclab.papers.pearl_figures import DraftLengths
+from speclab.papers.figures import DraftLengths
 from speclab.papers.schema import Table
 from speclab.papers.table_result import TableResult
 

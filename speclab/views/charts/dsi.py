@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from speclab.papers.dsi_heatmaps import HeatmapFigure
+from speclab.papers.figures import HeatmapFigure
 from speclab.papers.schema import Table
 from speclab.papers.table_result import TableResult
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speclab.views.tables.html import STYLE
 
 from .layout import render
-from .media_types import PLOTLY, WIDGET
-from .notebook_files import parse_notebook
+from .notebook_files import PLOTLY, WIDGET, parse_notebook
 from .places import Places, traces_file
 
 if TYPE_CHECKING:

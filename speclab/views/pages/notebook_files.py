@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 VERSION = 4  # of the format; an older notebook is converted
 
+# Types of outputs that pages treat in a way of their own.
+PLOTLY = "application/vnd.plotly.v1+json"  # a chart as data
+WIDGET = "application/vnd.jupyter.widget-view+json"  # needs a kernel to be shown
+
 
 def read_notebook(path: Path) -> NotebookNode:
     """The notebook in the file ``path``."""

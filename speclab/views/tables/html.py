@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from mistune import create_markdown
+
 from speclab.papers.ledger import LedgerRow
 from speclab.papers.schema import Table
 from speclab.papers.table_result import TableResult
 from speclab.views.anchors import claim_anchor
-from speclab.views.prose import prose_html
 from speclab.views.templates import load_templates
 from speclib.drawing.numbers import DASH
 
@@ -32,6 +33,9 @@ HOLDS_IN_WORDS = {
     "open": "that are open, for want of requests",
     "n/a": "that could not be judged",
 }
+
+
+RENDER_MARKDOWN = create_markdown(escape=True)
 
 
 def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
@@ -150,3 +154,11 @@ TEMPLATES = load_templates(
 
 def _render(name: str, names: Mapping[str, object]) -> str:
     return TEMPLATES.get_template(name).render(names)
+
+
+def prose_html(text: str) -> str:
+    """HTML of a Markdown text of the data files.
+
+    A tag inside the text is shown, and not obeyed.
+    """
+    return str(RENDER_MARKDOWN(text))

@@ -187,9 +187,14 @@ def load(
     number = rank.number if rank else 0
     own_place = places[number : number + 1]
     built = network(spec, dtype, own_place, packed)
-    if number != 0:
-        built.set_output_embeddings(nn.Identity())  # a follower draws no token
+    leave_head(built, number)
     return joined(Layered(built, vocab), rank, LeadingDrafter)
+
+
+def leave_head(network: PreTrainedModel, number: int) -> None:
+    """Leaves the head to the first rank: a follower draws no token."""
+    if number != 0:
+        network.set_output_embeddings(nn.Identity())
 
 
 # -- how near fuzzy passes are ---------------------------------------------------------

@@ -1,14 +1,19 @@
-"""Mistakes in PEARL, read in its published code or in its printed algorithm.
+"""Mistakes in PEARL: read in its published code or printed algorithm, or a student's.
 
-The draft length is at least 2 here.
+Those that were read take a draft length of 2 or more.
 """
 
 from __future__ import annotations
 
-from speclib.core.sampling import CoinTosser, Drafted, Row, ids
+from dataclasses import replace
+from functools import partial
+
+from speclib.core.sampling import Drafted, Rows, ids
 from speclib.core.verification import verify
 from speclib.methods.pearl import next_window
 from speclib.worlds.world import World
+
+from .other_tosses import OtherTosses, Toss
 
 Window = tuple[Drafted, ...]
 
@@ -38,23 +43,14 @@ def _round_of_pearl(world: World, window: Window, gamma: int) -> Window:
         world.target.score(world.text + ids(window), last=len(window)),
         world.draft.propose(world.text + ids(window), gamma),
     )
-    verified = verify(world, window + drafted, rows)
+    return _tested(world, window + drafted, rows)
+
+
+def _tested(world: World, drafted: Window, rows: Rows) -> Window:
+    """Commits what the rows let pass; gives the next window."""
+    verified = verify(world, drafted, rows)
     world.commit(verified.tokens)
-    return next_window(window + drafted, verified)
-
-
-class RepeatedCoin:
-    """Coins of which one place's accept coin is that of the place before."""
-
-    def __init__(self, coins: CoinTosser, place: int):
-        self._coins = coins
-        self._place = place
-
-    def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
-        """An outcome of ``dist``; as ``Coins.choose``."""
-        if role == "accept" and position == self._place:
-            position -= 1
-        return self._coins.choose(dist, position, role, index)
+    return next_window(drafted, verified)
 
 
 def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
@@ -68,22 +64,19 @@ def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
     first_has_just_passed = False
     while world.going:
         if first_has_just_passed:
-            world.coins = RepeatedCoin(coins, place=len(world.text))
+            place = len(world.text)
+            world.coins = OtherTosses(coins, partial(_repeated_at, place=place))
         was_pre_verify = not window
         window = _round_of_pearl(world, window, gamma)
         world.coins = coins
         first_has_just_passed = was_pre_verify and bool(window)
 
 
-class OtherCoins:
-    """Coins that are independent of ``coins``, at the same places."""
-
-    def __init__(self, coins: CoinTosser):
-        self._coins = coins
-
-    def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
-        """An outcome of ``dist``; as ``Coins.choose``."""
-        return self._coins.choose(dist, position, role, index + 1)
+def _repeated_at(toss: Toss, place: int) -> Toss:
+    """The accept coin of ``place`` is that of the place before."""
+    if toss.role == "accept" and toss.position == place:
+        return replace(toss, position=place - 1)
+    return toss
 
 
 def algorithm_2_as_printed(world: World, gamma: int) -> None:
@@ -99,10 +92,51 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
             world.draft.propose(world.text + ids(block), gamma),
         )
         if block:  # lines 21 to 42; r_1 ... r_gamma are new coins
-            world.coins = OtherCoins(coins)
+            world.coins = OtherTosses(coins, _independent)
             verified = verify(world, block, rows[1:])
             world.coins = coins
         else:  # lines 3 to 20; what passes is committed when it has passed twice
             verified = verify(world, drafted[:1], rows)._replace(accepted=())
         world.commit(verified.tokens)
         block = () if verified.extra else drafted
+
+
+def _independent(toss: Toss) -> Toss:
+    """Another coin for the same place."""
+    return replace(toss, index=toss.index + 1)
+
+
+# -- rounds, which lose nothing or fail ------------------------------------------------
+# Each takes the world, the window and gamma, and gives the next window.
+def taking_turns(world: World, window: Window, gamma: int) -> Window:
+    """A round in which the draft model begins when the target's pass has ended."""
+    text = world.text + ids(window)
+    rows = world.wait(world.target.score(text, last=len(window)))
+    drafted = world.wait(world.draft.propose(text, gamma))
+    return _tested(world, window + drafted, rows)
+
+
+def window_thrown_away(world: World, window: Window, gamma: int) -> Window:
+    """A round that leaves no draft to the next one."""
+    _round_of_pearl(world, window, gamma)
+    return ()
+
+
+def one_draft_kept(world: World, window: Window, gamma: int) -> Window:
+    """A round that leaves one draft to the next one."""
+    return _round_of_pearl(world, window, gamma)[:1]
+
+
+def one_draft_more(world: World, window: Window, gamma: int) -> Window:
+    """A round that drafts for longer than it should."""
+    return _round_of_pearl(world, window, gamma + 1)
+
+
+def one_row_more(world: World, window: Window, gamma: int) -> Window:
+    """A round whose first row is one of a place that is committed already."""
+    text = world.text + ids(window)
+    rows, drafted = world.all(
+        world.target.score(text, last=len(window) + 1),
+        world.draft.propose(text, gamma),
+    )
+    return _tested(world, window + drafted, rows)

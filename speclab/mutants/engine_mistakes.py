@@ -6,9 +6,8 @@ enumerator walks must be few outcomes, and what it finds can be worked out by ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids, residual
 from speclib.core.verification import ACCEPT, offer, verify, verify_tree
 from speclib.methods.pearl import next_window
 from speclib.worlds.world import World
+
+from .mutant import Mutant
 
 BRANCHES = 2  # candidates at a branch
 BLOCK = 3  # drafts that are tested together; the block test begins at this many
@@ -282,31 +283,19 @@ def _under(bound: float) -> float:
 
 
 # -- all of them -----------------------------------------------------------------------
-class EngineMistake(NamedTuple):
-    """A mistaken method beside the right one, their settings, and how long a text.
-
-    ``tokens`` is the shortest text that shows the mistake, or longer.
-    """
-
-    mistaken: Callable[..., None]
-    right: Callable[..., None]
-    settings: dict[str, int]
-    tokens: int
-
-
-ENGINE_MISTAKES = {
-    "untested end": EngineMistake(
+ENGINE_MUTANTS = {
+    "untested end": Mutant(
         pearl_that_ends_untested, pearl_that_tests_to_the_end, {"gamma": 2}, 4
     ),
-    "random drafts kept": EngineMistake(
+    "random drafts kept": Mutant(
         random_drafts_kept_by_argmax, random_drafts_tested, {"gamma": 1}, 3
     ),
-    "branch by the target": EngineMistake(
+    "branch by the target": Mutant(
         branch_chosen_by_the_target, branches_tested_in_turn, {}, 3
     ),
-    "block by products": EngineMistake(block_tested_by_products, block_test, {}, 2),
-    "block by products, certain drafts": EngineMistake(
+    "block by products": Mutant(block_tested_by_products, block_test, {}, 2),
+    "block by products, certain drafts": Mutant(
         block_tested_by_products, block_test, {"certain": True}, 3
     ),
-    "block one row behind": EngineMistake(block_test_one_row_behind, block_test, {}, 2),
+    "block one row behind": Mutant(block_test_one_row_behind, block_test, {}, 2),
 }

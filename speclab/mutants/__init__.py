@@ -1,0 +1,49 @@
+"""Mutants: methods with a mistake in them, which checks have to find.
+
+The audit measures what a mistake costs: each is written anew, from what was read in
+published code or in a printed algorithm, and the exact enumerator compares the
+probability of every text with the target's own. Which publication has which mistake
+stands in ``data/audit``. Lessons recognise a student's method by the mutant that
+behaves alike, and tests show that the enumerator sees it.
+
+``draft_tests`` has mistakes in the test of drafts, which several methods can make.
+``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``
+and ``tree_mistakes`` have those of one method, ``engine_mistakes`` those of the codes
+of 2026. ``other_tosses`` makes coins repeat. ``lookahead_as_published`` loses nothing,
+and takes other passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from speclib.methods.pearl import pearl, pearl_without_pre_verify
+from speclib.methods.speculative import speculative
+
+from .easyspec_mistakes import easyspec_algorithm_3_as_printed
+from .lookahead_as_published import lookahead_as_published
+from .mutant import Mutant
+from .pearl_mistakes import (
+    algorithm_2_as_printed,
+    pearl_with_a_repeated_coin,
+    pearl_with_an_untested_first_draft,
+)
+from .tree_mistakes import tree_with_a_draw_per_branch, tree_with_a_draw_per_node
+
+MUTANTS = {
+    "untested first draft": Mutant(
+        pearl_with_an_untested_first_draft, pearl_without_pre_verify, {"gamma": 2}
+    ),
+    "repeated coin": Mutant(pearl_with_a_repeated_coin, pearl, {"gamma": 2}),
+    "Algorithm 2 as printed": Mutant(algorithm_2_as_printed, pearl, {"gamma": 2}),
+    "EasySpec's Algorithm 3 as printed": Mutant(
+        easyspec_algorithm_3_as_printed, speculative, {"gamma": 2}
+    ),
+    "a draw per branch": Mutant(
+        tree_with_a_draw_per_branch, tree_with_a_draw_per_node, {}
+    ),
+}
+
+# Methods with what their published code does otherwise, by the method's name. They give
+# the target's own texts, in other passes.
+AS_PUBLISHED: dict[str, Callable[..., None]] = {"lookahead": lookahead_as_published}

@@ -1,0 +1,82 @@
+"""Mistakes in what DSI commits, when a row of the target has come.
+
+Each function takes the world, the target's rows by the text that they follow, and the
+draft after the committed text. It commits, and gives what is left of the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from speclib.core.sampling import Drafted, Row, ids
+from speclib.core.text import AnyText
+from speclib.core.verification import match
+from speclib.worlds.world import World
+
+Draft: TypeAlias = tuple[Drafted, ...]
+KnownRows: TypeAlias = Mapping[AnyText, Row]
+
+
+def commit_known(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """No mistake: tests the next draft as long as the row after the text is known."""
+    while world.going and world.text in rows:
+        tested = match(world, draft[:1], [rows[world.text]])
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[1:]
+    return draft
+
+
+def untested(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """The next draft is committed as soon as the row before it is there."""
+    while world.going and world.text in rows:
+        own = match(world, (), [rows[world.text]]).tokens
+        world.commit(ids(draft[:1]) or own)
+        draft = draft[1:]
+    return draft
+
+
+def row_off_by_one(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """A draft is tested with the row after it."""
+    while world.going and world.text + ids(draft[:1]) in rows:
+        row = rows[world.text + ids(draft[:1])]
+        tested = match(world, draft[:1], [row])
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[1:]
+    return draft
+
+
+def one_row_at_a_time(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """One row is used, although more may be known."""
+    only = {text: row for text, row in rows.items() if text == world.text}
+    return commit_known(world, only, draft)
+
+
+def keeps_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """What follows a rejected draft stays."""
+    while world.going and world.text in rows:
+        world.commit(match(world, draft[:1], [rows[world.text]]).tokens)
+        draft = draft[1:]
+    return draft
+
+
+def forgets_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """What follows an accepted draft is thrown away."""
+    before = world.text
+    left = commit_known(world, rows, draft)
+    return left if world.text == before else ()
+
+
+def returns_whole_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """What has been committed is handed on with the rest."""
+    commit_known(world, rows, draft)
+    return draft
+
+
+def waits_for_drafts(world: World, rows: KnownRows, draft: Draft) -> Draft:
+    """Rows are used only while there is a draft to be tested."""
+    while world.going and draft and world.text in rows:
+        tested = match(world, draft[:1], [rows[world.text]])
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[1:]
+    return draft

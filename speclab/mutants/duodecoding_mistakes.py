@@ -1,0 +1,76 @@
+"""Mistakes in DuoDecoding: in its choice of a sequence, and in its test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from speclib.core.sampling import Drafted, Tokens, ids
+from speclib.core.verification import Verified, match
+from speclib.worlds.world import World
+
+from .draft_tests import Drafts, DraftTest, Method, TargetRows
+
+MOST = 8  # sequences, as in its published code
+Draft: TypeAlias = tuple[Drafted, ...]
+Sequences: TypeAlias = tuple[Draft, ...]
+# choose(window_passed, sequences, target_token) gives the next window.
+Choose: TypeAlias = Callable[[bool, Sequences, Tokens], Draft]
+
+
+def duodecoding_with(choose: Choose, test: DraftTest = match) -> Method:
+    """DuoDecoding whose next window ``choose`` gives."""
+
+    def run(world: World, gamma: int) -> None:
+        window: Draft = ()
+        while world.going:
+            text = world.text + ids(window)
+            rows, sequences = world.all(
+                world.target.score(text, last=len(window)),
+                world.draft.draft_sequences(text, gamma, None, MOST),
+            )
+            tested = test(world, window, rows)
+            passed = len(tested.accepted) == len(window)
+            window = choose(passed, sequences, tested.extra)
+            world.commit(tested.tokens)
+
+    return run
+
+
+def chosen(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+    """What follows the target's own token in the sequence that begins with it."""
+    for sequence in sequences:
+        if passed and sequence and ids(sequence[:1]) == token:
+            return sequence[1:]
+    return ()
+
+
+def chosen_token_twice(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+    """The whole sequence, with the token that is committed already."""
+    for sequence in sequences:
+        if passed and sequence and ids(sequence[:1]) == token:
+            return sequence
+    return ()
+
+
+def none_chosen(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+    """No sequence, whichever token is written."""
+    return ()
+
+
+def chosen_after_a_rejection(
+    passed: bool, sequences: Sequences, token: Tokens
+) -> Draft:
+    """A sequence, though it may follow a text that is not written."""
+    return chosen(True, sequences, token)
+
+
+def likeliest_always(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+    """The first sequence, whichever token is written."""
+    return sequences[0][1:]
+
+
+def window_untested(world: World, window: Drafts, rows: TargetRows) -> Verified:
+    """All of the window counts as accepted."""
+    own = match(world, (), rows[-1:]).tokens
+    return Verified(ids(window), own)

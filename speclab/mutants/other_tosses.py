@@ -1,0 +1,30 @@
+"""Coins of which some repeat others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from speclib.core.sampling import CoinTosser, Row
+
+
+@dataclass(frozen=True)
+class Toss:
+    """Which coin is asked for; see ``Coins.choose``."""
+
+    position: int
+    role: str
+    index: int
+
+
+class OtherTosses:
+    """``coins`` of which another toss is asked than the method asks for."""
+
+    def __init__(self, coins: CoinTosser, other: Callable[[Toss], Toss]):
+        self._coins = coins
+        self._other = other
+
+    def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
+        """An outcome of ``dist``; as ``Coins.choose``."""
+        toss = self._other(Toss(position, role, index))
+        return self._coins.choose(dist, toss.position, toss.role, toss.index)

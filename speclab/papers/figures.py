@@ -1,0 +1,59 @@
+"""What a view needs to render a figure that is no table of cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from speclab.theory.dsi_heatmaps import Heatmaps
+from speclib.trace.events import Trace
+
+
+@dataclass(frozen=True)
+class ReplayedSteps:
+    """A printed run, done again by the method's code.
+
+    ``pieces`` is the text of every token id. Of each step, ``committed`` are the
+    tokens, ``accepted`` the number of accepted drafts, and ``starts`` when it began, in
+    draft passes.
+    """
+
+    trace: Trace
+    pieces: dict[int, str]
+    committed: tuple[tuple[str, ...], ...]
+    accepted: tuple[int, ...]
+    starts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class DraftLengths:
+    """The best draft length at each iteration of a run, and the one that was used.
+
+    The first ``complete`` values were not cut short by the end of the output.
+    """
+
+    values: tuple[int, ...]
+    gamma: int | None
+    complete: int
+
+
+@dataclass(frozen=True)
+class HeatmapFigure:
+    """A figure's panels by the rules, and the method's code over its coarser grid.
+
+    ``code`` is the code's speed-up over plain decoding and ``difference`` by how much
+    its time is off that of the rules, relatively; both are [shares, alphas].
+    ``against`` says which rules.
+    """
+
+    rules: Heatmaps
+    shares: np.ndarray
+    alphas: np.ndarray
+    code: np.ndarray
+    difference: np.ndarray
+    against: str
+
+
+Figure: TypeAlias = ReplayedSteps | DraftLengths | HeatmapFigure | Trace
