@@ -7,13 +7,13 @@ import speclib
 from speclib import public_names
 
 _MODULE_OF_NAME = {
-    "similarities": "experiment.cells.similarity",
-    "explorer": "views.widgets.explorer",
+    "similarities": "experiment.cells.layer_similarity",
+    "explorer": "views.widgets.timeline_explorer",
     "regions": "views.widgets.dsi_regions",
     "dots": "views.stills.dots",
     "steps": "views.tables.steps",
-    "sequences": "views.drafts.explorer",
-    "layers": "views.widgets.layer_schedule",
+    "sequences": "views.drafts.drafts_explorer",
+    "layers": "views.widgets.layer_schedule_widget",
     "heat": "views.stills.heat",
     "curves": "views.stills.curves",
     "accept_bars": "views.live.accept_bars",

@@ -104,7 +104,7 @@ def _minutes(quick: bool, full: bool, minutes: float | None) -> float | None:
 
 def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
-    from speclab.views.tables.failures import group_by_reason
+    from speclab.views.tables.failed_cells import group_by_reason
 
     heading = f"{len(errors)} failed; all others are kept, run again to retry:"
     print(heading, file=sys.stderr)
@@ -187,7 +187,7 @@ def audit(
         return
 
     from speclab.audit.clones import check_readings
-    from speclab.audit.load import load_audit
+    from speclab.audit.load_items import load_audit
 
     readings = check_readings(load_audit(), code)
     print(readings_md(readings))

@@ -16,7 +16,7 @@ _MODULE_OF_NAME = {
     "pair": "data.pairs",
     "Pair": "data.pairs",
     "Processes": "worlds.processes",
-    "Cluster": "worlds.cluster.world",
+    "Cluster": "worlds.cluster.cluster_world",
     "External": "decoding.transformers_baselines",
     "EXTERNAL": "decoding.transformers_baselines",
     "Virtual": "worlds.virtual",

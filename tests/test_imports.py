@@ -316,8 +316,8 @@ def test_without_the_folder_data_every_error_says_so(tmp_path):
         copytree(ROOT / package, tmp_path / package)
     code = """
 import speclib
-from speclab.audit.load import load_audit
-from speclab.papers.load import load_paper
+from speclab.audit.load_items import load_audit
+from speclab.papers.load_papers import load_paper
 
 for ask in (
     lambda: speclib.load_pair("toy"),

@@ -19,7 +19,7 @@ from typing import Literal
 
 from speclib.errors import BadValue
 
-from .schema import DIGEST_DIGITS, CodeRead, Publication, Repository
+from .item_schema import DIGEST_DIGITS, CodeRead, Publication, Repository
 
 AtCommit = Literal["as read", "not what was read", "no such commit", "no clone"]
 Today = Literal["the same", "moved", "changed", "not checked"]

@@ -15,12 +15,12 @@ from itertools import product
 
 import numpy as np
 
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Paper
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Paper
 from speclib.errors import BadValue
 
+from .item_schema import Arithmetic, CellName, Operand, PrintedTwice, Words
 from .quantity import Answer, Quantity, compare_printed, digits
-from .schema import Arithmetic, CellName, Operand, PrintedTwice, Words
 
 COUNTS = ("runs", "tokens")  # units that are exact where no decimals are printed
 MOST_NUMBERS = 13  # of a formula: the combinations double with each

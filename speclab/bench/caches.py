@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .rows import BenchRow, Size, median_row
+from .bench_rows import BenchRow, Size, median_row
 
 TEXT_LENGTHS = (128, 2_048, 16_384)  # tokens that are cached
 LONG = 10_000  # from here on ours is to be faster; for shorter texts chance decides

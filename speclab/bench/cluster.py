@@ -52,7 +52,7 @@ class Cost(NamedTuple):
 
 def measure() -> Iterator[Cost]:
     """Of every vocabulary, of all kinds of rows, in both worlds."""
-    from speclib.worlds.cluster.world import Cluster
+    from speclib.worlds.cluster.cluster_world import Cluster
 
     for vocab in VOCABULARIES:
         target = ModelSpec(model="toy", vocab=vocab)

@@ -14,7 +14,7 @@ from speclib.operations.score import Score
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
-from .rows import BenchRow, Size
+from .bench_rows import BenchRow, Size
 
 PAIR = "embedded/llama-7b-70b"  # the stand-in whose cost ratio c is about 5
 FED = (1, 2, 4, 6, 8, 10, 16)  # tokens of a pass: the points of a curve

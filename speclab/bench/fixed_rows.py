@@ -20,6 +20,7 @@ from speclib.data.pairs import load_pair
 from speclib.decoding.decode import open_world
 from speclib.models.open_pair import open_pair
 
+from .bench_rows import FULL, BenchRow, Size, median_row
 from .exact_outputs import (
     FIXED_ROWS,
     PLAIN,
@@ -31,7 +32,6 @@ from .exact_outputs import (
     with_own_head,
     written,
 )
-from .rows import FULL, BenchRow, Size, median_row
 
 PAIR = "embedded/llama-7b-70b"
 TASKS = ("humaneval", "gsm8k", "qa", "summarization", "translation", "rag", "mt_bench")

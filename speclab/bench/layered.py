@@ -18,7 +18,7 @@ from speclib.models.rank import Rank
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
-from .rows import BenchRow, Size, median_row
+from .bench_rows import BenchRow, Size, median_row
 
 PAIR = "embedded/easyspec"
 

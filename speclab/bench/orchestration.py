@@ -18,7 +18,7 @@ from speclib.worlds.devices import Cancelled
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
-from .rows import BenchRow, Size, median_row
+from .bench_rows import BenchRow, Size, median_row
 
 LATENCY = "pearl/llama2-7-70"
 METHODS = {

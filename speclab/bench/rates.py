@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from speclab.views.widgets.explorer import explorer
+from speclab.views.widgets.timeline_explorer import explorer
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.decoding.simulate import compare, simulate
@@ -17,7 +17,7 @@ from speclib.models.toy import BOS, Toy
 from speclib.operations.score import Score
 from speclib.worlds.virtual import Virtual
 
-from .rows import BenchRow, Size, median_row
+from .bench_rows import BenchRow, Size, median_row
 
 TIME_AN_IMPORT = """
 import time

@@ -15,7 +15,7 @@ from speclib import paths
 from speclib.atomic_files import write_atomically
 
 from . import caches, contention, layered, orchestration, rates, speedups, vocabularies
-from .rows import COLUMNS, FULL, BenchRow, Size
+from .bench_rows import COLUMNS, FULL, BenchRow, Size
 
 Measure = Callable[[Size], Iterator[BenchRow]]
 

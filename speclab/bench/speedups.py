@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from speclab.experiment.cells.measured import windows_near_c
+from speclab.experiment.cells.measured_prompt import windows_near_c
 from speclib.data import prompts
 from speclib.data.latency import Latency
 from speclib.data.pairs import Pair, load_pair
@@ -18,9 +18,9 @@ from speclib.trace.metrics import stats, total
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
+from .bench_rows import BenchRow, Size, median_row
 from .contention import PAIR, Latencies, measure_contention, measure_latencies
 from .races import Contestant, Race, race
-from .rows import BenchRow, Size, median_row
 
 METHODS = {"SD": "speculative", "PEARL": "pearl"}
 WINDOWS = (0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.6)  # of c: the windows tried

@@ -15,7 +15,7 @@ from speclib.models.toy import BOS
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
-from .rows import BenchRow, Size, median_row
+from .bench_rows import BenchRow, Size, median_row
 
 VOCABULARIES = (32_000, 152_000, 256_000)
 AIMED_AT = 152_000  # the vocabulary that the aims are for; others' are in proportion

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from speclib.errors import BadValue, SpeclibError
 
-from .schema import Table
+from .paper_schema import Table
 
 
 @contextmanager

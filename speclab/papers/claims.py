@@ -25,7 +25,7 @@ from .claim_numbers import (
 from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
 from .ledger import ClaimRow
 from .orders import judge_argmax, judge_order
-from .schema import Claim, Table
+from .paper_schema import Claim, Table
 from .table_result import TableResult
 from .verdict import Verdict, join_reasons
 

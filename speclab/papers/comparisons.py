@@ -13,8 +13,8 @@ from speclib.errors import BadValue
 
 from .claim_numbers import Cell, Numbers
 from .estimates import Estimate, divide, subtract
-from .schema import Claim, Table
-from .settle import Finding, Part, conclude, settle_within
+from .paper_schema import Claim, Table
+from .settle_claims import Finding, Part, conclude, settle_within
 from .verdict import Verdict, list_values, merge_equal, no_numbers, write_estimate
 
 ROUNDING = 1e-9  # what floating point may be off, nothing else

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .estimates import Estimate, average, divide
-from .schema import ENGINE_KINDS
+from .paper_schema import ENGINE_KINDS
 from .second_numbers import add_mean_of_second_numbers
 from .table_result import TableResult
 

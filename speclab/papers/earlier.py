@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .ledger import LedgerRow
-from .schema import Table
+from .paper_schema import Table
 
 
 def earlier_numbers(

@@ -15,10 +15,10 @@ from speclab.experiment.run_cells import CellsFailed, run_all, stored
 from speclab.experiment.spec import CellResult, Profile, Spec
 from speclab.progress import Progress
 
-from .rows import add_rows_and_verdicts
-from .schema import ENGINE_KINDS, Paper, Table
+from .paper_schema import ENGINE_KINDS, Paper, Table
 from .table_cells import TableCell, cells_to_run
 from .table_result import TableResult
+from .table_rows import add_rows_and_verdicts
 
 
 def fill(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from speclab.experiment.cells.outputs import find_agreements
-from speclab.experiment.cells.virtual import ToyCell, open_world
+from speclab.experiment.cells.toy_requests import ToyCell, open_world
 from speclab.experiment.engines.virtual import example_trace, run_cell
 from speclab.experiment.spec import Spec
 from speclib.core.sampling import Coins, Sampler
@@ -29,7 +29,7 @@ from speclib.worlds.virtual import Virtual
 from .bootstrap import measured_once
 from .cell_errors import naming_cell
 from .figures import DraftLengths, ReplayedSteps
-from .schema import Step, Table
+from .paper_schema import Step, Table
 from .table_result import TableResult
 
 BEST_LENGTH = "best_draft_length"  # a curve: a row per iteration

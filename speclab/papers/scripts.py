@@ -13,11 +13,11 @@ from typing import NamedTuple
 from speclab.experiment import cache
 from speclab.experiment.spec import Profile
 
-from .dsi_heatmaps import add_accounting, add_heatmaps
+from .dsi_figures import add_accounting, add_heatmaps
 from .easyspec_layers import add_layer_groups, add_layer_similarities
+from .paper_schema import Table
 from .pearl_figures import add_from_one_trace, add_steps
 from .pearl_transport import add_cache_transport
-from .schema import Table
 from .table_result import TableResult
 
 

@@ -13,8 +13,8 @@ from speclib.methods import find, parameters, takes_gamma
 
 from . import same_devices, statistics
 from .cell_errors import naming_cell
+from .paper_schema import ENGINE_KINDS, Table
 from .pearl_figures import FROM_ONE_TRACE
-from .schema import ENGINE_KINDS, Table
 from .windows import found_window
 
 # The settings without which a cell has no number of a kind.

@@ -13,7 +13,7 @@ from .bootstrap import Resamples
 from .estimates import Estimate, ledger_interval
 from .figures import Figure
 from .ledger import ClaimRow, LedgerRow
-from .schema import KINDS, Table
+from .paper_schema import KINDS, Table
 
 if TYPE_CHECKING:
     import pandas as pd

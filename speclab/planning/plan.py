@@ -18,7 +18,7 @@ from speclib.errors import BadValue
 from speclib.worlds.cost_ratio import CostRatio
 
 from .candidates import PLAIN, Candidate, candidates_at
-from .measure import Measured, measure
+from .measure_plans import Measured, measure
 from .rank import best_of_each_method, rank
 from .timed_passes import time_passes
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated
 
-from speclab.audit.judge import (
+from speclab.audit.judge_items import (
     REQUESTS,
     JudgedPublication,
     judge_publication,
 )
-from speclab.audit.load import load_audit, publication
+from speclab.audit.load_items import load_audit, publication
 from speclib.arguments import Whole, checked
 
 from .book import Page

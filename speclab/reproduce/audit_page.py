@@ -41,7 +41,7 @@ def make() -> None:
 
     Raises SpeclibError naming the cell of the notebook that failed.
     """
-    from speclab.views.audit.lines import TO_REPORTS
+    from speclab.views.audit.audit_lines import TO_REPORTS
     from speclab.views.pages.notebook import notebook_markdown, notebook_page
 
     from .notebooks import run_notebook

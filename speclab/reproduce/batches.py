@@ -14,7 +14,7 @@ from speclab.experiment.engines.measured import WINDOWS
 from speclab.experiment.run_cells import stored
 from speclab.experiment.spec import Profile, Spec, WorkerPool
 from speclab.papers import scripts
-from speclab.papers.schema import Paper, Table
+from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError

@@ -24,7 +24,7 @@ from speclab.papers.earlier import earlier_numbers
 from speclab.papers.figures import ReplayedSteps
 from speclab.papers.fill import cells_of, collect_all, fill_all
 from speclab.papers.ledger import LedgerRow, read_ledger
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib import machine, paths

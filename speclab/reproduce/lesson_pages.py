@@ -19,7 +19,7 @@ from speclib.atomic_files import write_atomically
 from speclib.errors import SpeclibError
 
 if TYPE_CHECKING:
-    from speclab.views.pages.lessons import Lesson
+    from speclab.views.pages.lessons_page import Lesson
 
 FOLDER = "lessons"  # in reports/
 LECTURERS = "lecturers.html"  # the page for lecturers, in that folder
@@ -70,7 +70,7 @@ def list_lessons() -> list[Lesson]:
 
     A lesson that was damaged since its page was made is left out.
     """
-    from speclab.views.pages.lessons import describe_lesson
+    from speclab.views.pages.lessons_page import describe_lesson
 
     lessons = []
     for source, page in _sources().items():
@@ -103,7 +103,7 @@ def _sources() -> dict[Path, Path]:
 
 def _page_of(source: Path, addresses: dict[str, str]) -> str:
     """The HTML of a lesson, or of the text for lecturers."""
-    from speclab.views.pages.lessons import describe_lesson, lesson_page, text_page
+    from speclab.views.pages.lessons_page import describe_lesson, lesson_page, text_page
 
     text = source.read_text("utf-8")
     folder = source.parent.relative_to(paths.ROOT).as_posix()

@@ -26,7 +26,7 @@ from speclab.papers.ledger import (
     write_claims,
     write_ledger,
 )
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically

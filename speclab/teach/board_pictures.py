@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from speclab.theory import closed_forms
-from speclab.views.drafts.explorer import Sequences
+from speclab.views.drafts.drafts_explorer import Sequences
 from speclab.views.live.accept_bars import TOKENS, AcceptBarsPicture, P, Q
 from speclab.views.live.kv_ribbon import KvRibbonPicture
 from speclab.views.live.outcome_tree import OutcomeTreePicture
 from speclab.views.printing import pdf, svg_with_font
 from speclab.views.stills.curves import Curves
-from speclab.views.widgets.layer_schedule import Layers
+from speclab.views.widgets.layer_schedule_widget import Layers
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import compare, simulate
 from speclib.drawing.display import png

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from speclib.data.training_tasks import corpus
 
-from . import measure
+from . import measure_drafts
 from .fit import Loss, logits
 from .tokenizer import PROMPT_WEIGHT, Document, Writer
 
@@ -64,7 +64,7 @@ def answers(
     for start in range(0, count, CHUNK):
         chunk = prompts[start : start + CHUNK]
         temperature = TEMPERATURES[start // CHUNK % len(TEMPERATURES)]
-        written = measure.write(target, chunk, new, temperature, seed=start)
+        written = measure_drafts.write(target, chunk, new, temperature, seed=start)
         for prompt, answer in zip(chunk, written, strict=True):
             weights = [PROMPT_WEIGHT] * len(prompt) + [1.0] * len(answer)
             documents.append(Document(prompt + answer, weights))

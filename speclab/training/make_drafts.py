@@ -13,12 +13,12 @@ from transformers import AutoTokenizer, PreTrainedModel
 from speclib.errors import SpeclibError
 from speclib.models.complete import load_network
 
-from . import cards, distil, fit, measure
+from . import cards, distil, fit, measure_drafts
 from . import tokenizer as bpe
-from .batches import batches, documents
 from .folders import MODELS
 from .options import SECOND_PASS_STEPS, Options
 from .recipes import DRAFTS, DraftRecipe
+from .token_batches import batches, documents
 from .tokenizer import Document
 
 FIRST = "On the training text"
@@ -61,7 +61,7 @@ def make_drafts(options: Options, command: str) -> None:
                 architecture=recipe.architecture,
                 command=made_by,
                 runs=_runs_of(made_name, name, recipe, runs),
-                acceptance=measure.by_task(teacher, made, writer),
+                acceptance=measure_drafts.by_task(teacher, made, writer),
                 teacher=recipe.teacher,
             )
             cards.write(card)

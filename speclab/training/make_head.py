@@ -13,13 +13,13 @@ from transformers.modeling_outputs import CausalLMOutput
 from speclib.models import eagle_head
 from speclib.models.eagle_head import EagleNetwork
 
-from . import cards, fit, measure
+from . import cards, fit, measure_drafts
 from . import tokenizer as bpe
-from .batches import batches, documents
 from .fit import Loss
 from .folders import MODELS
 from .make_drafts import FIRST, stored
 from .options import Options
+from .token_batches import batches, documents
 
 TARGET = "target"
 SEED = 70  # added to the run's: the drafts have the tens below it
@@ -109,6 +109,8 @@ def make_head(options: Options, command: str) -> None:
         parameters=sum(w.numel() for w in head.parameters() if w.requires_grad),
         command=command,
         runs={FIRST: summary},
-        acceptance=measure.by_task(target, FirstDrafts(target, stored_head), writer),
+        acceptance=measure_drafts.by_task(
+            target, FirstDrafts(target, stored_head), writer
+        ),
     )
     cards.write_head(card)

@@ -11,9 +11,9 @@ from speclib.data.training_tasks import code, corpus
 
 from . import cards, fit, recipes
 from . import tokenizer as bpe
-from .batches import batches, documents
 from .folders import MODELS
 from .options import Options
+from .token_batches import batches, documents
 
 TOKENIZER_TASKS = 16_000
 TOKENIZER_LIBRARY = 150_000  # characters of the standard library's source

@@ -22,7 +22,7 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 
 from speclib.drawing.svg import tag
-from speclib.drawing.text import font_files
+from speclib.drawing.text_in_pictures import font_files
 from speclib.errors import SpeclibError
 
 WEIGHTS = (400, 600)  # of the font's two faces, as pictures ask for them

@@ -28,7 +28,7 @@ from .auto_settings import MOST_SERVERS, RequestedSettings, request_settings
 from .encode import encode, token_texts
 
 if TYPE_CHECKING:
-    from speclib.worlds.cluster.world import Cluster
+    from speclib.worlds.cluster.cluster_world import Cluster
 
 WORLDS = ("virtual", "emulated", "processes", "cluster")
 OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
@@ -144,7 +144,7 @@ def _open(
 def _cluster_class() -> type[Cluster]:
     """Cluster, which is imported where it is used: Ray is an extra."""
     try:
-        from speclib.worlds.cluster.world import Cluster
+        from speclib.worlds.cluster.cluster_world import Cluster
     except ModuleNotFoundError as error:
         missing = missing_extra("world='cluster'", error)
         if missing is None:

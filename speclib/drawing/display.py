@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from speclib.errors import SpeclibError
 
-from .text import font_files
+from .text_in_pictures import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1  # the same in a notebook, which stores every PNG that it displays

@@ -11,7 +11,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-from .text import FONT_SIZE
+from .text_in_pictures import FONT_SIZE
 
 # The first of these that a reader's machine has is used; PNGs have Source Sans Pro.
 FONT_FAMILIES = (

@@ -18,13 +18,13 @@ from speclib.arguments import shown
 from speclib.errors import BadCall, unknown_name
 from speclib.worlds.world import World
 
+from .about import About
 from .assisted import assisted
 from .autoregressive import autoregressive
 from .dsi import dsi
 from .duodecoding import duodecoding
 from .eagle import eagle
 from .easyspec import easyspec
-from .facts import About
 from .lookahead import lookahead
 from .ouroboros import ouroboros
 from .pearl import pearl

@@ -23,7 +23,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
-from .facts import About, Settings, matched_length
+from .about import About, Settings, matched_length
 from .lookahead import Pool, Window, places_ahead
 
 

@@ -181,7 +181,7 @@ class OpenPair:
 
         model: Any
         if spec.in_llamacpp:
-            from .llamacpp import model as llamacpp
+            from .llamacpp import quantised_model as llamacpp
 
             threads = self.pair.place.threads
             model = llamacpp.load(spec, places, threads, self.vocab, self.context)

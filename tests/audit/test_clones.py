@@ -10,7 +10,7 @@ import pytest
 from helpers.audit_files import COMMIT, PUBLICATION, item_of_code
 
 from speclab.audit.clones import check_readings, digest_of
-from speclab.audit.load import load_audit
+from speclab.audit.load_items import load_audit
 from speclib.errors import SpeclibError
 
 ENGINE = ["import model", "", "draft = write(5)", "test(draft[1:])  ", "keep(draft)"]

@@ -9,10 +9,8 @@ import re
 
 import pytest
 
-from speclab.audit import claims
-from speclab.audit.judge import judge_item
-from speclab.audit.load import load_audit
-from speclab.audit.schema import (
+from speclab.audit import verdicts_of_tables
+from speclab.audit.item_schema import (
     MOST_GRAVE,
     AuditItem,
     ClaimVerdict,
@@ -20,6 +18,8 @@ from speclab.audit.schema import (
     Publication,
     Words,
 )
+from speclab.audit.judge_items import judge_item
+from speclab.audit.load_items import load_audit
 
 AUDIT = load_audit()
 OWNERS: dict[str, tuple[Publication, AuditItem]] = {}
@@ -63,7 +63,9 @@ def test_the_pointers_of_an_item_lead_somewhere(name):
     owner, item = OWNERS[name]
     for piece in item.evidence:
         if isinstance(piece, ClaimVerdict):
-            claim = claims.claim_of(piece.paper or owner.paper, piece.item, piece.claim)
+            claim = verdicts_of_tables.claim_of(
+                piece.paper or owner.paper, piece.item, piece.claim
+            )
             assert piece.kind in claim.kinds
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from speclab.audit.judge import judge_item
-from speclab.audit.load import publication
+from speclab.audit.judge_items import judge_item
+from speclab.audit.load_items import publication
 
 AUDIT = publication("baselines")
 ITEMS = {item.id: item for item in AUDIT.items}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 from helpers.audit_items import pieces, values_of_run
 
-from speclab.audit.judge import judge_item, produce
-from speclab.audit.load import publication
+from speclab.audit.item_schema import Arithmetic, Run
+from speclab.audit.judge_items import judge_item, produce
+from speclab.audit.load_items import publication
 from speclab.audit.printed import work_out
 from speclab.audit.runs import run
-from speclab.audit.schema import Arithmetic, Run
 from speclib.errors import SpeclibError
 
 ITEMS = {item.id: item for item in publication("dsi").items}

@@ -9,9 +9,9 @@ from helpers.audit_items import (
     pieces,
 )
 
-from speclab.audit.judge import judge_item, produce
-from speclab.audit.load import publication
-from speclab.audit.schema import Run
+from speclab.audit.item_schema import Run
+from speclab.audit.judge_items import judge_item, produce
+from speclab.audit.load_items import publication
 
 AUDIT = publication("duodecoding")
 ITEMS = {item.id: item for item in AUDIT.items}

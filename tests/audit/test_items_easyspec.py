@@ -13,9 +13,9 @@ from helpers.audit_items import (
 from helpers.two_models import MODELS, VOCAB, p, q
 
 from speclab import mutants
-from speclab.audit.judge import judge_item, produce
-from speclab.audit.load import publication
-from speclab.audit.schema import Run
+from speclab.audit.item_schema import Run
+from speclab.audit.judge_items import judge_item, produce
+from speclab.audit.load_items import publication
 from speclib.worlds.enumerator import outcomes
 
 ITEMS = {item.id: item for item in publication("easyspec").items}

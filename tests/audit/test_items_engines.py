@@ -11,11 +11,11 @@ import pytest
 from helpers.audit_items import values_of_run
 from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
-from speclab.audit.judge import judge_item
-from speclab.audit.load import publication
+from speclab.audit.item_schema import Arithmetic
+from speclab.audit.judge_items import judge_item
+from speclab.audit.load_items import publication
 from speclab.audit.printed import work_out
 from speclab.audit.runs import run
-from speclab.audit.schema import Arithmetic
 from speclab.mutants import engine_mistakes
 from speclab.mutants.engine_mistakes import ENGINE_MUTANTS, chances_by_products
 from speclib.errors import SpeclibError

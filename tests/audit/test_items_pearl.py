@@ -14,12 +14,12 @@ from helpers.audit_items import (
     values_of_run,
 )
 
-from speclab.audit.judge import judge_item
-from speclab.audit.load import publication
+from speclab.audit.item_schema import CodeRead, PrintedTwice, Run, Words
+from speclab.audit.judge_items import judge_item
+from speclab.audit.load_items import publication
 from speclab.audit.printed import compare_words, work_out_conflict
 from speclab.audit.runs import experiment
-from speclab.audit.schema import CodeRead, PrintedTwice, Run, Words
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 
 PEARL = publication("pearl")
 ITEMS = {item.id: item for item in PEARL.items}

@@ -11,13 +11,13 @@ from helpers.audit_files import (
     item_of_code,
 )
 
-from speclab.audit import judge
-from speclab.audit.judge import conclude, judge_item
-from speclab.audit.load import errata_notes, load_audit
+from speclab.audit import judge_items
+from speclab.audit.item_schema import Arithmetic, AuditItem
+from speclab.audit.judge_items import conclude, judge_item
+from speclab.audit.load_items import errata_notes, load_audit
 from speclab.audit.printed import number_in_brackets, printed_number, work_out
 from speclab.audit.quantity import Quantity, compare, compare_printed, digits
-from speclab.audit.schema import Arithmetic, AuditItem
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclib.errors import SpeclibError
 
 
@@ -187,7 +187,7 @@ def test_a_question_of_ours_is_not_counted():
     theirs = judge_item(item_with(DIFFERENT), "pearl")
     ours = judge_item(item_with(DIFFERENT, whose="ours"), "pearl")
     assert ours.verdict == "not supported"
-    counts = judge.count_verdicts([theirs, ours])
+    counts = judge_items.count_verdicts([theirs, ours])
     assert counts == {"supported": 0, "not supported": 1, "open": 0}
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import speclib
 from speclab.bench import contention, orchestration, rates, speedups, vocabularies
+from speclab.bench.bench_rows import COLUMNS, BenchRow, Size, median_row
 from speclab.bench.races import race
-from speclab.bench.rows import COLUMNS, BenchRow, Size, median_row
 from speclab.bench.run_bench import run_bench
 from speclib import machine, paths
 from speclib.data.latency import Curve, Latency

@@ -27,9 +27,9 @@ from packaging.requirements import Requirement  # noqa: E402
 from torch.autograd import DeviceType  # noqa: E402
 
 import speclib  # noqa: E402
+from speclab.bench.bench_rows import BenchRow  # noqa: E402
 from speclab.bench.exact_outputs import WITH_TREES  # noqa: E402
 from speclab.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
-from speclab.bench.rows import BenchRow  # noqa: E402
 from speclib import SpeclibError, machine, paths  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
 from speclib.models import device_speed, gpus  # noqa: E402

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from speclab.experiment import cache
-from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.engines import emulated, virtual_cell
 from speclib import paths
 from speclib.data import latency

@@ -36,7 +36,7 @@ def code(unedited, tmp_path) -> Path:
     return copy_of(unedited, tmp_path / "code")
 
 
-ROOTS = ("speclib.methods.pearl", "speclab.experiment.cells.virtual")
+ROOTS = ("speclib.methods.pearl", "speclab.experiment.cells.toy_requests")
 
 
 def hash_of(code: Path) -> str:
@@ -67,7 +67,7 @@ def replace(path: Path, old: str, new: str) -> None:
     "file",
     [
         "speclib/methods/pearl.py",
-        "speclab/experiment/cells/virtual.py",
+        "speclab/experiment/cells/toy_requests.py",
         "speclib/worlds/virtual.py",
         "speclib/core/sampling.py",
         "speclib/core/verification.py",

@@ -9,7 +9,7 @@ import pytest
 from helpers.specs import emulated_spec
 
 from speclab.experiment import cache_keys
-from speclab.experiment.cells import emulated as emulated_cells
+from speclab.experiment.cells import emulated_request as emulated_cells
 from speclab.experiment.engines import emulated, virtual, virtual_cell
 from speclab.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclab.experiment.spec import CellResult

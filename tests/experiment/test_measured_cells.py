@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from helpers.specs import measured_spec
 
-from speclab.experiment.cells import measured as measured_cells
+from speclab.experiment.cells import measured_prompt as measured_cells
 from speclab.experiment.engines import measured
 from speclab.experiment.engines.measured_cell import MeasuredCell
 from speclab.experiment.limits import NO_LIMITS, Limits

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.specs import LATENCY, measured_spec
 
-from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.cells.outputs import (
     Departure,
     find_agreements,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import speclib
-from speclab.experiment.cells.measured import (
+from speclab.experiment.cells.measured_prompt import (
     PLAIN,
     Conditions,
     decode_prompt,

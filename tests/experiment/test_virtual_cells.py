@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from helpers.specs import virtual_spec
 
-from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.engines import settle
 from speclab.experiment.engines.virtual_cell import VirtualCell
 from speclab.experiment.run_cells import CellsFailed, run_all

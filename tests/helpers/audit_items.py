@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from speclab.audit.item_schema import Arithmetic, AuditItem
 from speclab.audit.printed import work_out
 from speclab.audit.runs import run
-from speclab.audit.schema import Arithmetic, AuditItem
 
 ByHand = Mapping[str, Sequence[Mapping[str, float]]]  # by item, of each arithmetic
 

@@ -27,7 +27,7 @@ from ray import cloudpickle
 from ray.exceptions import ActorDiedError, GetTimeoutError, NodeDiedError
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from speclib.worlds.cluster import actor, nodes, world
+from speclib.worlds.cluster import actor, cluster_world, nodes
 
 ASIDE = ("rows", "stop", "clock", "pid")  # what is called beside an operation
 START = "start"
@@ -184,13 +184,13 @@ class StandInForRay:
         self._of_thread = threading.local()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in (actor, nodes, world):
+        for module in (actor, nodes, cluster_world):
             monkeypatch.setattr(module, "ray", self)
         monkeypatch.setattr(actor, "own_address", lambda: "127.0.0.1")
-        monkeypatch.setattr(world, "REMOTE_ACTOR", self)
+        monkeypatch.setattr(cluster_world, "REMOTE_ACTOR", self)
         for function in ("placement_group", "placement_group_table"):
-            monkeypatch.setattr(world, function, getattr(self, function))
-        monkeypatch.setattr(world, "remove_placement_group", Group.give_back)
+            monkeypatch.setattr(cluster_world, function, getattr(self, function))
+        monkeypatch.setattr(cluster_world, "remove_placement_group", Group.give_back)
 
     def end(self) -> None:
         """Ends all actors, before Ray itself stands where it stood.

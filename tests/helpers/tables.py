@@ -11,7 +11,7 @@ from speclab.experiment.run_cells import CellsFailed
 from speclab.experiment.spec import CellResult, Profile, Spec
 from speclab.papers.fill import fill, fill_all
 from speclab.papers.ledger import ClaimRow, LedgerRow
-from speclab.papers.schema import Paper, Table
+from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_result import TableResult
 from speclab.progress import Progress
 from speclib import paths

@@ -20,7 +20,7 @@ from speclib import SpeclibError  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.gguf import describe  # noqa: E402
-from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
+from speclib.models.llamacpp.quantised_model import LlamaCpp  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 
 DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)

@@ -517,7 +517,7 @@ def test_a_draft_whose_layers_cannot_be_shared_is_refused_before_it_is_used(tmp_
 
 def test_the_bench_times_passes_and_meetings_on_real_ranks(tmp_path, monkeypatch):
     from speclab.bench import layered
-    from speclab.bench.rows import Size
+    from speclab.bench.bench_rows import Size
 
     monkeypatch.setattr(layered, "load_pair", lambda name: pair_over_ranks(tmp_path, 2))
     monkeypatch.setattr(layered, "CONTEXTS", (20,))

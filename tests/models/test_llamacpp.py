@@ -29,7 +29,7 @@ from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding.encode import encode  # noqa: E402
 from speclib.models import hf  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
-from speclib.models.llamacpp.model import LlamaCpp  # noqa: E402
+from speclib.models.llamacpp.quantised_model import LlamaCpp  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.operations.model import Stopped  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402

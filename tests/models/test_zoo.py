@@ -10,7 +10,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from speclab.training import cards, make_head, measure, recipes, tokenizer  # noqa: E402
+from speclab.training import (  # noqa: E402
+    cards,
+    make_head,
+    measure_drafts,  # noqa: E402
+    recipes,
+    tokenizer,
+)
 from speclab.training.folders import MODELS  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.data.training_tasks import corpus  # noqa: E402
@@ -210,7 +216,7 @@ def outputs(targets, writer):
 
     result = {}
     for name, target in targets.items():
-        written = iter(measure.write(target, all_prompts, 200))
+        written = iter(measure_drafts.write(target, all_prompts, 200))
         result[name] = {}
         for task, prompts in prompts_of.items():
             result[name][task] = prompts, list(islice(written, len(prompts)))
@@ -229,10 +235,10 @@ def agreements(outputs):
         same = total = 0
         for prompts, written in outputs[TEACHERS[name]].values():
             beginnings = [ids[:96] for ids in written]
-            counts = measure.agreement(draft, prompts, beginnings)
+            counts = measure_drafts.agreement(draft, prompts, beginnings)
             same += counts.same
             total += counts.total
-        result[name] = measure.Agreement(same, total)
+        result[name] = measure_drafts.Agreement(same, total)
     return result
 
 
@@ -255,7 +261,7 @@ def test_the_head_agrees_with_the_target_as_its_card_says(targets, outputs):
     same = total = 0
     for prompts, written in outputs["target"].values():
         beginnings = [ids[:96] for ids in written]
-        counts = measure.agreement(model, prompts, beginnings)
+        counts = measure_drafts.agreement(model, prompts, beginnings)
         same += counts.same
         total += counts.total
     stated = json.loads((MODELS / "target" / "eagle.json").read_text())["acceptance"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from helpers.tables import SMALL, fill_virtually
 
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Paper
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.table_result import TableResult
 
 # Tests of these items compare statistics, which need 2,048 tokens; tests of the others

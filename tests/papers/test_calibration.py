@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.tables import every_cell, rows_of_kind
 
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.theory import closed_forms
 from speclib.data.latency import load_latency
 

@@ -23,8 +23,8 @@ from speclab.papers.claims import judge, judge_in_result
 from speclab.papers.estimates import Estimate
 from speclab.papers.fill import fill_all
 from speclab.papers.ledger import ClaimRow
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Claim, Paper, Table
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Claim, Paper, Table
 from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError
 

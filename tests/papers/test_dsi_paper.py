@@ -27,8 +27,8 @@ from speclab.experiment.cells.grid_row import GridRow
 from speclab.experiment.engines.latency_acceptance_grid import mean_times
 from speclab.experiment.run_cells import example_trace, run_all
 from speclab.experiment.spec import QUICK, CellResult, Spec
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Paper
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.views.charts.choose import chart
 from speclib.data.latency import load_latency

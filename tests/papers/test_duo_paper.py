@@ -29,8 +29,8 @@ from speclab.experiment.spec import FULL, QUICK, CellResult, Spec
 from speclab.papers.duodecoding_sequences import SHARES, count_draftings
 from speclab.papers.estimates import Estimate
 from speclab.papers.ledger import ClaimRow
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Paper
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.statistics import apply_accounting, compute, resample
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from speclab.papers.earlier import earlier_numbers
 from speclab.papers.ledger import LedgerRow
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 
 ROW, COLUMN = "PEARL (ours)", "CodeLlama 7&34B"
 

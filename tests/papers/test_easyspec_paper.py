@@ -23,9 +23,9 @@ from helpers.tables import (
 from speclab.experiment.engines.similarity import compute_similarities
 from speclab.experiment.spec import QUICK, CellResult, Spec
 from speclab.papers.estimates import Estimate
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.notes import describe_departures
-from speclab.papers.schema import Paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.statistics import compute, resample
 from speclab.papers.table_cells import TableCell, cells_to_run
 from speclab.papers.table_result import TableResult

@@ -7,8 +7,8 @@ import pytest
 from speclab.experiment.spec import CellResult, Profile
 from speclab.papers.fill import fill
 from speclab.papers.ledger import LedgerRow
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Paper
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
 from speclab.reproduce.book import of_another_machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from helpers.tables import SMALL, fill_virtually, rows_of_kind
 
 from speclab.papers.fill import collect_all
-from speclab.papers.schema import Paper
+from speclab.papers.paper_schema import Paper
 
 ITEM = "table-11"  # eight cells, of speculative decoding and PEARL
 VIRTUAL = ("virtual",)

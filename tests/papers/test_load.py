@@ -10,8 +10,8 @@ import pytest
 
 from speclab import papers
 from speclab.papers.fill import fill, fill_all
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Paper, Table
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_result import TableResult
 from speclib import paths
 from speclib.errors import SpeclibError

@@ -11,8 +11,8 @@ import re
 import pytest
 from helpers.printed import DATA, load_item, numbers_of
 
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Table
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Table
 
 FOLDERS = sorted(path.parent for path in DATA.glob("papers/*/paper.toml"))
 OWN_PAPER = DATA / "lessons" / "own_paper"

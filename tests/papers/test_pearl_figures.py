@@ -11,7 +11,7 @@ from helpers.tables import SMALL, rows_of_kind, verdicts_of_kind
 
 from speclab.experiment.run_cells import example_trace, run_all
 from speclab.experiment.spec import Spec
-from speclab.papers import rows
+from speclab.papers import table_rows
 from speclab.papers.fill import fill
 from speclab.papers.pearl_figures import best_lengths, virtual_lengths
 from speclab.papers.table_cells import cells_to_run
@@ -86,7 +86,7 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
 ):
     """An iteration accepts the best length, or the window where that is shorter."""
     monkeypatch.setattr(paths, "CACHE", tmp_path)
-    monkeypatch.setattr(rows, "add_scripted_numbers", lambda *_, **__: None)
+    monkeypatch.setattr(table_rows, "add_scripted_numbers", lambda *_, **__: None)
     table = pearl.table("figure-2b")
     toys = table.model_copy(
         update={

@@ -16,11 +16,11 @@ from helpers.tables import (
 from speclab.experiment.spec import CellResult, Spec
 from speclab.papers.fill import fill
 from speclab.papers.ledger import KEY, LedgerRow
-from speclab.papers.load import load_paper
-from speclab.papers.rows import add_rows_and_verdicts
-from speclab.papers.schema import Table
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Table
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
+from speclab.papers.table_rows import add_rows_and_verdicts
 from speclib.trace.metrics import Stats
 
 Place = tuple[str, str, str]  # row, column, kind

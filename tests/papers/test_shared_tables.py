@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import speclib
-from speclab.experiment.cells.cache_transport import measure_transport
+from speclab.experiment.cells.moved_cache import measure_transport
 from speclab.experiment.spec import QUICK
 from speclab.papers.derived_rows import add_quotients
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclib.errors import BadValue
 

@@ -7,7 +7,7 @@ from helpers.tables import SMALL
 
 from speclab.experiment.spec import FULL, QUICK, Profile, Spec
 from speclab.papers.fill import fill
-from speclab.papers.schema import Paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.table_cells import cells_to_run
 from speclib import machine
 from speclib.errors import SpeclibError

@@ -12,7 +12,7 @@ from speclab import plan
 from speclab.papers.bootstrap import Resamples, draw_resamples
 from speclab.papers.estimates import Estimate
 from speclab.planning.candidates import PLAIN, Candidate, candidates_at
-from speclab.planning.measure import Measured
+from speclab.planning.measure_plans import Measured
 from speclab.planning.plan import Plan
 from speclab.planning.rank import best_of_each_method, rank, works_at_once
 from speclab.planning.timed_passes import MachineTimes, TimedPasses, time_passes
@@ -21,7 +21,7 @@ from speclib.data import prompts
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import request_settings
-from speclib.methods.facts import LONGEST
+from speclib.methods.about import LONGEST
 from speclib.worlds.cost_ratio import CostRatio
 
 LATENCY = "pearl/codellama-7-70"  # that of the toy pair

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from helpers import late
 
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.reproduce.notebooks import run_notebook
 from speclab.teach.lessons import (
     BEGIN,

@@ -20,7 +20,7 @@ from helpers.svg import elements, number, texts
 from speclab.teach.board_pictures import PICTURES, write_pictures
 from speclab.views.printing import COMMON_LETTERS, font_of, letters_of, subset_of
 from speclib.drawing.display import png
-from speclib.drawing.text import font_files
+from speclib.drawing.text_in_pictures import font_files
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from speclab.experiment.cells.virtual import ToyCell, run_requests
+from speclab.experiment.cells.toy_requests import ToyCell, run_requests
 from speclab.theory import closed_forms as theory
 from speclib.data.latency import Latency
 from speclib.decoding.simulate import simulate

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclib.data.hardware import BYTES_PER_WEIGHT, load_hardware
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError

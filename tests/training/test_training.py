@@ -21,14 +21,14 @@ from speclab.training import (  # noqa: E402
     fit,
     make_drafts,
     make_head,
-    measure,
+    measure_drafts,
     prompt_files,
     recipes,
     tokenizer,
 )
-from speclab.training.batches import batches, documents  # noqa: E402
 from speclab.training.folders import MODELS, PROMPTS  # noqa: E402
 from speclab.training.options import parse_options  # noqa: E402
+from speclab.training.token_batches import batches, documents  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.training_tasks import (  # noqa: E402
     arithmetic,
@@ -303,12 +303,12 @@ def test_the_rate_warms_up_and_falls_to_two_per_cent():
 def test_agreement_of_a_model_with_its_own_greedy_output_is_total(writer):
     model = fit.build(TINY, 0).eval()
     questions = [writer.prompt(task) for task in some("qa", 3)]
-    outputs = measure.write(model, questions, 12)
+    outputs = measure_drafts.write(model, questions, 12)
     positions = sum(len(output) for output in outputs)
-    assert measure.agreement(model, questions, outputs) == (positions, positions)
+    assert measure_drafts.agreement(model, questions, outputs) == (positions, positions)
 
     wrong = [(np.array(output) + 1).tolist() for output in outputs]
-    assert measure.agreement(model, questions, wrong).same < positions
+    assert measure_drafts.agreement(model, questions, wrong).same < positions
 
 
 # -- drafts ----------------------------------------------------------------------------

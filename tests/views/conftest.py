@@ -8,7 +8,7 @@ import pytest
 
 from speclab.experiment.spec import QUICK
 from speclab.papers.fill import fill_all
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclib import paths
 
 SHORT = replace(QUICK, virtual_tokens=512)

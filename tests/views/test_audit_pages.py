@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from speclab.audit.judge import Finding, JudgedItem, JudgedPublication
-from speclab.audit.load import load_audit
-from speclab.audit.schema import AuditItem, CodeRead, Publication
+from speclab.audit.item_schema import AuditItem, CodeRead, Publication
+from speclab.audit.judge_items import Finding, JudgedItem, JudgedPublication
+from speclab.audit.load_items import load_audit
 from speclab.views.anchors import cell_anchor
-from speclab.views.audit.lines import lines_of
+from speclab.views.audit.audit_lines import lines_of
 from speclab.views.audit.pages import (
     gravest_html,
     gravest_md,

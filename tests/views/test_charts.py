@@ -8,7 +8,7 @@ import pytest
 
 from speclab.experiment.spec import QUICK
 from speclab.papers.figures import DraftLengths
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclab.views.charts.bars import (
     bars_by_kind,

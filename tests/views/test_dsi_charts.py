@@ -10,7 +10,7 @@ import numpy as np
 
 from speclab.papers.figures import HeatmapFigure
 from speclab.papers.ledger import LedgerRow
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.theory.dsi_heatmaps import heatmaps
 from speclab.views.charts.choose import chart
 from speclab.views.tables.grid import Source, build_grid

@@ -10,10 +10,10 @@ from helpers.patience import HANG
 from helpers.toy_runs import toy_run, toy_runs
 
 from speclab import explorer
-from speclab.views.widgets.explorer import expected_speedup
+from speclab.views.widgets.timeline_explorer import expected_speedup
 from speclib import SpeclibError, compare, simulate
-from speclib.drawing.timeline.facts import speedup
 from speclib.drawing.timeline.run import timeline_run
+from speclib.drawing.timeline.sayings import speedup
 
 
 def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():

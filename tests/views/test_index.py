@@ -14,8 +14,8 @@ from helpers import late
 
 from speclab.experiment.engines.virtual import example_trace
 from speclab.papers.ledger import read_ledger
-from speclab.papers.load import load_paper
-from speclab.papers.schema import ENGINE_KINDS
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import ENGINE_KINDS
 from speclab.views.anchors import cell_anchor, slug
 from speclab.views.pages import traces
 from speclab.views.pages.entry import read_entry
@@ -25,7 +25,7 @@ from speclab.views.pages.notebook import notebook_page
 from speclab.views.pages.places import Places, find_anchors
 from speclab.views.tables.html import section_html
 from speclib import paths
-from speclib.drawing.text import FONT_SIZE
+from speclib.drawing.text_in_pictures import FONT_SIZE
 
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
 MADE = {"made": "2026-01-01 10:00, commit abc"}

@@ -8,7 +8,7 @@ import pytest
 from helpers import late
 
 from speclab.views.pages.index import index_page
-from speclab.views.pages.lessons import (
+from speclab.views.pages.lessons_page import (
     Lesson,
     describe_lesson,
     lesson_page,

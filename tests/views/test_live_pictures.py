@@ -12,7 +12,7 @@ from helpers.svg import elements
 
 import speclab
 from speclib import SpeclibError
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 
 P, Q = (0.5, 0.2, 0.3), (0.2, 0.6, 0.2)
 WORDS = ("a", "b", "c")

@@ -8,7 +8,7 @@ from shutil import which
 import pytest
 from helpers import late
 
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.views.charts.choose import chart
 from speclab.views.pages.index import index_page, summary
 from speclab.views.pages.notebook import notebook_page

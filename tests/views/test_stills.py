@@ -10,7 +10,7 @@ from helpers.svg import centres, elements, number, rectangles, texts
 
 from speclab import curves, dots, heat
 from speclib import SpeclibError
-from speclib.drawing.text import font_files
+from speclib.drawing.text_in_pictures import font_files
 
 NAN = float("nan")
 

@@ -11,7 +11,7 @@ import pytest
 
 from speclab.experiment.spec import QUICK
 from speclab.papers.ledger import DEVICE_SECONDS, ClaimRow, LedgerRow
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclab.views.tables.cell_text import write_difference
 from speclab.views.tables.grid import Source, build_grid

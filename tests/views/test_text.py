@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from speclib.drawing.text import TextPart, end_that_fits, one_line, text_width
+from speclib.drawing.text_in_pictures import (
+    TextPart,
+    end_that_fits,
+    one_line,
+    text_width,
+)
 
 README = Path(__file__).parents[2] / "README.md"
 # Letters by their width in Helvetica, in thousandths of the font size: Adobe's metrics,

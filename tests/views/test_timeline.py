@@ -19,9 +19,9 @@ from helpers.toy_runs import PIECES, toy_run, toy_runs
 
 from speclib import SpeclibError, simulate, timeline
 from speclib.drawing.display import png
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
+from speclib.drawing.timeline.drawn_parts import GUTTER, NAME_GAP
 from speclib.drawing.timeline.run import timeline_run
-from speclib.drawing.timeline.shapes import GUTTER, NAME_GAP
 from speclib.trace.events import Event, Trace
 
 GREEN = "#009E73"  # Okabe and Ito's

@@ -28,7 +28,7 @@ from ray.util.scheduling_strategies import (  # noqa: E402
     NodeAffinitySchedulingStrategy,
 )
 
-from speclib.worlds.cluster.world import Cluster  # noqa: E402
+from speclib.worlds.cluster.cluster_world import Cluster  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from helpers.stand_in_for_ray import StandInForRay  # noqa: E402
 from ray.exceptions import ActorDiedError, NodeDiedError  # noqa: E402
 
 from speclib.worlds.cluster import actor  # noqa: E402
-from speclib.worlds.cluster.world import Cluster  # noqa: E402
+from speclib.worlds.cluster.cluster_world import Cluster  # noqa: E402
 
 TOY = speclib.load_pair("toy")
 LARGE = speclib.pair(

@@ -34,7 +34,7 @@ RUN = """
 import json, sys
 import speclib
 from speclib.data.latency import Latency
-from speclib.worlds.cluster.world import Cluster
+from speclib.worlds.cluster.cluster_world import Cluster
 
 methods, vocab, seconds, asked = json.loads(sys.argv[1])
 LATENCY = Latency.ratio(4, seconds)

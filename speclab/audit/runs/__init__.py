@@ -19,7 +19,7 @@ from . import (
     dsi_charges,
     dsi_formulas,
     dsi_on_the_clock,
-    engines,
+    engine_runs,
     number_formats,
     pearl_counts,
     pearl_formulas,
@@ -38,7 +38,7 @@ class Experiment(NamedTuple):
 RUNS = {
     "planted mistake": Experiment(walks.planted_mistake, "every outcome"),
     "every outcome": Experiment(walks.every_outcome, "every outcome"),
-    "mistake of an engine": Experiment(engines.engine_mistake, "every outcome"),
+    "mistake of an engine": Experiment(engine_runs.engine_mistake, "every outcome"),
     "unverified tokens": Experiment(simulated_clock.unverified_tokens, "clock"),
     "two counts": Experiment(simulated_clock.two_counts, "clock"),
     "worth of a mistake": Experiment(simulated_clock.worth_of_a_mistake, "clock"),
@@ -48,8 +48,8 @@ RUNS = {
         simulated_clock.passes_of_lookahead_decoding, "clock"
     ),
     "ids in bfloat16": Experiment(number_formats.ids_in_bfloat16, "arithmetic"),
-    "random draft": Experiment(engines.random_draft, "arithmetic"),
-    "block of sure drafts": Experiment(engines.block_of_sure_drafts, "arithmetic"),
+    "random draft": Experiment(engine_runs.random_draft, "arithmetic"),
+    "block of sure drafts": Experiment(engine_runs.block_of_sure_drafts, "arithmetic"),
     "length by counts": Experiment(pearl_counts.length_by_counts, "arithmetic"),
     "tokens per pass": Experiment(pearl_counts.tokens_per_pass, "arithmetic"),
     "whole cost ratios": Experiment(pearl_formulas.whole_cost_ratios, "arithmetic"),

@@ -6,7 +6,7 @@ The numbers are those of our cost model of several GPUs, and no measurement of t
 from __future__ import annotations
 
 from speclab.audit.quantity import Quantities, Quantity
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.theory.dsi_accounting import dsi_bound
 from speclib.data.hardware import load_hardware
 from speclib.data.latency import load_latency

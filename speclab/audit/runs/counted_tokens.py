@@ -18,7 +18,7 @@ from functools import cache
 from typing import NamedTuple
 
 from speclab.audit.quantity import Quantities, Quantity
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.theory.closed_forms import sd_tokens
 from speclib.errors import BadValue
 

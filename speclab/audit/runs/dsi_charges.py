@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from speclab.audit.quantity import Kind, Quantities, Quantity
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.theory.dsi_accounting import (
     LISTING,
     SIMULATOR,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from speclab.audit.quantity import Quantities, Quantity
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.theory.closed_forms import (
     alpha_from_accepted,
     alpha_from_run_ratio,

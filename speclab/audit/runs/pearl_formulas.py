@@ -7,7 +7,7 @@ that a pass takes as long whatever it is fed.
 from __future__ import annotations
 
 from speclab.audit.quantity import Quantities, Quantity
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.pearl_figures import replay_steps
 from speclab.theory.closed_forms import (
     pearl_best,

@@ -14,7 +14,7 @@ from speclab.audit.quantity import Quantities, Quantity
 from speclab.mutants import AS_PUBLISHED, MUTANTS
 from speclab.papers.bootstrap import Resamples, draw_resamples
 from speclab.papers.estimates import Estimate
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from speclab.bench.bench_rows import BenchRow
 from speclab.bench.exact_outputs import FIXED_ROWS
-from speclab.bench.rows import BenchRow
 from speclib.core.sampling import Rows, Sampler
 from speclib.data.pairs import Pair
 from speclib.models.open_pair import open_pair

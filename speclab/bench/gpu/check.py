@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from speclab.bench.rows import BenchRow
+from speclab.bench.bench_rows import BenchRow
 from speclib import machine, paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import unknown_name

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from speclab.bench.bench_rows import BenchRow
 from speclab.bench.exact_outputs import (
     FIXED_ROWS,
     PLAIN,
@@ -17,7 +18,6 @@ from speclab.bench.exact_outputs import (
     with_own_head,
     written,
 )
-from speclab.bench.rows import BenchRow
 from speclib.data import prompts
 from speclib.data.pairs import Pair
 from speclib.methods import parameters

@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from speclab.bench.bench_rows import BenchRow, median_row
 from speclab.bench.exact_outputs import FIXED_ROWS
 from speclab.bench.races import race
-from speclab.bench.rows import BenchRow, median_row
 from speclab.bench.speedups import contestant
 from speclib.core.sampling import Sampler
 from speclib.data import prompts

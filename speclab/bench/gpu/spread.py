@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+from speclab.bench.bench_rows import BenchRow
 from speclab.bench.exact_outputs import PLAIN, written
-from speclab.bench.rows import BenchRow
 from speclib.core.sampling import Tokens
 from speclib.worlds.processes import Processes
 

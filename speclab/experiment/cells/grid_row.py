@@ -15,7 +15,7 @@ from speclib.models.toy import BOS
 from speclib.trace.metrics import stats
 
 from .outputs import find_agreements
-from .virtual import ToyCell, decode_request, open_world
+from .toy_requests import ToyCell, decode_request, open_world
 
 
 class GridRow(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from speclab.experiment import cache_keys
 from speclab.experiment.cache import load_or_compute
-from speclab.experiment.cells.cache_transport import measure_transport
+from speclab.experiment.cells.moved_cache import measure_transport
 from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.models.zoo import ZOO
@@ -15,7 +15,7 @@ from speclib.paths import DATA
 
 # Modules that enter the key, with all that they import.
 CODE = (
-    "speclab.experiment.cells.cache_transport",
+    "speclab.experiment.cells.moved_cache",
     "speclib.models.parallel.replicas",
 )
 

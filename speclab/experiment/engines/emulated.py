@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from speclab.experiment import cache_keys, other_load
-from speclab.experiment.cells import emulated as emulated_cells
+from speclab.experiment.cells import emulated_request as emulated_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.spec import CellResult, Spec, present
 from speclab.progress import Progress
@@ -34,7 +34,7 @@ from .timed_cell import TimedCell, TimedHeader, TimedRequest
 from .virtual_cell import toy_cell
 
 CODE = (
-    "speclab.experiment.cells.emulated",
+    "speclab.experiment.cells.emulated_request",
 )  # enters the key, with all that it imports
 AT_ONCE = 16  # devices: on two idle cores they stay within 3 % of the virtual clock
 

@@ -22,8 +22,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from speclab.experiment import environments, other_load
-from speclab.experiment.cells import measured as measured_cells
-from speclab.experiment.cells.measured import PLAIN, Conditions, Setting
+from speclab.experiment.cells import measured_prompt as measured_cells
+from speclab.experiment.cells.measured_prompt import PLAIN, Conditions, Setting
 from speclab.experiment.cells.outputs import examine_outputs
 from speclab.experiment.cells.task_prompts import Prompt, Turn, load_prompts
 from speclab.experiment.limits import NO_LIMITS, Limits

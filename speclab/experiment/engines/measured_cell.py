@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speclab.experiment import cache_keys
-from speclab.experiment.cells.measured import Conditions, Setting
+from speclab.experiment.cells.measured_prompt import Conditions, Setting
 from speclab.experiment.cells.outputs import OutputFacts
 from speclab.experiment.environments import Environment
 from speclab.experiment.spec import CellResult, Spec, present
@@ -26,14 +26,14 @@ from .timed_cell import TimedCell, TimedHeader, TimedRequest
 # Modules that enter the key, with all that they import: the cell's own, and what works
 # in another process or is imported only when a model is loaded.
 CODE = (
-    "speclab.experiment.cells.measured",
+    "speclab.experiment.cells.measured_prompt",
     "speclab.experiment.cells.outputs",
     "speclab.experiment.cells.task_prompts",
     "speclib.worlds.processes",
     "speclib.models.hf",
     "speclib.models.toy",
 )
-LLAMACPP = ("speclib.models.llamacpp.model", "speclib.models.llamacpp.gguf")
+LLAMACPP = ("speclib.models.llamacpp.quantised_model", "speclib.models.llamacpp.gguf")
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from speclab.experiment import cache_keys
 from speclab.experiment.cache import load_or_compute
-from speclab.experiment.cells.similarity import Similarities, similarities
+from speclab.experiment.cells.layer_similarity import Similarities, similarities
 from speclab.experiment.cells.task_prompts import load_prompts
 from speclib import machine
 from speclib.data import prompts
@@ -18,7 +18,7 @@ from speclib.paths import DATA
 
 # Modules that enter the key, with all that they import.
 CODE = (
-    "speclab.experiment.cells.similarity",
+    "speclab.experiment.cells.layer_similarity",
     "speclab.experiment.cells.task_prompts",
 )
 

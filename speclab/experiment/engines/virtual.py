@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import NamedTuple, TypeAlias
 
 from speclab.experiment import cache_keys
-from speclab.experiment.cells import virtual as virtual_cells
+from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.pool import on_every_core
 from speclab.experiment.spec import CellResult, Spec

@@ -9,15 +9,17 @@ from functools import cached_property
 from typing import Any
 
 from speclab.experiment import cache, cache_keys
-from speclab.experiment.cells import virtual as virtual_cells
-from speclab.experiment.cells.virtual import RequestOutcome, ToyCell
+from speclab.experiment.cells import toy_requests as virtual_cells
+from speclab.experiment.cells.toy_requests import RequestOutcome, ToyCell
 from speclab.experiment.spec import Spec, present
 from speclib.data.latency import load_latency
 from speclib.methods import METHODS
 from speclib.paths import DATA
 from speclib.trace.metrics import Stats
 
-CODE = ("speclab.experiment.cells.virtual",)  # enters the key, with all that it imports
+CODE = (
+    "speclab.experiment.cells.toy_requests",
+)  # enters the key, with all that it imports
 
 
 @dataclass(frozen=True)

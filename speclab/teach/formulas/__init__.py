@@ -1,9 +1,14 @@
 """Exercises whose answer is a number or a row, by what they are about."""
 
 from .choosing import BEST_GAMMA, BREAK_EVEN, check_best_gamma, check_break_even
-from .dsi import DSI_SECONDS, SERVERS, check_dsi_seconds, check_servers
+from .dsi_formulas import DSI_SECONDS, SERVERS, check_dsi_seconds, check_servers
 from .duodecoding import DUO_ROUND, SEQUENCES, check_duo_round, check_sequences
-from .easyspec import EASY_ROUND, FUZZY_PASS, check_easy_round, check_fuzzy_pass
+from .easyspec_formulas import (
+    EASY_ROUND,
+    FUZZY_PASS,
+    check_easy_round,
+    check_fuzzy_pass,
+)
 from .network import (
     CLOCK,
     NETWORK_GAMMA,
@@ -22,7 +27,7 @@ from .one_draft import (
     check_samples,
     row,
 )
-from .rounds import (
+from .round_formulas import (
     EXPECTED_TOKENS,
     ROUND,
     SPEED,

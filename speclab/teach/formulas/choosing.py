@@ -6,7 +6,7 @@ from speclab.teach.card import Card
 from speclab.teach.mistakes import Mistake
 
 from .formula import Answer, Formula
-from .rounds import expected_tokens
+from .round_formulas import expected_tokens
 
 
 def break_even(c: float) -> float:

@@ -11,19 +11,26 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from speclab.audit.clones import CheckedReading
-from speclab.audit.judge import (
+from speclab.audit.item_schema import Publication, Reach
+from speclab.audit.judge_items import (
     VERDICTS,
     JudgedItem,
     JudgedPublication,
     Verdict,
     count_verdicts,
 )
-from speclab.audit.schema import Publication, Reach
 from speclab.views.tables.html import STYLE
 from speclab.views.tables.verdicts import Sign
 from speclab.views.templates import load_templates
 
-from .lines import Line, as_markdown_anchor, gravest, lines_of, named_bases, words_of
+from .audit_lines import (
+    Line,
+    as_markdown_anchor,
+    gravest,
+    lines_of,
+    named_bases,
+    words_of,
+)
 
 HERE = Path(__file__).parent
 AUDIT_STYLE = f"<style>{(HERE / 'audit.css').read_text('utf-8')}</style>"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from speclab.papers.figures import DraftLengths
-from speclab.papers.schema import Table
+from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 
 from .style import ACROSS, COLOURS, INK, PALETTE, SHADES, Panels, wrap_labels

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from speclab.papers.table_result import TableResult
 from speclib.errors import unknown_name
 
-from . import bars, dsi, easyspec, lines
+from . import bars, dsi_charts, easyspec_charts, line_chart
 
 CHARTS: dict[str, Callable[[TableResult], go.Figure | None]] = {
     "bars_by_column": bars.bars_by_column,
@@ -24,14 +24,14 @@ CHARTS: dict[str, Callable[[TableResult], go.Figure | None]] = {
     "bars_by_row": bars.bars_by_row,
     "bars_by_target": bars.bars_by_target,
     "bars_over_iterations": bars.bars_over_iterations,
-    "dots_by_accounting": dsi.dots_by_accounting,
-    "lines_over_budgets": lines.lines_over_budgets,
-    "lines_over_layers": easyspec.lines_over_layers,
-    "lines_over_lengths": lines.lines_over_lengths,
-    "lines_over_rows": lines.lines_over_rows,
-    "lines_over_windows": lines.lines_over_windows,
-    "points_against_print": easyspec.points_against_print,
-    "speedup_heatmaps": dsi.speedup_heatmaps,
+    "dots_by_accounting": dsi_charts.dots_by_accounting,
+    "lines_over_budgets": line_chart.lines_over_budgets,
+    "lines_over_layers": easyspec_charts.lines_over_layers,
+    "lines_over_lengths": line_chart.lines_over_lengths,
+    "lines_over_rows": line_chart.lines_over_rows,
+    "lines_over_windows": line_chart.lines_over_windows,
+    "points_against_print": easyspec_charts.points_against_print,
+    "speedup_heatmaps": dsi_charts.speedup_heatmaps,
 }
 
 

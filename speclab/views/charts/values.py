@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speclab.papers.schema import Table
+from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 
 

@@ -13,9 +13,9 @@ from speclib.drawing.svg import (
     tag,
     text_at,
 )
-from speclib.drawing.text import end_that_fits, text_width
+from speclib.drawing.text_in_pictures import end_that_fits, text_width
 
-from .rounds import DraftedRound
+from .draft_rounds import DraftedRound
 
 # Pixels.
 WIDTH = 1100

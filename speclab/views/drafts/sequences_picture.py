@@ -38,10 +38,10 @@ from speclib.drawing.svg import (
     unique_name,
     vertical_line,
 )
-from speclib.drawing.text import token_label
+from speclib.drawing.text_in_pictures import token_label
 
+from .draft_rounds import SequencesRound
 from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
-from .rounds import SequencesRound
 
 # Pixels.
 ROW_STEP = 34  # from one row to the next

@@ -35,10 +35,10 @@ from speclib.drawing.svg import (
     tag,
     text_at,
 )
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 
+from .draft_rounds import TreeRound
 from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
-from .rounds import TreeRound
 
 # Pixels.
 ROW_STEP = 30  # from one row to the next

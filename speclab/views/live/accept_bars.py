@@ -36,7 +36,7 @@ from speclib.drawing.svg import (
     text_at,
     unique_name,
 )
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 
 from .live_picture import LivePicture, WithSentence

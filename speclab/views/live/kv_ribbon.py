@@ -32,7 +32,12 @@ from speclib.drawing.svg import (
     text_at,
     unique_name,
 )
-from speclib.drawing.text import TextPart, end_that_fits, text_width, token_label
+from speclib.drawing.text_in_pictures import (
+    TextPart,
+    end_that_fits,
+    text_width,
+    token_label,
+)
 from speclib.drawing.timeline.run import TimelineRun, timeline_run
 from speclib.trace.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
 from speclib.trace.events import COMMIT

@@ -19,7 +19,7 @@ from speclab.papers.claim_numbers import (
 from speclab.papers.comparisons import JudgedNumber, numbers_of_claim
 from speclab.papers.estimates import ledger_interval
 from speclab.papers.ledger import ClaimRow
-from speclab.papers.schema import Claim, Paper, Table
+from speclab.papers.paper_schema import Claim, Paper, Table
 from speclab.papers.table_result import TableResult
 from speclab.views.anchors import cell_anchor, claim_anchor
 from speclab.views.tables.tally import is_own

@@ -18,7 +18,7 @@ from math import log
 from typing import NamedTuple, Protocol
 from xml.sax.saxutils import escape
 
-from speclab.papers.schema import ENGINE_KINDS
+from speclab.papers.paper_schema import ENGINE_KINDS
 from speclib.drawing.numbers import number
 from speclib.drawing.svg import (
     GRID,
@@ -35,7 +35,7 @@ from speclib.drawing.svg import (
     text_at,
     vertical_line,
 )
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 
 from .entry import ClaimEntry, KindVerdict, PaperEntry, paper_name
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from speclab.papers.schema import ENGINE_KINDS, KINDS, Paper
+from speclab.papers.paper_schema import ENGINE_KINDS, KINDS, Paper
 from speclab.papers.table_result import TableResult
 from speclab.views.tables.html import (
     failures_html,
@@ -42,7 +42,7 @@ from .headlines import (
     render_headlines,
 )
 from .layout import read_file, render
-from .lessons import Lesson
+from .lessons_page import Lesson
 from .places import Places
 
 # What the index says of one paper: texts, numbers and pieces of HTML by name.

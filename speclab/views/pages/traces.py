@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from speclab.experiment.spec import CellResult, Spec
-from speclab.papers.schema import Paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.table_result import TableResult
 from speclib.drawing.svg import inline
 from speclib.drawing.timeline.layout import layout

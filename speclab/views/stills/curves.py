@@ -32,7 +32,7 @@ from speclib.drawing.svg import (
     tag,
     text_at,
 )
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 
 from .still import Still

@@ -27,7 +27,7 @@ from speclib.drawing.svg import (
     text_at,
     vertical_line,
 )
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 
 from .still import Still

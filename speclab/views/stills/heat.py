@@ -19,7 +19,7 @@ from math import ceil, floor
 
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.svg import INK, PAD, rectangle, text_at, vertical_line
-from speclib.drawing.text import text_width
+from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 
 from .still import Still

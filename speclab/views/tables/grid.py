@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from speclab.papers.ledger import DEVICE_SECONDS, OVER_SAME_DEVICES, LedgerRow
-from speclab.papers.schema import ENGINE_KINDS, KINDS, Table, matches_any
+from speclab.papers.paper_schema import ENGINE_KINDS, KINDS, Table, matches_any
 from speclab.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
 from speclab.views.anchors import cell_anchor
 from speclib.drawing.numbers import DASH

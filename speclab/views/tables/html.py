@@ -12,13 +12,13 @@ from pathlib import Path
 from mistune import create_markdown
 
 from speclab.papers.ledger import LedgerRow
-from speclab.papers.schema import Table
+from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 from speclab.views.anchors import claim_anchor
 from speclab.views.templates import load_templates
 from speclib.drawing.numbers import DASH
 
-from .failures import group_by_reason
+from .failed_cells import group_by_reason
 from .grid import Entry, Grid, build_grid, why_empty
 from .section import gather_section
 from .tally import COUNT_HEADS, KIND_HEAD, count, is_own

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from speclab.papers.ledger import ClaimRow, LedgerRow
-from speclab.papers.schema import Paper
+from speclab.papers.paper_schema import Paper
 from speclab.papers.table_result import TableResult
 from speclab.views.templates import load_templates
 from speclib.drawing.numbers import DASH

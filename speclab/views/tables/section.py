@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from speclab.papers.ledger import LedgerRow
-from speclab.papers.schema import Erratum, Table
+from speclab.papers.paper_schema import Erratum, Table
 from speclab.papers.table_result import TableResult
 
-from .failures import Failure, group_by_reason
+from .failed_cells import Failure, group_by_reason
 from .grid import Grid, build_grid
 from .sources import list_sources
 from .verdicts import ClaimTable, list_claims

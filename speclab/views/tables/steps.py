@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.papers.pearl_figures import replay_steps
 from speclib.arguments import checked
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from speclab.papers.ledger import ClaimRow
-from speclab.papers.schema import KINDS, Claim
+from speclab.papers.paper_schema import KINDS, Claim
 from speclab.papers.table_result import TableResult
 
 from .verdicts import OVER_SAME_DEVICES

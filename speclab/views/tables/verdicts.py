@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from speclab.papers.ledger import ClaimRow
-from speclab.papers.schema import KINDS, Claim
+from speclab.papers.paper_schema import KINDS, Claim
 from speclab.papers.table_result import TableResult
 
 

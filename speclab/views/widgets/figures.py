@@ -12,13 +12,13 @@ from math import isfinite, nan
 from typing import Any, NamedTuple
 
 from speclib.drawing.numbers import DASH, percent
-from speclib.drawing.timeline.facts import (
+from speclib.drawing.timeline.run import TimelineRun
+from speclib.drawing.timeline.sayings import (
     idle_shares,
     speedup,
     speedup_as_drawn,
     untested_share,
 )
-from speclib.drawing.timeline.run import TimelineRun
 from speclib.trace.metrics import Stats
 
 from .draws import DRAWS, SpeedRange

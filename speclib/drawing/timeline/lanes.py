@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
-from speclib.drawing.text import one_line, token_label
+from speclib.drawing.text_in_pictures import one_line, token_label
 from speclib.trace.events import Event
 
 from .cells import Cell, cells_of, row_count
+from .drawn_parts import Box, Lane, TimeAxis
 from .run import TimelineRun
-from .shapes import Box, Lane, TimeAxis
 
 LEAST_MESSAGE = 0.002  # of the axis: what a message takes to be drawn
 

@@ -27,13 +27,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from speclib.drawing.svg import PAD
-from speclib.drawing.text import TextPart, end_that_fits, one_line, text_width
+from speclib.drawing.text_in_pictures import (
+    TextPart,
+    end_that_fits,
+    one_line,
+    text_width,
+)
 from speclib.errors import BadValue
 
-from .facts import fact_lines
+from .drawn_parts import Lane, Mark, TextEnd, TimeAxis
 from .lanes import lane, rows_of
 from .run import CommittedText, TimelineRun
-from .shapes import Lane, Mark, TextEnd, TimeAxis
+from .sayings import fact_lines
 
 ZOOM_LEVELS = (1, 3, 9, 27)
 LEAST_WIDTH = 480  # pixels

@@ -31,8 +31,9 @@ from speclib.drawing.svg import (
     unique_name,
     vertical_line,
 )
-from speclib.drawing.text import FONT_SIZE, text_width
+from speclib.drawing.text_in_pictures import FONT_SIZE, text_width
 
+from .drawn_parts import GUTTER, NAME_GAP, Box, Lane, Mark, TextEnd, TimeAxis
 from .layout import (
     LEGEND_KEY_GAP,
     LEGEND_KEY_WIDTH,
@@ -41,7 +42,6 @@ from .layout import (
     Figure,
     Panel,
 )
-from .shapes import GUTTER, NAME_GAP, Box, Lane, Mark, TextEnd, TimeAxis
 
 PLOT_LEFT = PAD + GUTTER  # where the time axis begins
 DENSE = 4  # pixels between two lines, at least; timeline.js has the same

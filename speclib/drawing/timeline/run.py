@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from speclib.drawing.text import TextPart
+from speclib.drawing.text_in_pictures import TextPart
 from speclib.errors import BadValue
 from speclib.methods import about
 from speclib.trace.events import Event, Trace

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.drawing.text import one_line
+from speclib.drawing.text_in_pictures import one_line
 
 from .run import CommittedText, TimelineRun
 

@@ -18,10 +18,10 @@ from speclib.arguments import Number, Seconds, checked
 from speclib.drawing.display import NotebookView, png
 from speclib.errors import BadValue
 
-from .facts import summary
 from .layout import LEAST_WIDTH, Figure, layout, span_of
 from .render import render_timeline
 from .run import timeline_run
+from .sayings import summary
 from .story import story_of
 
 ROOM = Path(__file__).parents[1] / "room.js"

@@ -16,8 +16,8 @@ from speclib.drawing.display import NotebookView
 from speclib.drawing.timeline.run import timeline_run
 from speclib.errors import BadValue
 
+from .draft_rounds import DraftedRound, TreeRound, drafted_rounds
 from .parts import WIDTH
-from .rounds import DraftedRound, TreeRound, drafted_rounds
 from .sequences_picture import sequences_height, sequences_svg
 from .tree_picture import tree_height, tree_svg
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from speclab.audit.judge import Finding, JudgedItem, JudgedPublication
+from speclab.audit.item_schema import CodeRead, Place, Publication
+from speclab.audit.judge_items import Finding, JudgedItem, JudgedPublication
 from speclab.audit.printed import name_cell
 from speclab.audit.quantity import Basis
-from speclab.audit.schema import CodeRead, Place, Publication
-from speclab.papers.load import load_paper
+from speclab.papers.load_papers import load_paper
 from speclab.views.anchors import cell_anchor
 from speclab.views.tables.markdown import section_heading
 

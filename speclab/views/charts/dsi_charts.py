@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from speclab.papers.figures import HeatmapFigure
-from speclab.papers.schema import Table
+from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 
 from .style import COLOURS, INK, Panels

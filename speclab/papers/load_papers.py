@@ -19,7 +19,7 @@ from speclib.paths import DATA, WITHOUT_DATA
 
 from .calibration import Calibration
 from .claims import check_claim
-from .schema import ENGINE_KINDS, SETTINGS, Paper, Table
+from .paper_schema import ENGINE_KINDS, SETTINGS, Paper, Table
 from .scripts import SCRIPTS
 
 NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables

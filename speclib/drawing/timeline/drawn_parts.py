@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, Unit, duration
 from speclib.drawing.svg import PAD
-from speclib.drawing.text import TextPart
+from speclib.drawing.text_in_pictures import TextPart
 
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 NAME_GAP = 8  # pixels of them between a name and its lane

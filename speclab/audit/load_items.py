@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from speclab.papers.load import load_paper
-from speclab.papers.schema import matches_any
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import matches_any
 from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.paths import DATA, WITHOUT_DATA
 
-from .schema import AuditItem, CellName, Publication
+from .item_schema import AuditItem, CellName, Publication
 
 # In this order the page shows them; those of other files follow.
 ORDER = ("pearl", "easyspec", "duodecoding", "dsi", "baselines", "engines")

@@ -20,8 +20,19 @@ from typing import Literal
 from speclab.papers.ledger import ClaimRow
 from speclib.errors import BadValue, SpeclibError
 
-from .claims import claim_of, printed_numbers_of, verdict_on
-from .load import errata_notes
+from .item_schema import (
+    Arithmetic,
+    AuditItem,
+    ClaimVerdict,
+    CodeRead,
+    Evidence,
+    Operand,
+    PrintedTwice,
+    Publication,
+    Run,
+    Words,
+)
+from .load_items import errata_notes
 from .printed import (
     compare_words,
     name_cell,
@@ -39,18 +50,7 @@ from .quantity import (
     digits,
 )
 from .runs import experiment, run
-from .schema import (
-    Arithmetic,
-    AuditItem,
-    ClaimVerdict,
-    CodeRead,
-    Evidence,
-    Operand,
-    PrintedTwice,
-    Publication,
-    Run,
-    Words,
-)
+from .verdicts_of_tables import claim_of, printed_numbers_of, verdict_on
 
 Verdict = Literal["supported", "not supported", "open"]
 VERDICTS: tuple[Verdict, ...] = ("supported", "not supported", "open")

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from speclab.papers.table_result import TableResult
 
 from .bars import add_bar, is_empty
-from .lines import add_line
+from .line_chart import add_line
 from .style import COLOURS, PALETTE, SHADES, Panels
 from .values import column_values, filled_columns
 

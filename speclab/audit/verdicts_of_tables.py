@@ -14,8 +14,8 @@ from speclab.papers.claim_numbers import Cell, NotedNumbers, TableNumbers
 from speclab.papers.claims import judge
 from speclab.papers.fill import collect_all
 from speclab.papers.ledger import ClaimRow, read_claims
-from speclab.papers.load import load_paper
-from speclab.papers.schema import Claim
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Claim
 from speclab.papers.table_result import TableResult
 from speclib import paths
 from speclib.errors import unknown_name

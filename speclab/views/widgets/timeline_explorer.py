@@ -28,8 +28,8 @@ from speclab.theory.closed_forms import (
 )
 from speclib.arguments import checked
 from speclib.drawing.display import NotebookView
-from speclib.drawing.timeline.facts import speedup_as_drawn
 from speclib.drawing.timeline.run import timeline_run
+from speclib.drawing.timeline.sayings import speedup_as_drawn
 from speclib.drawing.timeline.widget import Timeline
 from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.methods import settings_of_methods

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from speclib.drawing.text import TextPart, one_line, token_label
+from speclib.drawing.text_in_pictures import TextPart, one_line, token_label
 from speclib.drawing.timeline.run import TimelineRun
 from speclib.errors import BadValue
 from speclib.trace.events import Event

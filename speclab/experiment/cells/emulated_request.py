@@ -13,7 +13,7 @@ from speclib.data.pairs import ModelSpec, Pair
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 
-from .virtual import ToyCell, decode_request
+from .toy_requests import ToyCell, decode_request
 
 
 def trace_request(

@@ -12,8 +12,8 @@ from .claims import judge_in_result, judge_over_same_devices
 from .derived_rows import add_means, add_quotients
 from .estimates import Estimate
 from .notes import note_of, setup_of
+from .paper_schema import KINDS, Table, matches_any
 from .pearl_figures import BEST_LENGTH, add_lengths, best_lengths
-from .schema import KINDS, Table, matches_any
 from .scripts import add_scripted_numbers
 from .second_numbers import add_failed_plain, add_second_number
 from .table_cells import TableCell

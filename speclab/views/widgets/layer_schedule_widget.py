@@ -39,8 +39,8 @@ from speclib.drawing.svg import (
     unique_name,
     vertical_line,
 )
-from speclib.drawing.text import text_width
-from speclib.drawing.timeline.shapes import GUTTER, SIDE, TimeAxis
+from speclib.drawing.text_in_pictures import text_width
+from speclib.drawing.timeline.drawn_parts import GUTTER, SIDE, TimeAxis
 from speclib.errors import unknown_name
 from speclib.theory.layer_groups import group_layers
 
