@@ -27,3 +27,27 @@ makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
 ``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until
 something is built.
 """
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "cache_speed",
+    "checkpoint",
+    "complete",
+    "device_speed",
+    "dtypes",
+    "eagle_head",
+    "fingerprint",
+    "fixed_rows",
+    "footprint",
+    "gpus",
+    "hf",
+    "open_pair",
+    "parallel.layer_parallel",
+    "part",
+    "preflight",
+    "rank",
+    "toy",
+    "transformers_generate",
+    "vocabulary",
+    "zoo",
+)
