@@ -20,7 +20,8 @@ keeps tokens at their places, also those that a sliding window has left; ``fixed
 makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
 ``packed_linear`` speeds up small batches on CPUs, ``dtypes`` names number formats,
 ``gpus`` counts GPUs, and ``device_speed`` times what is beneath a model.
-``transformers_generate`` runs transformers' own decoding loop, for comparison.
+``remembering`` asks a model once after each text, ``transformers_generate`` runs
+transformers' own decoding loop, for comparison.
 
 ``hf``, ``dilate``, ``weights``, ``footprint``, ``kv_cache``, ``fixed_rows``,
 ``recorded_pass``, ``device_speed``, ``packed_linear``, ``parallel``,
@@ -46,6 +47,7 @@ DOOR = (
     "part",
     "preflight",
     "rank",
+    "remembering",
     "toy",
     "transformers_generate",
     "vocabulary",
