@@ -45,7 +45,8 @@ def rank(
         Progress("virtual", total=len(candidates)) as bar,
     ):
         assert isinstance(world, Virtual)
-        world.models = remembering(world.models)  # candidates write the same texts
+        if not pair.target.is_toy:  # candidates write the same texts
+            world.models = remembering(world.models)
         for candidate in candidates:
             runs = _runs_by_own_times(world, candidate, prompts, max_new_tokens, times)
             speeds[candidate] = total(run.stats for run in runs).decode_speed
