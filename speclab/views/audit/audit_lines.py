@@ -63,7 +63,7 @@ class Line(NamedTuple):
 
     @property
     def first_places(self) -> list[Link]:
-        """The first places of the print, and of published code, where there is room."""
+        """The first places of the print, and of published code, at most three."""
         return [*self.places[:2], *self.code_places[:1]]
 
     def code_link(self, piece: CodeRead) -> Link:

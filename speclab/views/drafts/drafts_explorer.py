@@ -89,7 +89,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return max(heights)
 
     def _render_again(self, _change: object = None) -> None:
-        """Every picture takes as much room as the highest, so that nothing jumps."""
+        """Every picture is given the height of the highest, so that nothing jumps."""
         style = f"min-height: {self._greatest_height}px"
         self.image.value = f'<div style="{style}">{self.picture()}</div>'
 

@@ -67,8 +67,8 @@ function render({ model, el }) {
   model.on("change:svg", show);
   model.on("change:spoken", speak);
   show();
-  const stopMeasuring = measureRoom(el, (room) => {
-    model.set("room", room);
+  const stopMeasuring = measureWidth(el, (width) => {
+    model.set("page_width", width);
     model.save_changes();
   });
   return () => {

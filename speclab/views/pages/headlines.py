@@ -39,7 +39,7 @@ from speclib.drawing.text_in_pictures import text_width
 
 from .entry import ClaimEntry, KindVerdict, PaperEntry, paper_name
 
-WIDE = 1300  # pixels; pages that have less room show the narrow picture
+WIDE = 1300  # pixels; narrower pages show the narrow picture
 NARROW = 640
 
 # Dark enough to be told from white by everybody; the shapes differ, too.
@@ -197,7 +197,7 @@ def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> 
 
 
 def _axis(rows: Sequence[Row], left: float, right: float) -> Axis:
-    """An axis with room for every number of every row, and for 1: no gain."""
+    """An axis that covers every number of every row, and 1: no gain."""
     values = [1.0]
     for row in rows:
         claimed = row.claim.claimed or 1.0

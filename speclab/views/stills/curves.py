@@ -124,7 +124,7 @@ class Curves(Still):
         self.places = places_of(self.lines)
         self.scale = scale_for(self.lines, low)
 
-        # Each line's name needs room of its own beside the plot.
+        # Each line's name needs pixels of its own beside the plot.
         self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(self.lines))
         # Where lines share a colour, a sample of each stands before its name.
         self.sample_width = SAMPLE if len(self.lines) > len(COLOURS) else 0
@@ -252,7 +252,7 @@ def places_of(lines: dict[str, dict[Hashable, float]]) -> list[Hashable]:
 
 
 def scale_for(lines: dict[str, dict[Hashable, float]], low: float | None) -> Scale:
-    """An axis with few round numbers that has room for all values, and for ``low``."""
+    """An axis with few round numbers that covers all values, and ``low``."""
     values = [] if low is None else [low]
     for line in lines.values():
         values += line.values()

@@ -43,7 +43,7 @@ class Words(Protocol):
     """How token ids are spelled in a picture."""
 
     def label(self, token: int) -> str:
-        """Short: what a cell has room for."""
+        """Short: what fits into a cell."""
         ...
 
     def spelled(self, tokens: Sequence[int]) -> str:

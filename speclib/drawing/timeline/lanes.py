@@ -32,7 +32,7 @@ class RunWords:
         self.run = run
 
     def label(self, token: int) -> str:
-        """Short: what a cell has room for."""
+        """Short: what fits into a cell."""
         return token_label(self.run.piece(token))
 
     def spelled(self, tokens: Sequence[int]) -> str:

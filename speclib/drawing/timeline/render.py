@@ -187,11 +187,11 @@ def shows_labels(lane: Lane) -> bool:
     A few alone would be stray words. timeline.js has the same rule.
     """
     boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
-    fitting = [b for b in boxes if b.label and room_needed(b.label) <= b.width]
+    fitting = [b for b in boxes if b.label and width_needed(b.label) <= b.width]
     return 2 * len(fitting) >= len(boxes)
 
 
-def room_needed(label: str) -> float:
+def width_needed(label: str) -> float:
     """Pixels of a box that its label takes."""
     return text_width(label) + LABEL_MARGIN
 
@@ -225,7 +225,7 @@ def gap_after(width: float) -> float:
 
 def render_label(box: Box, middle: float, zoomable: bool, is_labelled: bool) -> str:
     """A box's label, at the height of its ``middle``; nothing if it does not fit."""
-    needed = room_needed(box.label)
+    needed = width_needed(box.label)
     fits = is_labelled and needed <= box.width
     fits_when_zoomed = needed <= box.width * ZOOM_LEVELS[-1]
     if not fits and not (zoomable and fits_when_zoomed):
@@ -250,12 +250,12 @@ def render_marks(panel: Panel, zoomable: bool) -> str:
     """Rounds, commits and the end as lines; none where they would run into a grey."""
     elements = []
     for mark in panel.marks:
-        is_dense = mark.room < DENSE
+        is_dense = mark.gap < DENSE
         if is_dense and not zoomable:
             continue
         attributes = hidden_if(is_dense)
         if zoomable:
-            attributes["data_room"] = coordinate(mark.room)
+            attributes["data_room"] = coordinate(mark.gap)
         elements.append(render_mark(mark, panel, attributes))
         if mark.tip:
             elements.append(render_pointing_area(mark, panel, attributes))

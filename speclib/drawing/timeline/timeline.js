@@ -4,7 +4,7 @@
 // This file moves what is there along the time axis, shows what is too small at first, and plays
 // the runs.
 // It also runs inside a saved .html page, where nothing but `mount` is called.
-// It also tells Python how much room the page has, and Python lays the picture out for it;
+// It also tells Python how wide the page is, and Python lays the picture out for it;
 // for that Python puts room.js before this file.
 //
 // All x are pixels of the SVG along the time axis, from its left end, as Python wrote them.
@@ -45,7 +45,7 @@ function findParts(svg, plot) {
     node.removeAttribute("display");            // a hidden text has no length
     const box = node.previousElementSibling;    // a label follows the box that it names
     const lane = node.closest(".lane");
-    return { node, lane, x: numberOf(node, "x"), room: numberOf(box, "width") };
+    return { node, lane, x: numberOf(node, "x"), width: numberOf(box, "width") };
   });
   for (const label of labels) {
     label.needed = label.node.getComputedTextLength() + LABEL_MARGIN;
@@ -57,9 +57,9 @@ function findParts(svg, plot) {
     boxes: find(".lane rect", (node) => (
       { node, x: numberOf(node, "x"), width: widthWithGap(numberOf(node, "width")) })),
     lines: find(".run > line", (node) => (
-      { node, x: numberOf(node, "x1"), room: Number(node.dataset.room) })),
+      { node, x: numberOf(node, "x1"), gap: Number(node.dataset.room) })),
     spots: find("rect.spot", (node) => (
-      { node, x: numberOf(node, "x") + SPOT, room: Number(node.dataset.room) })),
+      { node, x: numberOf(node, "x") + SPOT, gap: Number(node.dataset.room) })),
     texts: find(".row text", (node) => ({ node, x: numberOf(node, "x") })),
     tickLabels: find(".ticks text", (node) => ({ node, x: numberOf(node, "x") })),
     tickLines: find(".ticks line", (node) => ({ node, x: numberOf(node, "x1") })),
@@ -82,17 +82,17 @@ function moveParts(parts, view) {
     node.setAttribute("width", width * zoom - gapAfter(width * zoom));
   }
   const labelled = lanesWithLabels(parts.labels, zoom);
-  for (const { node, lane, x, room, needed } of parts.labels) {
+  for (const { node, lane, x, width, needed } of parts.labels) {
     node.setAttribute("x", place(x));
-    show(node, labelled.has(lane) && needed <= room * zoom);
+    show(node, labelled.has(lane) && needed <= width * zoom);
   }
-  for (const { node, x, room } of parts.lines) {
+  for (const { node, x, gap } of parts.lines) {
     setLine(node, x);
-    show(node, room * zoom >= DENSE);
+    show(node, gap * zoom >= DENSE);
   }
-  for (const { node, x, room } of parts.spots) {
+  for (const { node, x, gap } of parts.spots) {
     node.setAttribute("x", place(x) - SPOT);
-    show(node, room * zoom >= DENSE);
+    show(node, gap * zoom >= DENSE);
   }
   for (const { node, x } of parts.texts) {
     node.setAttribute("x", place(x));
@@ -110,8 +110,8 @@ function moveParts(parts, view) {
 // The lanes in which labels fit into at least half of the boxes; as shows_labels in render.py.
 function lanesWithLabels(labels, zoom) {
   const fitting = new Map();                    // of a lane: how many labels fit
-  for (const { lane, room, needed } of labels) {
-    if (needed <= room * zoom) fitting.set(lane, (fitting.get(lane) ?? 0) + 1);
+  for (const { lane, width, needed } of labels) {
+    if (needed <= width * zoom) fitting.set(lane, (fitting.get(lane) ?? 0) + 1);
   }
   const boxes = (lane) => lane.querySelectorAll("rect:not(.idle):not(.lost)").length;
   return new Set([...fitting.keys()].filter((lane) => 2 * fitting.get(lane) >= boxes(lane)));
@@ -161,13 +161,13 @@ function makeTooltip(root) {
     for (const line of lines) addElement(tooltip, "", line);
   };
   const placeBeside = (element, clientX) => {
-    const room = root.getBoundingClientRect();
+    const frame = root.getBoundingClientRect();
     const box = element.getBoundingClientRect();
-    const left = clamp(clientX - room.left + 14, 0, room.width - tooltip.offsetWidth - 4);
-    const below = box.bottom - room.top + 6;
-    const above = box.top - room.top - tooltip.offsetHeight - 6;
+    const left = clamp(clientX - frame.left + 14, 0, frame.width - tooltip.offsetWidth - 4);
+    const below = box.bottom - frame.top + 6;
+    const above = box.top - frame.top - tooltip.offsetHeight - 6;
     tooltip.style.left = `${Math.max(0, left)}px`;
-    tooltip.style.top = `${below + tooltip.offsetHeight <= room.height ? below : above}px`;
+    tooltip.style.top = `${below + tooltip.offsetHeight <= frame.height ? below : above}px`;
   };
 
   return {
@@ -504,8 +504,8 @@ function render({ model, el }) {
   };
   model.on("change:svg", showPicture);
   showPicture();
-  const stopMeasuring = measureRoom(el, (room) => {
-    model.set("room", room);
+  const stopMeasuring = measureWidth(el, (width) => {
+    model.set("page_width", width);
     model.save_changes();
   });
   return () => {
