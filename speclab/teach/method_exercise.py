@@ -319,8 +319,8 @@ def guarded(method: Method) -> Method:
 class LosesItsWay(Toy):
     """A draft that, writing its likeliest tokens, is never right after a wrong one.
 
-    What a plain toy writes depends on the place alone, so that it would often be right
-    there, too, and who keeps drafts after a rejection would gain by it.
+    What a plain toy writes depends on the position alone, so that it would often be
+    right there, too, and who keeps drafts after a rejection would gain by it.
     """
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:

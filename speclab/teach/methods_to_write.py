@@ -59,7 +59,7 @@ def _row_off_by_one(method_with: MethodWith) -> Mistake:
     return Mistake(
         "row off by one",
         "Is each draft tested with the row after it? The first row says what the "
-        "target would have written in the place of the first draft.",
+        "target would have written at the position of the first draft.",
         method_with(draft_tests.row_off_by_one),
     )
 
@@ -79,8 +79,8 @@ SD = MethodExercise(
     (
         Mistake(
             "reused coin",
-            "Do two decisions share a coin? verify takes the coins of the place where "
-            "the text ends, so it can be called once before each commit.",
+            "Do two decisions share a coin? verify takes the coins of the position at "
+            "which the text ends, so it can be called once before each commit.",
             speculative_with(draft_tests.tested_twice_at_one_place),
         ),
         _row_off_by_one(speculative_with),

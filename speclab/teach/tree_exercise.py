@@ -1,9 +1,9 @@
-"""The exercise ``pick``: which of several candidates for one place is written.
+"""The exercise ``pick``: which of several candidates for one position is written.
 
-In a tree the target is offered several candidates at a place, drawn one after the other
-without putting any back. The student's function is run on all that may be drawn, and
-over every outcome of its coins, so that the distribution of the token that it gives is
-known exactly:
+In a tree the target is offered several candidates at a position, drawn one after the
+other without putting any back. The student's function is run on all that may be drawn,
+and over every outcome of its coins, so that the distribution of the token that it gives
+is known exactly:
 
     is the token distributed as the target says?      P(token = t) = p(t)
     is it a candidate as often as it can be?          else the round ends earlier
@@ -49,8 +49,11 @@ Distribution: TypeAlias = dict[Outcome, float]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place in the text: the draft's row, the target's, and how many candidates."""
+class Position:
+    """A position in the text: what each model says, and how many candidates.
+
+    ``q`` is the draft model's distribution, ``p`` the target model's.
+    """
 
     q: Row
     p: Row
@@ -100,20 +103,20 @@ class Place:
         return token
 
 
-def _place(q: Sequence[float], p: Sequence[float], candidates: int) -> Place:
-    return Place(np.array(q), np.array(p), candidates)
+def _position(q: Sequence[float], p: Sequence[float], candidates: int) -> Position:
+    return Position(np.array(q), np.array(p), candidates)
 
 
 WIDE_Q = (0.5, 0.2, 0.1, 0.1, 0.1)
 WIDE_P = (0.05, 0.25, 0.25, 0.25, 0.2)
-PLACES = (
-    _place((0.5, 0.5), (0.8, 0.2), 1),
-    _place((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), 2),
-    _place((0.3, 0.3, 0.4), (0.6, 0.4, 0.0), 2),
-    _place((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4), 3),
+POSITIONS = (
+    _position((0.5, 0.5), (0.8, 0.2), 1),
+    _position((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), 2),
+    _position((0.3, 0.3, 0.4), (0.6, 0.4, 0.0), 2),
+    _position((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4), 3),
     # Here several tokens are left of p after each rejection.
-    _place(WIDE_Q, WIDE_P, 1),
-    _place(WIDE_Q, WIDE_P, 3),
+    _position(WIDE_Q, WIDE_P, 1),
+    _position(WIDE_Q, WIDE_P, 3),
 )
 
 
@@ -135,36 +138,37 @@ def check_pick(function: Pick) -> Card:
 
 
 def _distributions(pick: Pick) -> list[Distribution]:
-    """What a function gives at each place."""
-    return [place.distribution(pick) for place in PLACES]
+    """What a function gives at each position."""
+    return [position.distribution(pick) for position in POSITIONS]
 
 
 def _difference(distributions: Sequence[Distribution]) -> str | None:
     """Where a function's token is first not as it should be; None where it is."""
-    for place, distribution in zip(PLACES, distributions, strict=True):
-        difference = _difference_at(place, distribution)
+    for position, distribution in zip(POSITIONS, distributions, strict=True):
+        difference = _difference_at(position, distribution)
         if difference is not None:
             return difference
     return None
 
 
-def _difference_at(place: Place, distribution: Distribution) -> str | None:
-    """The same at one place."""
+def _difference_at(position: Position, distribution: Distribution) -> str | None:
+    """The same at one position."""
+    count = position.candidates
     setting = (
-        f"Where q = {_shown(place.q)}, p = {_shown(place.p)} and there "
-        f"{'is 1 candidate' if place.candidates == 1 else f'are {place.candidates}'}"
+        f"Where q = {_shown(position.q)}, p = {_shown(position.p)} and there "
+        f"{'is 1 candidate' if count == 1 else f'are {count}'}"
     )
-    found = np.zeros(len(place.p))
+    found = np.zeros(len(position.p))
     for outcome, probability in distribution.items():
         found[outcome.token] += probability
-    token = int(np.abs(found - place.p).argmax())
-    if abs(found[token] - place.p[token]) > EQUAL:
+    token = int(np.abs(found - position.p).argmax())
+    if abs(found[token] - position.p[token]) > EQUAL:
         return (
             f"{setting}: {token} is written with probability {found[token]:.4f}; the "
-            f"target model says {place.p[token]:.4f}."
+            f"target model says {position.p[token]:.4f}."
         )
 
-    hits, possible = _hits(distribution), _hits(place.distribution(pick))
+    hits, possible = _hits(distribution), _hits(position.distribution(pick))
     if hits > possible - EQUAL:
         return None
     return (

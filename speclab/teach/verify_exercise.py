@@ -2,7 +2,7 @@
 
 The student's function is run on every text that the draft model may write, and over
 every outcome of its coins. So the distribution of what it commits is known exactly, and
-is compared with the target's, place by place:
+is compared with the target's, token by token:
 
     is the 1st token distributed as the target says?    P(1st = t) = p(t)
     is the 2nd, where there is one?                     P(2nd = t | 1st) = p(t | 1st)
@@ -61,18 +61,18 @@ class Case:
         """Every text that the draft model may propose, and how probable it is."""
         for tokens in product(range(self.vocab), repeat=self.gamma):
             probability = 1.0
-            for place, token in enumerate(tokens):
-                probability *= float(self.draft[tokens[:place]][token])
+            for position, token in enumerate(tokens):
+                probability *= float(self.draft[tokens[:position]][token])
             if probability > 0:
                 yield tokens, probability
 
     def q_rows(self, drafted: Tokens) -> list[Row]:
         """The draft's distributions at each drafted token."""
-        return [self.draft[drafted[:place]] for place in range(self.gamma)]
+        return [self.draft[drafted[:position]] for position in range(self.gamma)]
 
     def p_rows(self, drafted: Tokens) -> list[Row]:
         """The target's, and one more after the last drafted token."""
-        return [self.target[drafted[:place]] for place in range(self.gamma + 1)]
+        return [self.target[drafted[:position]] for position in range(self.gamma + 1)]
 
     def distribution(self, verify: Verify) -> Distribution:
         """What ``verify`` commits, over all proposals and all coins."""
@@ -277,8 +277,8 @@ def _without_chance(distributions: Sequence[Distribution]) -> str | None:
 
 def first_difference(case: Case, distribution: Distribution) -> str | None:
     """Where the committed tokens are first not distributed as the target's."""
-    for place in range(case.gamma + 1):
-        for before in product(range(case.vocab), repeat=place):
+    for position in range(case.gamma + 1):
+        for before in product(range(case.vocab), repeat=position):
             counts = _following(distribution, before, case.vocab)
             if counts.sum() < EQUAL:
                 continue
@@ -294,32 +294,32 @@ def first_difference(case: Case, distribution: Distribution) -> str | None:
 
 def _following(distribution: Distribution, before: Tokens, vocab: int) -> Row:
     """How probable it is that ``before`` is committed and then each token."""
-    place = len(before)
+    position = len(before)
     counts = np.zeros(vocab)
     for committed, probability in distribution.items():
-        if len(committed) > place and committed[:place] == before:
-            counts[committed[place]] += probability
+        if len(committed) > position and committed[:position] == before:
+            counts[committed[position]] += probability
     return counts
 
 
 def _describe_difference(
     case: Case, before: Tokens, token: int, found: float, wanted: float
 ) -> str:
-    place = f"the {ORDINALS[len(before)]} token"
+    token_in_order = f"the {ORDINALS[len(before)]} token"
     models = f"Where q = {_row(case.draft[()])} and p = {_row(case.target[()])}"
     if before:
         models += f", and after {_listed(before)} p = {_row(case.target[before])}"
     return (
-        f"{models}: {place} is {token} with probability {found:.4f}; the target model "
-        f"says {wanted:.4f}."
+        f"{models}: {token_in_order} is {token} with probability {found:.4f}; the "
+        f"target model says {wanted:.4f}."
     )
 
 
 def impossible_token(case: Case, distribution: Distribution) -> str | None:
     """A token that may be committed, and that the target never writes."""
     for committed in sorted(distribution):
-        for place, token in enumerate(committed):
-            before = committed[:place]
+        for position, token in enumerate(committed):
+            before = committed[:position]
             if before in case.target and case.target[before][token] == 0:
                 return (
                     f"Your function can commit {_listed(committed)}, though with "
@@ -371,23 +371,23 @@ def _variant(
     ),
     bonus: Callable[..., list[int]] = lambda p, coin: [draw(p[-1], coin())],
     row_of_test: int = 0,
-    place_of_q: Callable[[int, int], int] = lambda place, gamma: place,
+    position_of_q: Callable[[int, int], int] = lambda position, gamma: position,
     tests_with_one_coin: bool = False,
     ends_at_rejection: bool = True,
 ) -> Verify:
     """``verify`` with a step that is done differently.
 
     ``row_of_test``: how many rows too late each draft is tested with.
-    ``place_of_q``: of which draft of gamma the row of q is taken.
+    ``position_of_q``: of which draft of gamma the row of q is taken.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
         committed: list[int] = []
         u = coin()
-        for place, token in enumerate(drafted):
-            p_row = p[place + row_of_test]
-            q_row = q[place_of_q(place, len(drafted))]
-            if place and not tests_with_one_coin:
+        for position, token in enumerate(drafted):
+            p_row = p[position + row_of_test]
+            q_row = q[position_of_q(position, len(drafted))]
+            if position and not tests_with_one_coin:
                 u = coin()
             if passes(u, token, q_row, p_row):
                 committed.append(token)
@@ -443,25 +443,25 @@ MISTAKES = (
     Mistake(
         "row off by one",
         "Is each draft tested with the row after it? Row i of p says what the target "
-        "would have written in the place of draft i.",
+        "would have written at the position of draft i.",
         _variant(row_of_test=1),
     ),
     Mistake(
         "q of another place",
         "Which row of q was each draft drawn from? The first draft's row says nothing "
         "of the second draft.",
-        _variant(place_of_q=lambda place, gamma: 0),
+        _variant(position_of_q=lambda position, gamma: 0),
     ),
     Mistake(
         "q of another place",
         "Which row of q was each draft drawn from? The last draft's row says nothing "
         "of the drafts before it.",
-        _variant(place_of_q=lambda place, gamma: gamma - 1),
+        _variant(position_of_q=lambda position, gamma: gamma - 1),
     ),
     Mistake(
         "q of another place",
         "Which row of q was the third draft drawn from?",
-        _variant(place_of_q=lambda place, gamma: min(place, 1)),
+        _variant(position_of_q=lambda position, gamma: min(position, 1)),
     ),
     Mistake(
         "later drafts untested",

@@ -23,7 +23,7 @@ MOST_OF_INTERVALS = 2  # intervals are shown up to so many times the tallest bar
 PARTS = ("draft", "target", "verification", "communication")
 WHOLE = "time per iteration"
 
-# A bar's height; None leaves its place empty.
+# A bar's height; None leaves a gap.
 Height = float | None
 
 
@@ -166,8 +166,8 @@ def _intervals(result: TableResult) -> dict[tuple[str, str, str], _Interval]:
     for row in result.rows:
         is_of_table = row.metric == result.table.metric
         if is_of_table and row.low is not None and row.high is not None:
-            place = (row.kind, row.row, row.column)
-            intervals[place] = _Interval(row.low, row.high)
+            cell = (row.kind, row.row, row.column)
+            intervals[cell] = _Interval(row.low, row.high)
     return intervals
 
 

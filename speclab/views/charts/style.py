@@ -70,8 +70,8 @@ class Panels:
 
     def add(self, panel: int, trace: BaseTraceType) -> None:
         """Adds a trace to the panel with this number, counted from 0."""
-        line, place = divmod(panel, self.across)
-        self.figure.add_trace(trace, row=line + 1, col=place + 1)
+        line, column = divmod(panel, self.across)
+        self.figure.add_trace(trace, row=line + 1, col=column + 1)
 
     def name_once(self) -> None:
         """Leaves every name in the legend once, at its first trace."""

@@ -85,7 +85,7 @@ class SequencesRound(NamedTuple):
         return len(self.draft.sequences)
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """How many tokens, written or drafted, come before the sequences."""
         return len(self.before) + len(self.window)
 
@@ -204,7 +204,7 @@ class TreeRound(NamedTuple):
         return max(self.levels.count(level) for level in self.levels)
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """How many tokens come before the tree."""
         return len(self.before)
 

@@ -97,8 +97,8 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """Moves the round slider to where the run shown before stood in the text."""
         rounds_before = self.rounds[change["old"]]
         rounds = self.rounds[change["new"]]
-        place = _numbered(rounds_before, self.slider.value).place
-        nearest = min(rounds, key=lambda drafted: abs(drafted.place - place))
+        position = _numbered(rounds_before, self.slider.value).position
+        nearest = min(rounds, key=lambda drafted: abs(drafted.position - position))
 
         self.slider.options = [drafted.number for drafted in rounds]
         self.slider.value = nearest.number

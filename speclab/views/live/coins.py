@@ -271,7 +271,7 @@ def _scale(y: float, strip_width: float) -> str:
 
 
 def _dart(x: float, y: float) -> str:
-    """A triangle that points at a place of a strip, and a line through it."""
+    """A triangle that points at a spot of a strip, and a line through it."""
     triangle = f"{x - 8},{y - 20} {x + 8},{y - 20} {x},{y - 3}"
     return tag("polygon", points=triangle, fill=INK, cls="dart") + tag(
         "line", x1=x, x2=x, y1=y - 4, y2=y + STRIP_HEIGHT, stroke=INK, stroke_width=2

@@ -135,8 +135,8 @@ class OutcomeTreePicture(LivePicture):
     def _columns(self, step: float, name: str) -> str:
         """Drafted, tested, written: each way from left to right."""
         elements = []
-        for place, heading in enumerate(HEADINGS):
-            x = PAD + step * (place + 0.5)
+        for column, heading in enumerate(HEADINGS):
+            x = PAD + step * (column + 0.5)
             elements.append(
                 text_at(heading, x, 26, text_anchor="middle", fill=INK, font_size=16)
             )

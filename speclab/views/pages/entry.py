@@ -38,7 +38,7 @@ class KindVerdict(_Kept):
 
     ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. Of a claim
     about a single number, ``number`` is that number, ``low`` and ``high`` its interval.
-    ``trace`` is the place of the run behind it on the page of timelines: that of the
+    ``trace`` is the anchor of the run behind it on the page of timelines: that of the
     cell, or of the item where several cells are judged; empty where no run was timed.
     ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same
     over the best that the same devices can do with plain decoding.
@@ -58,7 +58,7 @@ class KindVerdict(_Kept):
 class ClaimEntry(_Kept):
     """A claim with its verdicts.
 
-    ``anchor`` is its place on the paper's page. ``is_own``: it is our check of the
+    ``anchor`` is the claim's on the paper's page. ``is_own``: it is our check of the
     paper, not the paper's word. ``claimed`` is the number that it expects, if that is
     one, and ``within`` how far from it, relative to it, it still holds.
     ``is_headline``: the picture of the index shows it.
@@ -125,7 +125,7 @@ def read_entry(raw: Mapping[str, Any]) -> PaperEntry:
 # -- claims ----------------------------------------------------------------------------
 def claim_entries(paper: Paper, results: Mapping[str, TableResult]) -> list[ClaimEntry]:
     """Every claim of a paper that was judged, in the order of its tables."""
-    headlines = [tuple(place) for place in paper.facts.get("headlines", ())]
+    headlines = [tuple(headline) for headline in paper.facts.get("headlines", ())]
     entries = []
     for result in results.values():
         for claim in result.table.claims:
@@ -196,7 +196,7 @@ def _judged_numbers(
 
 
 def _trace_of(result: TableResult, kind: str, number: JudgedNumber | None) -> str:
-    """The place of the runs behind a verdict on the page of timelines."""
+    """The anchor of the runs behind a verdict on the page of timelines."""
     timed = [cell for cell in timed_cells(result) if cell.kind == kind]
     for cell in timed:
         if number and (cell.row, cell.column) == (number.cell.row, number.cell.column):
@@ -213,14 +213,14 @@ class TimedCell(NamedTuple):
     kind: str
 
     def anchor(self, table: Table) -> str:
-        """Its place, on the paper's page and on that of the timelines."""
+        """Its anchor, on the paper's page and on that of the timelines."""
         return cell_anchor(table.item, self.row, self.column, self.kind)
 
 
 def timed_cells(result: TableResult) -> list[TimedCell]:
     """The cells of a table whose first request was traced by the clock on the wall."""
     cells = []
-    for place, cell_result in result.cell_results.items():
+    for cell, cell_result in result.cell_results.items():
         if cell_result.trace:
-            cells.append(TimedCell(*place))
+            cells.append(TimedCell(*cell))
     return cells

@@ -76,7 +76,7 @@ LEGEND_GAP = 24
 
 
 class Links(Protocol):
-    """Addresses of places in the pages of a paper; empty where there is none."""
+    """Addresses of anchors in the pages of a paper; empty where there is none."""
 
     def to_table(self, paper: str, anchor: str) -> str: ...
 
@@ -217,7 +217,7 @@ def _numbers_of(verdict: KindVerdict | None) -> list[float]:
 
 
 def _is_drawable(value: float | None) -> bool:
-    """Whether a logarithmic axis has a place for it."""
+    """Whether a logarithmic axis can show it."""
     return value is not None and 0 < value < float("inf")
 
 
@@ -272,12 +272,12 @@ def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, fl
     address = links.to_table(row.paper.key, row.claim.anchor)
     paper = paper_name(row.paper)
     item = row.claim.item.replace("-", " ").capitalize()
-    place = escape(item)
+    linked_item = escape(item)
     if address:
-        link_text = tag("tspan", place, fill=LINK, text_decoration="underline")
-        place = tag("a", link_text, href=address)
+        link_text = tag("tspan", linked_item, fill=LINK, text_decoration="underline")
+        linked_item = tag("a", link_text, href=address)
     source = f" · claimed in the {row.claim.source}" if row.claim.source else ""
-    text = escape(f"{paper} · ") + place + escape(source)
+    text = escape(f"{paper} · ") + linked_item + escape(source)
     elements.append(tag("text", text, x=PAD, y=baseline, font_size=SMALL, fill=QUIET))
     return "".join(elements), baseline + 5 - y
 

@@ -59,7 +59,7 @@ class Entry:
     ``difference`` is relative to print. ``bracket`` is the second number that a printed
     cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
     of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
-    erratum, else empty. ``anchor`` is the number's place on the paper's page.
+    erratum, else empty. ``anchor`` is that of the number on the paper's page.
     ``is_disturbed`` says that other programs kept the machine busy while the number was
     measured, ``is_earlier`` that it was left out this time and comes from an earlier
     run. ``same_devices`` is the second number of a speed-up, over the best that the
@@ -178,21 +178,21 @@ def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
 
     cells: dict[tuple[str, str], dict[Source, Entry]] = {}
     for source, row in rows_by_source:
-        place = (row.row, row.column)
-        if "*" not in place:  # which is a note on many cells, not a cell
-            entry = _describe(table, row, printed.get(place))
+        cell = (row.row, row.column)
+        if "*" not in cell:  # which is a note on many cells, not a cell
+            entry = _describe(table, row, printed.get(cell))
             anchor = cell_anchor(table.item, row.row, row.column, source.label)
             anchored = replace(entry, anchor=anchor)
-            cells.setdefault(place, {})[source] = anchored
+            cells.setdefault(cell, {})[source] = anchored
     for row in result.rows:
         own_source = Source(row.kind)
         entries = cells.get((row.row, row.column), {})
         if row.metric == OVER_SAME_DEVICES and own_source in entries:
             entries[own_source] = _with_second_number(table, entries[own_source], row)
     for (row_label, column_label, kind), row in result.earlier.items():
-        place = (row_label, column_label)
-        entry = replace(_describe(table, row, printed.get(place)), is_earlier=True)
-        cells.setdefault(place, {}).setdefault(Source(kind), entry)
+        cell = (row_label, column_label)
+        entry = replace(_describe(table, row, printed.get(cell)), is_earlier=True)
+        cells.setdefault(cell, {}).setdefault(Source(kind), entry)
 
     return Grid(
         rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
@@ -261,10 +261,10 @@ def _labels_in_order(
 def _sources_in_order(sources: Iterable[Source]) -> tuple[Source, ...]:
     """Each source once: by kind, then by machine."""
 
-    def place(source: Source) -> tuple[int, str]:
+    def rank(source: Source) -> tuple[int, str]:
         return KINDS.index(source.kind), source.machine
 
-    return tuple(sorted(set(sources), key=place))
+    return tuple(sorted(set(sources), key=rank))
 
 
 # -- entries ---------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def figures_of(
     """
     plain = _stats_of_plain_decoding(runs)
     rows = []
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         stats = run.stats
         method = run.trace.meta.get("method", "")
         expected = theory(**{**values, "method": method})
@@ -92,7 +92,7 @@ def figures_of(
             run=f"{run.label} {run.note}".strip(),
             as_drawn=as_factor(speedup_as_drawn(run, runs)),
             after_first=as_factor(speedup(run, runs)),
-            draws=str(ranges[place]) if place < len(ranges) else DASH,
+            draws=str(ranges[index]) if index < len(ranges) else DASH,
             expected=as_factor(expected),
             over_sd=as_factor(speedup_as_drawn(run, runs, "speculative")),
             accepted=percent(stats.acceptance_rate),

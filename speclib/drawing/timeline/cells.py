@@ -10,7 +10,7 @@ A target pass is one cell. What was drafted is a row of cells, one a token::
     sequences     | a1 | a2 | a3 |          the likeliest on top
                   | b1 | b2 | b3 |
 
-Knows no operation by name, and no place on the time axis.
+Knows no operation by name, and no position on the time axis.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Where messages take their time, that is drawn too: the device waits for a question that
 is under way, or for one that cannot be asked before its answer has come.
 
-An operation's cells are in shares of its time (``cells.py``). Here they get their place
-on the time axis and their tooltips.
+An operation's cells are in shares of its time (``cells.py``). Here they get their
+position on the time axis and their tooltips.
 
 Knows no operation, no markup, no notebook, and nothing of what is stacked above or
 below.

@@ -137,11 +137,11 @@ def render_facts(panel: Panel, axis: TimeAxis) -> str:
     headline, *facts = panel.facts
     right = PLOT_LEFT + axis.plot
     left = PLOT_LEFT if axis.is_narrow else right + 18
-    place = {"x": right, "text_anchor": "end"} if axis.is_narrow else {"x": left}
+    position = {"x": right, "text_anchor": "end"} if axis.is_narrow else {"x": left}
 
     y = panel.y + 15
     style = {"fill": INK, "font_size": 17, "font_weight": "600"}
-    elements = [tag("text", escape(headline), y=y, **place, **style)]
+    elements = [tag("text", escape(headline), y=y, **position, **style)]
     for number, fact in enumerate(facts):
         elements.append(text_at(fact, left, y + 22 + 20 * number, fill=QUIET))
     return "".join(elements)

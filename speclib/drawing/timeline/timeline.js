@@ -69,21 +69,21 @@ function findParts(svg, plot) {
 
 function moveParts(parts, view) {
   const { zoom, start } = view;
-  const place = (x) => (x - start) * zoom;
-  const isOnAxis = (x) => place(x) >= -0.5 && place(x) <= parts.plotWidth + 0.5;
+  const pixel = (x) => (x - start) * zoom;
+  const isOnAxis = (x) => pixel(x) >= -0.5 && pixel(x) <= parts.plotWidth + 0.5;
   const setLine = (node, x) => {
-    node.setAttribute("x1", place(x));
-    node.setAttribute("x2", place(x));
+    node.setAttribute("x1", pixel(x));
+    node.setAttribute("x2", pixel(x));
   };
 
   showLevel(parts.levels, zoom);
   for (const { node, x, width } of parts.boxes) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
     node.setAttribute("width", width * zoom - gapAfter(width * zoom));
   }
   const labelled = lanesWithLabels(parts.labels, zoom);
   for (const { node, lane, x, width, needed } of parts.labels) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
     show(node, labelled.has(lane) && needed <= width * zoom);
   }
   for (const { node, x, gap } of parts.lines) {
@@ -91,14 +91,14 @@ function moveParts(parts, view) {
     show(node, gap * zoom >= DENSE);
   }
   for (const { node, x, gap } of parts.spots) {
-    node.setAttribute("x", place(x) - SPOT);
+    node.setAttribute("x", pixel(x) - SPOT);
     show(node, gap * zoom >= DENSE);
   }
   for (const { node, x } of parts.texts) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
   }
   for (const { node, x } of parts.tickLabels) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
     show(node, isOnAxis(x));
   }
   for (const { node, x } of parts.tickLines) {
@@ -227,14 +227,14 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
     const boxes = boxesWithTips();
     const here = boxes.indexOf(explained);      // -1 where there is none, or it is hidden
     const count = boxes.length;
-    explainPlace(here < 0 && direction < 0 ? count - 1 : (here + direction + count) % count);
+    explainBox(here < 0 && direction < 0 ? count - 1 : (here + direction + count) % count);
   };
-  const explainPlace = (place) => {
-    const box = boxesWithTips()[place];
+  const explainBox = (index) => {
+    const box = boxesWithTips()[index];
     if (!box) return;
     stopExplaining();
     explained = box;
-    view.explained = place;                     // found again when the picture is drawn anew
+    view.explained = index;                     // found again when the picture is drawn anew
     explained.classList.add("explained");
     bringIntoView(explained);
     tooltip.showBeside(explained);
@@ -264,7 +264,7 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
   listenToKeys();
   if (view.zoom > 1) moveTo(view.zoom, view.start);   // else it is drawn as it should be
   return {
-    plot, plotWidth, explainPlace,
+    plot, plotWidth, explainBox,
     pixelOf: (share) => (share * plotWidth - view.start) * view.zoom,
     onMove: (action) => { whenMoved = action; },
   };
@@ -470,7 +470,7 @@ function addText(root, label) {
   return { line, text };
 }
 
-// The widget in a notebook: what anywidget calls for each place that shows it.
+// The widget in a notebook: what anywidget calls for each output that shows it.
 function render({ model, el }) {
   const view = { zoom: 1, start: 0, explained: null };
   let root = document.createElement("div");
@@ -499,7 +499,7 @@ function render({ model, el }) {
     const picture = mount(root, view);
     playing = mountPlayer(root, picture, model.get("story"), player);
     if (hadFocus) root.querySelector("svg").focus({ preventScroll: true });
-    if (hadFocus && asked !== null) picture.explainPlace(asked);
+    if (hadFocus && asked !== null) picture.explainBox(asked);
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", showPicture);
