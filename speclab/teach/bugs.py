@@ -10,7 +10,7 @@ from speclib.core.sampling import Row
 from speclib.errors import unknown_name
 
 from .card import Card, right, wrong
-from .formulas import row
+from .formulas import distribution
 from .record import keep_try
 from .verify_exercise import MISTAKES, Case, Model, Verify, verify
 
@@ -24,7 +24,7 @@ HIDDEN = {
     "E": "residual not normalised",
 }
 TOKENS = ("a", "b", "c")
-P, Q = row(0.5, 0.2, 0.3), row(0.2, 0.6, 0.2)
+P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
 
 def method_of(letter: str) -> Verify:

@@ -180,7 +180,7 @@ LARGEST_POWER = 700.0  # of e that a float holds
 
 
 def _number(value: object) -> float:
-    """``value`` as a float; a coin or a row is none."""
+    """``value`` as a float; a coin or a distribution is none."""
     if isinstance(value, Coin):
         raise BadCall("two coins are compared with each other: compare each alone")
     return float(value)  # type: ignore[arg-type]

@@ -285,7 +285,7 @@ def distribution_of(
 
 
 def models(setup: Setup, walk: Walk) -> dict[str, Random]:
-    """Unrelated draft and target; beyond the text that is looked at, one sure token."""
+    """Unrelated draft and target; beyond the text that is judged, one sure token."""
     models = {"draft": Random(walk.vocab, 10, horizon=1 + walk.tokens)}
     for name in names_of_targets(setup):
         models[name] = _target(walk)

@@ -60,9 +60,9 @@ class Position:
     candidates: int
 
     def drawn(self) -> Iterator[tuple[Tokens, list[Row], float]]:
-        """All that may be drawn: candidates, the row of each, and how probable it is.
+        """All that may be drawn: candidates, each one's q, and how probable it is.
 
-        A row is that of the tokens which have not been drawn yet.
+        A candidate's q is over the tokens which have not been drawn yet.
         """
         for tokens in permutations(np.flatnonzero(self.q).tolist(), self.candidates):
             left, rows, probability = self.q.copy(), [], 1.0
@@ -125,8 +125,8 @@ def check_pick(function: Pick) -> Card:
     """Checks ``function(candidates, q, p, coin)``: the token that is written.
 
     ``candidates``: tokens, drawn one after the other. ``q``: for each the row that it
-    was drawn from, in which those before it have no chance. ``p``: the target's row.
-    ``coin()`` gives a new random number in [0, 1).
+    was drawn from, in which those before it have no chance. ``p``: the target's
+    distribution. ``coin()`` gives a new random number in [0, 1).
     """
 
     def judge() -> Card:
@@ -185,8 +185,8 @@ def _hits(distribution: Distribution) -> float:
     return hits
 
 
-def _shown(row: Row) -> str:
-    return "(" + ", ".join(f"{probability:.2g}" for probability in row) + ")"
+def _shown(distribution: Row) -> str:
+    return "(" + ", ".join(f"{probability:.2g}" for probability in distribution) + ")"
 
 
 # -- the solution, and the mistakes ----------------------------------------------------

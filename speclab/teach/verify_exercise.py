@@ -125,20 +125,20 @@ class Case:
 
     @cached_property
     def most_tokens(self) -> float:
-        """The mean number of tokens per pass, where each draft is kept as often as
+        """The mean number of tokens per pass, where each draft is accepted as often as
         can be: with probability sum(min(p, q)).
         """
-        return 1.0 + self._kept_after(())
+        return 1.0 + self._accepted_after(())
 
-    def _kept_after(self, tokens: Tokens) -> float:
-        """The mean number of drafts that are kept after ``tokens``."""
+    def _accepted_after(self, tokens: Tokens) -> float:
+        """The mean number of drafts that are accepted after ``tokens``."""
         if len(tokens) == self.gamma:
             return 0.0
         shared = np.minimum(self.draft[tokens], self.target[tokens])
-        kept = 0.0
+        mean = 0.0
         for token in range(self.vocab):
-            kept += float(shared[token]) * (1 + self._kept_after((*tokens, token)))
-        return kept
+            mean += float(shared[token]) * (1 + self._accepted_after((*tokens, token)))
+        return mean
 
 
 # -- the cases, the smallest first -----------------------------------------------------
@@ -147,7 +147,7 @@ def _model(rows: dict[Tokens, tuple[float, ...]]) -> Model:
 
 
 def _random_case(name: str, vocab: int, gamma: int, seed: int) -> Case:
-    """Rows drawn at random, in which the chances of the tokens differ much."""
+    """Distributions drawn at random, in which the chances of the tokens differ much."""
     random = np.random.default_rng(seed)
     models: list[Model] = []
     for _ in range(2):
@@ -227,7 +227,7 @@ CASES = (
 PRAISE = (
     "In all cases that were walked, with up to three tokens to choose from and up to "
     "five drafted, every token has exactly the target's distribution, and no "
-    "more drafts can be kept than yours keeps."
+    "more drafts can be accepted than yours accepts."
 )
 
 
@@ -306,9 +306,9 @@ def _describe_difference(
     case: Case, before: Tokens, token: int, found: float, wanted: float
 ) -> str:
     token_in_order = f"the {ORDINALS[len(before)]} token"
-    models = f"Where q = {_row(case.draft[()])} and p = {_row(case.target[()])}"
+    models = f"Where q = {_shown(case.draft[()])} and p = {_shown(case.target[()])}"
     if before:
-        models += f", and after {_listed(before)} p = {_row(case.target[before])}"
+        models += f", and after {_listed(before)} p = {_shown(case.target[before])}"
     return (
         f"{models}: {token_in_order} is {token} with probability {found:.4f}; the "
         f"target model says {wanted:.4f}."
@@ -323,7 +323,7 @@ def impossible_token(case: Case, distribution: Distribution) -> str | None:
             if before in case.target and case.target[before][token] == 0:
                 return (
                     f"Your function can commit {_listed(committed)}, though with "
-                    f"p = {_row(case.target[before])} the target model never writes "
+                    f"p = {_shown(case.target[before])} the target model never writes "
                     f"{token}."
                 )
     return None
@@ -338,8 +338,8 @@ def missing_tokens(case: Case, distribution: Distribution) -> str | None:
         return None
     return (
         "Nothing is lost, but it is slower than it could be: with "
-        f"q = {_row(case.draft[()])} and p = {_row(case.target[()])} a round commits "
-        f"{mean:.4f} tokens in the mean; {case.most_tokens:.4f} are possible."
+        f"q = {_shown(case.draft[()])} and p = {_shown(case.target[()])} a round "
+        f"commits {mean:.4f} tokens in the mean; {case.most_tokens:.4f} are possible."
     )
 
 
@@ -347,8 +347,8 @@ def _listed(tokens: Tokens) -> str:
     return "(" + ", ".join(str(token) for token in tokens) + ")"
 
 
-def _row(row: Row) -> str:
-    return "(" + ", ".join(f"{probability:.2g}" for probability in row) + ")"
+def _shown(distribution: Row) -> str:
+    return "(" + ", ".join(f"{probability:.2g}" for probability in distribution) + ")"
 
 
 # -- the solution, and the mistakes ----------------------------------------------------
@@ -365,7 +365,7 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
 
 
 def _variant(
-    passes: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
+    accepts: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
     replacement: Callable[..., int] = lambda q, p, u, coin: draw(
         residual(p, q), coin()
     ),
@@ -389,7 +389,7 @@ def _variant(
             q_row = q[position_of_q(position, len(drafted))]
             if position and not tests_with_one_coin:
                 u = coin()
-            if passes(u, token, q_row, p_row):
+            if accepts(u, token, q_row, p_row):
                 committed.append(token)
                 continue
             committed.append(replacement(q_row, p_row, u, coin))
@@ -438,7 +438,7 @@ MISTAKES = (
         "non-strict test",
         "coin() can be 0 exactly. Which of < and <= never accepts a token whose "
         "p(x) is 0?",
-        _variant(passes=lambda u, token, q, p: u <= p[token] / q[token]),
+        _variant(accepts=lambda u, token, q, p: u <= p[token] / q[token]),
     ),
     Mistake(
         "row off by one",
@@ -482,26 +482,26 @@ MISTAKES = (
     Mistake(
         "untested drafts",
         "Are drafts committed without a test?",
-        _variant(passes=lambda u, token, q, p: True),
+        _variant(accepts=lambda u, token, q, p: True),
     ),
     Mistake(
         "ratio upside down",
         "Which of the two models has the last word? Look at what is divided by what.",
         _variant(
-            passes=lambda u, token, q, p: u * p[token] < q[token] if p[token] else True
+            accepts=lambda u, token, q, p: u * p[token] < q[token] if p[token] else True
         ),
     ),
     Mistake(
         "q forgotten in the test",
         "The draft model proposed this token with probability q(x) already: the coin "
         "should be compared with p(x) / q(x).",
-        _variant(passes=lambda u, token, q, p: u < p[token]),
+        _variant(accepts=lambda u, token, q, p: u < p[token]),
     ),
     Mistake(
         "greedy test when sampling",
         "A draft need not be the target's likeliest token: at temperature 1 the target "
         "writes other tokens too.",
-        _variant(passes=lambda u, token, q, p: token == int(p.argmax())),
+        _variant(accepts=lambda u, token, q, p: token == int(p.argmax())),
     ),
     Mistake(
         "going on after a rejection",

@@ -92,7 +92,7 @@ def letter_width(letter: str) -> float:
 def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart]:
     """The end of a text that fits into ``most_width`` pixels, after dots if cut.
 
-    A part is kept or left out as a whole. The dots are of kind "cut"; where not even
+    A part is shown or left out as a whole. The dots are of kind "cut"; where not even
     they fit, nothing is left.
     """
     whole_text = "".join(part.text for part in parts)
@@ -103,20 +103,20 @@ def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart
     if width > most_width:
         return []
 
-    kept: list[TextPart] = []
+    shown: list[TextPart] = []
     for part in reversed(parts):
         width += text_width(part.text)
         if width > most_width:
             break
-        kept.insert(0, part)
-    return [TextPart("cut", "…"), *kept]
+        shown.insert(0, part)
+    return [TextPart("cut", "…"), *shown]
 
 
 @lru_cache(maxsize=1 << 14)
 def one_line(text: str) -> str:
     """A token's text on one line.
 
-    Line ends and tabs are spelled out, blanks are kept, and control characters become
+    Line ends and tabs are spelled out, blanks stay, and control characters become
     replacement characters.
     """
     text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")

@@ -1,4 +1,4 @@
-"""An exercise whose answer is a number or a row.
+"""An exercise whose answer is a number or a distribution.
 
 The student's function is called in every case, the smallest first. The first case in
 which it differs from the right answer is the counterexample on the card.
@@ -23,9 +23,9 @@ Answer = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Formula:
-    """An exercise that asks for a function of numbers and rows.
+    """An exercise that asks for a function of numbers and distributions.
 
-    name        under which tries are kept, and hints are found
+    name        under which tries are recorded, and hints are found
     arguments   their names, as the card writes them
     cases       values of the arguments, the case that is easiest to follow first
     solution    the right function
@@ -120,7 +120,7 @@ def _is_next_to(answer: Any, expected: float) -> bool:
 
 
 def _shown(value: Any, digits: int = 4) -> str:
-    """A number with so many digits, a row as "(0.2, 0.8)"."""
+    """A number with so many digits, a distribution as "(0.2, 0.8)"."""
     if isinstance(value, np.ndarray | list | tuple):
         return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):

@@ -37,7 +37,7 @@ from speclib.drawing.svg import (
 )
 from speclib.drawing.text_in_pictures import text_width
 
-from .accept_bars import TOKENS, P, Q, Row, check_rows
+from .accept_bars import TOKENS, P, Q, Row, check_distributions
 from .live_picture import LivePicture, WithSentence
 
 HEIGHT = 424.0
@@ -237,10 +237,10 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
 
-def _pick(row: Row, u: float) -> int:
-    """The token of ``row`` that a number in [0, 1) picks."""
-    token = int(np.searchsorted(np.cumsum(row), u, side="right"))
-    return min(token, len(row) - 1)
+def _pick(distribution: Row, u: float) -> int:
+    """The token of ``distribution`` that a number in [0, 1) picks."""
+    token = int(np.searchsorted(np.cumsum(distribution), u, side="right"))
+    return min(token, len(distribution) - 1)
 
 
 def _part(x: float, y: float, width: float, fill: str, label: str) -> str:
@@ -308,5 +308,5 @@ def coins(
     ``p`` and ``q``: the target's and the draft's probabilities of a few tokens, whose
     names are ``tokens``. Raises SpeclibError for probabilities that are none.
     """
-    check_rows(p, q, tokens)
+    check_distributions(p, q, tokens)
     return CoinThrows(np.array(p, float), np.array(q, float), tokens, seed)

@@ -29,11 +29,11 @@ from speclib.methods import about
 ABOUT_NUMBERS = ("ratio", "range", "equal")
 
 
-class _Kept(BaseModel):
-    model_config = ConfigDict(frozen=True)  # what other code has added is passed over
+class _Stored(BaseModel):
+    model_config = ConfigDict(frozen=True)  # what other code has added is left out
 
 
-class KindVerdict(_Kept):
+class KindVerdict(_Stored):
     """The verdict on a claim for one kind of number.
 
     ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. Of a claim
@@ -55,7 +55,7 @@ class KindVerdict(_Kept):
     over_same_devices: KindVerdict | None = None
 
 
-class ClaimEntry(_Kept):
+class ClaimEntry(_Stored):
     """A claim with its verdicts.
 
     ``anchor`` is the claim's on the paper's page. ``is_own``: it is our check of the
@@ -84,7 +84,7 @@ class ClaimEntry(_Kept):
         return None
 
 
-class PaperEntry(_Kept):
+class PaperEntry(_Stored):
     """What the index says of one paper.
 
     ``made`` says when, and from which state of the repository. ``summary``,
@@ -204,7 +204,7 @@ def _trace_of(result: TableResult, kind: str, number: JudgedNumber | None) -> st
     return result.table.item if timed else ""
 
 
-# -- cells whose first request can be looked at ----------------------------------------
+# -- cells whose first request was traced ----------------------------------------------
 class TimedCell(NamedTuple):
     """A cell that was timed, and of whose first request there is a trace."""
 

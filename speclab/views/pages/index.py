@@ -2,7 +2,7 @@
 
 It begins with one picture, of what the abstracts say about speed, and one table, of
 every claim of every paper. Then comes a section per paper. What it says of a paper is
-kept as JSON, since the papers are made one by one: see ``entry``.
+stored as JSON, since the papers are made one by one: see ``entry``.
 """
 
 from __future__ import annotations

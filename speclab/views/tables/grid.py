@@ -168,7 +168,7 @@ class Grid:
 
 
 def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
-    """The grid of a table's result; ``others`` are ledger rows of other machines."""
+    """The grid of a table's result; ``others`` are ledger lines of other machines."""
     table = result.table
     rows_by_source = _rows_with_sources(table, result.rows, others)
     printed = {}

@@ -46,7 +46,7 @@ class Section:
 
 
 def gather_section(result: TableResult, others: Iterable[LedgerRow] = ()) -> Section:
-    """All of a table's result; ``others`` are ledger rows of other machines."""
+    """All of a table's result; ``others`` are ledger lines of other machines."""
     others = list(others)
     table = result.table
     opening, _, background = table.about.strip().partition("\n\n")

@@ -142,7 +142,7 @@ def _tree(event: Event, words: Words) -> list[Cell]:
 
 
 def _leading(nodes: list[int], outcomes: Sequence[str]) -> int:
-    """Of a level's nodes the one that was tested, or else the first."""
+    """The node of a level that was tested, or else its first."""
     for node in nodes:
         if outcomes[node] != "discarded":
             return node

@@ -109,7 +109,7 @@ function moveParts(parts, view) {
 
 // The lanes in which labels fit into at least half of the boxes; as shows_labels in render.py.
 function lanesWithLabels(labels, zoom) {
-  const fitting = new Map();                    // of a lane: how many labels fit
+  const fitting = new Map();                    // lane -> how many of its labels fit
   for (const { lane, width, needed } of labels) {
     if (needed <= width * zoom) fitting.set(lane, (fitting.get(lane) ?? 0) + 1);
   }
@@ -117,7 +117,7 @@ function lanesWithLabels(labels, zoom) {
   return new Set([...fitting.keys()].filter((lane) => 2 * fitting.get(lane) >= boxes(lane)));
 }
 
-// Of what Python laid out once per zoom level, shows the deepest level that `zoom` reaches.
+// Python laid some parts out once per zoom level: shows the deepest level that `zoom` reaches.
 function showLevel(levels, zoom) {
   let best = 1;
   for (const { level } of levels) {

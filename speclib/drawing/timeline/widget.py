@@ -76,7 +76,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self.picture_width = width
         self.places = places
         self._read(results, labels)
-        super().__init__(svg=self._rendered(), story=self._told())
+        super().__init__(svg=self._rendered(), story=self._player_story())
         self.observe(self._render_again, "page_width")
 
     def _read(
@@ -102,7 +102,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         width = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
         return render_timeline(layout(self.runs, width, self.until), zoomable=True)
 
-    def _told(self) -> dict[str, Any]:
+    def _player_story(self) -> dict[str, Any]:
         """The runs as the player tells them: times as shares of the axis."""
         span = span_of(self.runs, self.until)
         runs = []
@@ -129,7 +129,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     ) -> None:
         """Shows other results in the same place; a reader's zoom stays."""
         self._read(results, labels)
-        self.story = self._told()
+        self.story = self._player_story()
         self.svg = self._rendered()
 
     @property
