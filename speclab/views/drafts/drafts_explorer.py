@@ -39,7 +39,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     def __init__(self, shown: Any, round: int | None = None, by: str = "run"):
         runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
         if not runs:
-            raise BadValue("a tree of nothing: pass at least one result or trace")
+            raise BadValue("a tree of nothing: give at least one result or trace")
         self.rounds: dict[Any, list[DraftedRound]] = {}
         for value, run in runs.items():
             self.rounds[value] = drafted_rounds(timeline_run(run))

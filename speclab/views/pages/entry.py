@@ -130,17 +130,17 @@ def claim_entries(paper: Paper, results: Mapping[str, TableResult]) -> list[Clai
     for result in results.values():
         for claim in result.table.claims:
             is_headline = (result.table.item, claim.id) in headlines
-            rows = [row for row in result.claims if row.claim == claim.id]
-            if rows:
-                entries.append(_describe_claim(claim, result, rows, is_headline))
+            lines = [line for line in result.claims if line.claim == claim.id]
+            if lines:
+                entries.append(_describe_claim(claim, result, lines, is_headline))
     return entries
 
 
 def _describe_claim(
-    claim: Claim, result: TableResult, rows: Sequence[ClaimRow], is_headline: bool
+    claim: Claim, result: TableResult, lines: Sequence[ClaimRow], is_headline: bool
 ) -> ClaimEntry:
     item = result.table.item
-    expected = [row.expected for row in rows if row.expected]
+    expected = [line.expected for line in lines if line.expected]
     is_number = isinstance(claim.expected, int | float)
     return ClaimEntry(
         item=item,
@@ -153,36 +153,38 @@ def _describe_claim(
         is_headline=is_headline,
         claimed=claim.expected if is_number else None,
         within=claim.within,
-        verdicts=tuple(_describe_verdicts(claim, result, row) for row in rows),
+        verdicts=tuple(_describe_verdicts(claim, result, line) for line in lines),
     )
 
 
-def _describe_verdicts(claim: Claim, result: TableResult, row: ClaimRow) -> KindVerdict:
+def _describe_verdicts(
+    claim: Claim, result: TableResult, line: ClaimRow
+) -> KindVerdict:
     """A verdict, and with it the second one on the same claim, where there is one."""
-    verdict = _describe_verdict(claim, row, TableNumbers(result, row.kind), result)
+    verdict = _describe_verdict(claim, line, TableNumbers(result, line.kind), result)
     for other in result.claims_over_same_devices:
-        if (other.claim, other.kind) == (row.claim, row.kind):
-            numbers = NumbersOverSameDevices(result, row.kind)
+        if (other.claim, other.kind) == (line.claim, line.kind):
+            numbers = NumbersOverSameDevices(result, line.kind)
             second = _describe_verdict(claim, other, numbers, result)
             return verdict.model_copy(update={"over_same_devices": second})
     return verdict
 
 
 def _describe_verdict(
-    claim: Claim, row: ClaimRow, numbers: Numbers, result: TableResult
+    claim: Claim, line: ClaimRow, numbers: Numbers, result: TableResult
 ) -> KindVerdict:
     judged = _judged_numbers(claim, result.table, numbers)
     number = judged[0] if len(judged) == 1 else None
     interval = ledger_interval(number.estimate) if number else None
     return KindVerdict(
-        kind=row.kind,
-        holds=row.holds,
-        value=row.value,
-        note=row.note,
+        kind=line.kind,
+        holds=line.holds,
+        value=line.value,
+        note=line.note,
         number=number.value if number else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        trace=_trace_of(result, row.kind, number),
+        trace=_trace_of(result, line.kind, number),
     )
 
 

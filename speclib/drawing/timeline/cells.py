@@ -4,7 +4,7 @@ A target pass is one cell. What was drafted is a row of cells, one a token::
 
     a line        | d1 | d2 | d3 | d4 |
 
-    a tree        | d1 | d2 | d3 |          each level's node that passed, or the first
+    a tree        | d1 | d2 | d3 |          each level's accepted node, or the first one
                   |    | +2 | +1 |          how many other nodes the level has
 
     sequences     | a1 | a2 | a3 |          the likeliest on top
@@ -115,7 +115,7 @@ def _line(tokens: Sequence[int], outcomes: Sequence[str], words: Words) -> list[
 
 
 def _tree(event: Event, words: Words) -> list[Cell]:
-    """Per level a cell with the node that passed, or else with the first one.
+    """A cell per level, with the node that was accepted, or else with the first one.
 
     Below it stands how many other nodes the level has. All levels get an equal share of
     the duration, since nothing tells them apart.

@@ -176,7 +176,7 @@ def check_arguments(
     runs: Sequence[TimelineRun], width: float, until: float | None
 ) -> None:
     if not runs:
-        raise BadValue("a timeline of nothing: pass at least one result or trace")
+        raise BadValue("a timeline of nothing: give at least one result or trace")
     if until is not None and not until > 0:
         raise BadValue(f"until is {until}: give the axis a length in seconds, above 0")
     if width < LEAST_WIDTH:
