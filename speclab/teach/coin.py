@@ -220,7 +220,10 @@ class CoinWalk(Intervals):
         return self._take_one_of(number, below, others)
 
     def is_at_most(self, number: int, edge: float) -> bool:
-        """The same, or equal to it; it may equal the lowest number that is left."""
+        """Whether a coin is at most ``edge``, in this walk.
+
+        It may equal the lowest number that is left.
+        """
         held = self.held[_key(number)]
         if held.low != edge:
             return self.is_below(number, edge)

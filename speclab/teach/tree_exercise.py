@@ -21,7 +21,7 @@ import numpy as np
 from speclib.core.sampling import Row, Tokens, residual
 
 from .attempt import judge_attempt
-from .calls import Failed, call
+from .calls import Failed, call_guarded
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
@@ -84,7 +84,7 @@ class Position:
     def _outcomes(self, pick: Pick, tokens: Tokens, rows: list[Row]) -> Distribution:
         def run(coin: NewCoin) -> Outcome:
             copies = [row.copy() for row in rows]
-            given = call(pick, list(tokens), copies, self.p.copy(), coin)
+            given = call_guarded(pick, list(tokens), copies, self.p.copy(), coin)
             token = self._checked(given)
             return Outcome(token, token in tokens)
 
@@ -152,7 +152,7 @@ def _difference(distributions: Sequence[Distribution]) -> str | None:
 
 
 def _difference_at(position: Position, distribution: Distribution) -> str | None:
-    """The same at one position."""
+    """What is wrong with a function's token at one position; None where nothing is."""
     count = position.candidates
     setting = (
         f"Where q = {_shown(position.q)}, p = {_shown(position.p)} and there "

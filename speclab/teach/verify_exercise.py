@@ -26,7 +26,7 @@ import numpy as np
 from speclib.core.sampling import Row, Tokens, residual
 
 from .attempt import judge_attempt
-from .calls import Failed, call
+from .calls import Failed, call_guarded
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
@@ -86,7 +86,7 @@ class Case:
         """What ``verify`` commits of one proposal, over all coins."""
 
         def run(coin: NewCoin) -> Tokens:
-            committed = call(
+            committed = call_guarded(
                 verify,
                 list(drafted),
                 [row.copy() for row in self.q_rows(drafted)],
@@ -378,7 +378,7 @@ def _variant(
     """``verify`` with a step that is done differently.
 
     ``row_of_test``: how many rows too late each draft is tested with.
-    ``position_of_q``: of which draft of gamma the row of q is taken.
+    ``position_of_q``: which of gamma drafts gives the row of q.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:

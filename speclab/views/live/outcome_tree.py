@@ -49,7 +49,7 @@ class Branch(NamedTuple):
 
     drafted     the token, and ``probability`` that it is drafted
     accepted    the probability that it is drafted and accepted
-    replaced    of each token, the probability that it is written in its place
+    replaced    the probability of each token to be written instead of it
     """
 
     drafted: str

@@ -36,8 +36,8 @@ class _Stored(BaseModel):
 class KindVerdict(_Stored):
     """The verdict on a claim for one kind of number.
 
-    ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. Of a claim
-    about a single number, ``number`` is that number, ``low`` and ``high`` its interval.
+    ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. If the
+    claim is about one number, that is ``number``, and its interval ``low`` to ``high``.
     ``trace`` is the anchor of the run behind it on the page of timelines: that of the
     cell, or of the item where several cells are judged; empty where no run was timed.
     ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same

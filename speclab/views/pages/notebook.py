@@ -100,7 +100,7 @@ def notebook_page(
 def notebook_markdown(executed: str) -> str:
     """The texts of an executed notebook and the text of its outputs, as Markdown.
 
-    Code is left out. Of an output it takes the plain text, which is Markdown where
+    Code is left out. It takes the plain text of an output, which is Markdown where
     speclab's own pages are displayed.
     """
     parts = []

@@ -76,7 +76,7 @@ def figures_of(
 ) -> list[RunFigures]:
     """A row of figures for each run.
 
-    ``ranges``: of each run's speed-up as drawn over many draws, where they are known.
+    ``ranges``: each run's range of speed-ups over many draws, where they are known.
 
     ``theory(**values)`` gives the expected speed-up of ``values["method"]``, in place
     of which each run's own method is put. Device time is given as a multiple of that of

@@ -57,7 +57,7 @@ CONTROLS: dict[str, ControlSpec] = {
 }
 
 COLOURS = {"attention": "#0072B2", "mlp": "#E69F00", "gather": "#1a1a1a"}
-# Of a part that another device computes, too.
+# The colours of a part that another device computes, too.
 PALE_COLOURS = {"attention": "#9CC7E4", "mlp": "#F6DDA8"}
 LEGEND = (
     ("attention of a layer (its number)", COLOURS["attention"]),
@@ -239,8 +239,8 @@ def time_axis(y: float, frame: TimeAxis) -> str:
 class Layers(PictureWithSliders):
     """Sliders above the two schedules.
 
-    ``layer``: seconds of one layer in an exact pass. Of these the ``share`` belongs to
-    its attention; ``gather`` milliseconds are needed to hand over a group's attention
+    ``layer``: seconds of one layer in an exact pass. Its attention takes the ``share``
+    of these; ``gather`` milliseconds are needed to hand over a group's attention
     outputs.
 
     ``controls`` are as an Explorer's. One that is left out stands at its default and

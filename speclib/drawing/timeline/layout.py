@@ -36,7 +36,7 @@ from speclib.drawing.text_in_pictures import (
 from speclib.errors import BadValue
 
 from .drawn_parts import Lane, Mark, TextEnd, TimeAxis
-from .lanes import lane, rows_of
+from .lanes import lay_out_lane, rows_of
 from .run import CommittedText, TimelineRun
 from .sayings import fact_lines
 
@@ -277,7 +277,7 @@ def lay_out_lanes(run: TimelineRun, top: float, axis: TimeAxis) -> tuple[Lane, .
         events = [event for event in run.trace.operations if event.device == device]
         rows = min(rows_of(events), MOST_SEQUENCES)
         height = max(LANE_HEIGHT, SEQUENCE_HEIGHT * rows)
-        lanes.append(lane(run, device, top, height, axis))
+        lanes.append(lay_out_lane(run, device, top, height, axis))
         top += height + LANE_GAP
     return tuple(lanes)
 
