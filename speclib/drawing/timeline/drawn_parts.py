@@ -42,13 +42,13 @@ class Box(NamedTuple):
 class Mark(NamedTuple):
     """A vertical line.
 
-    ``kind``: round, commit or end. ``gap``: pixels to the next mark of its kind.
+    ``kind``: round, commit or end. ``room``: pixels to the next mark of its kind.
     """
 
     kind: str
     x: float
     tip: str
-    gap: float
+    room: float
 
 
 class TextEnd(NamedTuple):

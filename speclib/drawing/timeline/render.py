@@ -250,12 +250,12 @@ def render_marks(panel: Panel, zoomable: bool) -> str:
     """Rounds, commits and the end as lines; none where they would run into a grey."""
     elements = []
     for mark in panel.marks:
-        is_dense = mark.gap < DENSE
+        is_dense = mark.room < DENSE
         if is_dense and not zoomable:
             continue
         attributes = hidden_if(is_dense)
         if zoomable:
-            attributes["data_room"] = coordinate(mark.gap)
+            attributes["data_room"] = coordinate(mark.room)
         elements.append(render_mark(mark, panel, attributes))
         if mark.tip:
             elements.append(render_pointing_area(mark, panel, attributes))
