@@ -176,7 +176,7 @@ def check_count(name: str, value: Any) -> AutoCount:
         number: int = int(value)
         return number
 
-    from_c = ", or 'c-2', 'c+1', ...: so far from c" if name == "gamma" else ""
+    from_c = ", or 'c-2', 'c+1', ...: so many off c" if name == "gamma" else ""
     raise BadValue(
         f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
         f"{MOST:,}), or 'auto'{from_c}"

@@ -12,7 +12,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
-from speclib.errors import BadValue, missing_extra, unknown_name
+from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.methods import METHODS
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
@@ -54,6 +54,7 @@ class Result:
 
 # -- worlds ----------------------------------------------------------------------------
 @checked
+@naming_extras("a world of real models")
 def open_world(
     world: str,
     pair: Pair,
@@ -143,13 +144,8 @@ def _open(
 
 def _cluster_class() -> type[Cluster]:
     """Cluster, which is imported where it is used: Ray is an extra."""
-    try:
+    with naming_extras("world='cluster'"):
         from speclib.worlds.cluster.cluster_world import Cluster
-    except ModuleNotFoundError as error:
-        missing = missing_extra("world='cluster'", error)
-        if missing is None:
-            raise
-        raise missing from error
     return Cluster
 
 
@@ -167,6 +163,7 @@ class Task:
 
 
 @checked
+@naming_extras("decoding with real models")
 def decode(
     prompt: Any,
     *,

@@ -20,8 +20,9 @@ try:
 except (ImportError, OSError, RuntimeError) as error:
     raise SpeclibError(
         f"llama.cpp's Python package cannot be imported ({error}): `make llamacpp`, "
-        "or `pip install 'speclib[llamacpp]'`, compiles it from source in about six "
-        'minutes; or give the model runtime = "torch" ("auto": torch until then)'
+        "or, in the checkout, `pip install -e '.[llamacpp]'`, compiles it from source "
+        'in about six minutes; or give the model runtime = "torch" ("auto": torch '
+        "until then)"
     ) from error
 
 api = llama_cpp  # its functions in C; for the other modules here, too
