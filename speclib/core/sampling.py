@@ -141,7 +141,7 @@ def _one_hot(logits: Rows) -> Rows:
 def _ban_all_but_top_k(row: Row, top_k: int) -> None:
     """Bans every score below the ``top_k``-th best; ties with it stay.
 
-    The best score is 0. Only scores near it are looked through, if they are enough.
+    The best score is 0. Only scores near it are searched, if they are enough.
     """
     candidates = row
     for distance in DISTANCES:

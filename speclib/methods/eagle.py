@@ -14,7 +14,11 @@ NOTHING_DRAFTED = CandidateTree((), ())
 
 
 def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
-    """Drafts from what the target itself felt about the text, and tests a tree of it.
+    """Drafts a tree from the target's own features, and tests it.
+
+    ``gamma``: how many levels the tree has.
+    ``width``: how many nodes of a level are expanded (see ``DraftDynamicTree``).
+    ``budget``: how many nodes the tree has.
 
     The target's pass gives, beside its distributions, the *features* of the tokens that
     it feeds: what its LM head reads. The draft is a head of one layer that goes on with
@@ -25,11 +29,9 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
 
     So the first round has a target pass alone: it reads the prompt, and gives the first
     token and the first features. What is handed to the head are the features of the
-    last pass; the head has the earlier ones in its KV cache. The tree has ``gamma``
-    levels and ``budget`` nodes, with ``width`` nodes expanded in each level (see
-    ``DraftDynamicTree``).
+    last pass; the head has the earlier ones in its KV cache.
 
-    The candidates are certain: at a place, x passes with probability p(x), and after
+    The candidates are certain: at a position, x passes with probability p(x), and after
     each that fails, p loses it and is renormalised. That is lossless for any tree that
     is chosen before the target's coins are read.
 

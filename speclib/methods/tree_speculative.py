@@ -1,5 +1,5 @@
 """Tree SD: speculative decoding that offers the target several candidates at every
-place."""
+position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
                ├── b  passed ──┬── c  failed
                └── e           └── d  failed: the token comes from what is left of p
 
-    At a place the candidates x are tried in order, and x passes with probability
+    At a position the candidates x are tried in order, and x passes with probability
     min(1, p(x) / q(x)). With ``width`` 1 this is speculative decoding. A round takes
     gamma * t_draft + t_target, and commits more as the width rises.
 

@@ -182,7 +182,7 @@ class Device:
         tokens: Sequence[int],
         parents: Sequence[int],
         candidates: int,
-        looked: int = 0,
+        likeliest_count: int = 0,
     ) -> Future[Phrase]:
         """Future of 1 to ``n`` Drafted tokens after ``text``, of one pass.
 
@@ -190,7 +190,7 @@ class Device:
         ``DraftPhrase`` for the others.
         """
         whole = as_text(text) + tuple(tokens)
-        operation = DraftPhrase(whole, tuple(parents), n, candidates, looked)
+        operation = DraftPhrase(whole, tuple(parents), n, candidates, likeliest_count)
         return self.ask(operation)
 
     def draft_sequences(
@@ -244,16 +244,16 @@ class Device:
         text: Sequence[int],
         tokens: Sequence[int],
         parents: Sequence[int],
-        looked: int = 0,
+        likeliest_count: int = 0,
         tested: bool = False,
     ) -> Future[Rows]:
         """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
 
         ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
-        ``ScoreTree`` for ``looked`` and ``tested``.
+        ``ScoreTree`` for ``likeliest_count`` and ``tested``.
         """
         whole = as_text(text) + tuple(tokens)
-        operation = ScoreTree(whole, tuple(parents), looked, tested)
+        operation = ScoreTree(whole, tuple(parents), likeliest_count, tested)
         return self.ask(operation)
 
     def score_tree_features(

@@ -277,7 +277,9 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
 def test_what_the_target_finds_likeliest_after_nodes_only_looked_at_is_in_the_trace():
     target = Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10)
     world = opened(target=target)
-    world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
+    world.wait(
+        world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), likeliest_count=2)
+    )
     world.wait(world.target.score_tree(world.text, (4,), (-1,)))
 
     first, second = world.end().operations

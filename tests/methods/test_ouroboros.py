@@ -12,7 +12,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.verification import Verified, verify_tree
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.methods.ouroboros import agreed
+from speclib.methods.ouroboros import ngrams_of_answers
 from speclib.models.toy import Random, Toy
 from speclib.trace.events import LOOKUP
 from speclib.trace.metrics import stats
@@ -181,9 +181,9 @@ def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
 
 def test_a_phrase_follows_the_drafts_for_as_long_as_the_target_agrees_with_them():
     """After 5 6 7 8 the target said 6 7 0 9: it agrees with 6 and 7, not with 8."""
-    phrases = list(agreed((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
+    phrases = list(ngrams_of_answers((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
     assert phrases == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
-    assert list(agreed((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
+    assert list(ngrams_of_answers((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
 
 
 # -- where texts end -------------------------------------------------------------------
