@@ -142,14 +142,14 @@ def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Toke
 def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """The ratio test down a tree, by removal and renormalisation.
 
-    At each place the candidates are tried in their order. x passes with probability
+    At each position the candidates are tried in their order. x passes with probability
     min(1, p(x)/q(x)), strictly. After each that fails, p becomes norm(max(0, p - q)).
     Where none passes the token is drawn from what is left of p; where there are no
-    candidates, from the row itself.
+    candidates, from p itself.
 
     Lossless if each q is the distribution that its token was drawn from, given its
     elder siblings; several independent draws from one q qualify, too. In the trace a
-    place counts once, as in ``match_tree``.
+    position counts once, as in ``match_tree``.
 
     Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
     "Recursive Speculative Decoding".
@@ -180,12 +180,12 @@ def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
 def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """Exact match down a tree.
 
-    At each place the target draws its token with plain decoding's own coin, and the
+    At each position the target draws its token with plain decoding's own coin, and the
     candidate that carries this token passes. The output is plain decoding's, token for
     token, at any temperature.
 
-    In the trace a place counts once: the candidate that passed, or where none did the
-    first one as rejected. Its siblings were never needed.
+    In the trace a position counts once: the candidate that passed, or where none did
+    the first one as rejected. Its siblings were never needed.
     """
     accepted: Tokens = ()
     node = TEXT
@@ -208,7 +208,8 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
 
 
 def _mark_rejected(world: Writing, tree: CandidateTree, candidates: list[int]) -> None:
-    """Of several candidates at one place that all failed, the first stands for all."""
+    """The first of several candidates at one position, all of which failed, stands
+    for all."""
     if candidates:
         world.mark(tree.drafted[candidates[0]], "rejected")
 
@@ -217,8 +218,8 @@ def offer(world: TakesGuesses, paths: Iterable[Tokens]) -> CandidateTree:
     """The tree of ``paths``, as candidates after the world's text that no model
     drafted.
 
-    Each path goes as far as the next end token, and as far as there is room: the last
-    token that may still be written is left to the target.
+    Each path goes as far as the next end token, and no further than the text may: the
+    last token that may still be written is left to the target.
     """
     fitting = [_fitting(world, path) for path in paths]
     tokens, parents = merged(fitting)

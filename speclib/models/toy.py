@@ -35,7 +35,7 @@ class Toy(Uncached):
     alpha: the draft's acceptance rate, 0 .. 1; None for the target.
     vocab: the number of token ids, of which 1 .. vocab - 1 are written.
     seed: decides the script; target and draft of one pair have the same.
-    words: the script itself, in place of a random one: position i of the text wants
+    words: the script itself, instead of a random one: position i of the text wants
         words[i - 1], repeating, so that a timeline can show real text.
     context: the longest text, in tokens.
     doubt: above 0, the draft knows how sure it may be. At each position its best token

@@ -115,7 +115,7 @@ class Uncached(Model):
         start = len(text) - len(parents)
         bare_text = tuple(text[:start])
         paths_fed: list[AnyText] = [
-            bare_text[: place + 1] for place in range(kept, start)
+            bare_text[: position + 1] for position in range(kept, start)
         ]
         paths_fed += paths(text, parents)[1 + max(0, kept - start) :]
         return np.array([[_checksum(path)] for path in paths_fed])
@@ -128,11 +128,11 @@ class Uncached(Model):
         """
         kept = self.prefix.keep(text)
         given = features.before(kept, len(text))
-        for place, feature in enumerate(given, kept):
-            wanted = _checksum(text[:place]) if place else 0
+        for index, feature in enumerate(given, kept):
+            wanted = _checksum(text[:index]) if index else 0
             if feature.size and feature.tolist() != [wanted]:
                 raise BadValue(
-                    f"the feature before token {place} is {feature}, but that of this "
+                    f"the feature before token {index} is {feature}, but that of this "
                     f"text is {wanted}: features were mixed up"
                 )
         try:

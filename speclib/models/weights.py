@@ -2,7 +2,7 @@
 
 A rank of several keeps a slice of each weight, or some layers. So a network is made on
 "meta", where weights have a shape and no values. It is then cut to what the rank keeps.
-At last it is filled: of each weight its own slice is copied to its place::
+At last it is filled: of each weight its own slice is copied to where it belongs::
 
     empty network  ->  cut to a rank's part  ->  filled, weight by weight
       (Stored or Dilated)    (tensor_parallel,     (fill)
@@ -103,7 +103,7 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
 def _weights_on_meta() -> Iterator[None]:
     """In here a new module's weights have a shape and no values; its buffers have them.
 
-    Each is made as it always is and then dropped, so that there is room for one of
+    Each is made as it always is and then dropped, so that there is memory for one of
     them at most. accelerate can do this, too, but not every machine has it.
     """
     register = nn.Module.register_parameter
@@ -263,9 +263,9 @@ class Dilated:
     def read(self) -> Iterator[tuple[str, Sliceable]]:
         """As of Weights. Each is made where the one before was."""
         largest = max(whole.numel() for whole in self.wholes.values())
-        room = torch.empty(largest, dtype=self.network.dtype, device=self.device)
+        buffer = torch.empty(largest, dtype=self.network.dtype, device=self.device)
         return dilated_weights(
-            self.small, self.config, self.wholes, self.device, room=room
+            self.small, self.config, self.wholes, self.device, buffer=buffer
         )
 
 

@@ -29,7 +29,7 @@ class DraftedTree(DraftPayload):
     """The event's tokens are the nodes of a tree; see ``core.candidate_tree``.
 
     ``fed``: how many of them were fed, to draft the next level. ``fuzzy``: how many
-    places of the KV cache, the last ones, fuzzy passes have filled. ``keeps_fuzzy``:
+    slots of the KV cache, the last ones, fuzzy passes have filled. ``keeps_fuzzy``:
     whether they stay.
     """
 
@@ -42,11 +42,11 @@ class DraftedTree(DraftPayload):
         return self.fed
 
     @property
-    def fuzzy_places(self) -> int:
+    def fuzzy_slots(self) -> int:
         return self.fuzzy
 
     @property
-    def drops_fuzzy_places(self) -> bool:
+    def drops_fuzzy_slots(self) -> bool:
         return not self.keeps_fuzzy
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
@@ -56,8 +56,8 @@ class DraftedTree(DraftPayload):
 class Parent(NamedTuple):
     """A node whose children are to be drafted.
 
-    ``node``: its place, or -1 for the text. ``path_chance``: the draft's probability of
-    the whole way to it. ``row``: the draft's distribution after it.
+    ``node``: its number, or -1 for the text. ``path_chance``: the draft's probability
+    of the whole way to it. ``row``: the draft's distribution after it.
     """
 
     node: int
@@ -120,8 +120,8 @@ class DraftTree(Operation):
     def is_empty(self) -> bool:
         return not self.n
 
-    def within(self, room: int) -> DraftTree:
-        levels = min(self.n, room)
+    def within(self, tokens_left: int) -> DraftTree:
+        levels = min(self.n, tokens_left)
         if self.budget is not None:
             levels = min(levels, self.budget)
         return DraftTree(
@@ -238,13 +238,13 @@ class DraftTree(Operation):
         (tokens, parents), rows = raw
         tree = CandidateTree(make_drafts(tokens, rows), parents)
         fed_drafts = kept + fed - len(self.text)
-        fuzzy = self._fuzzy_places(kept, fed, fed_drafts)
+        fuzzy = self._fuzzy_slots(kept, fed, fed_drafts)
         keeps_fuzzy = fuzzy > 0 and not self.calibrate
         payload = DraftedTree(parents, fed_drafts, fuzzy, keeps_fuzzy)
         return Finished(tree, tokens, payload)
 
-    def _fuzzy_places(self, kept: int, fed: int, fed_drafts: int) -> int:
-        """Places that fuzzy passes filled: all but those of an exact first pass."""
+    def _fuzzy_slots(self, kept: int, fed: int, fed_drafts: int) -> int:
+        """Slots that fuzzy passes filled: all but those of an exact first pass."""
         if self.lp is None or self.lp == 1:
             return 0
         first_is_exact = self.calibrate or not kept
@@ -287,7 +287,7 @@ def depth_first(tokens: list[int], parents: list[int], rows: Rows) -> Raw:
         way_to_node.append((*way_before, node))
 
     order = sorted(range(len(tokens)), key=way_to_node.__getitem__)
-    new_place = {node: place for place, node in enumerate(order)}
+    new_number = {node: number for number, node in enumerate(order)}
     new_tokens = tuple(tokens[node] for node in order)
-    new_parents = tuple(new_place.get(parents[node], TEXT) for node in order)
+    new_parents = tuple(new_number.get(parents[node], TEXT) for node in order)
     return Raw((new_tokens, new_parents), rows[order])

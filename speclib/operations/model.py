@@ -149,7 +149,7 @@ class Model(ABC):
     ) -> AbstractContextManager[None]:
         """In here is one drafting operation after ``text``, from the target's features.
 
-        Here they are not looked at: only a head, such as EAGLE's, needs them.
+        Here they are not used: only a head, such as EAGLE's, needs them.
         """
         return nullcontext()
 

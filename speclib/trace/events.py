@@ -225,7 +225,7 @@ def _read_event(raw: dict[str, Any]) -> Event:
 
 
 def _with_tuples(raw: dict[str, Any]) -> dict[str, Any]:
-    """The same with tuples in place of JSON's lists."""
+    """The same with tuples instead of JSON's lists."""
     return {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in raw.items()

@@ -1,6 +1,6 @@
 """Named devices, and futures of what they were asked to do.
 
-They know neither time nor place.
+They know neither time nor hardware.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Submits(Protocol):
 
 
 class Device:
-    """A named place where one model runs. It submits; it knows nothing of when or
+    """A name under which one model runs. It submits; it knows nothing of when or
     where.
 
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
@@ -158,9 +158,9 @@ class Device:
         self.index = int(number or 1) - 1
 
     def ask(self, operation: Operation) -> AnyFuture:
-        """Future of ``operation``, as far as the models' context has room for it."""
-        room = max(0, self.world.context - len(operation.text))
-        return self.world.submit(self.name, operation.within(room))
+        """Future of ``operation``, as far as it fits into the models' context."""
+        tokens_left = max(0, self.world.context - len(operation.text))
+        return self.world.submit(self.name, operation.within(tokens_left))
 
     def propose(
         self,

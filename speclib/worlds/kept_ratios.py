@@ -104,7 +104,7 @@ def load(key: str) -> CostRatio | None:
 
 
 def save(key: str, ratio: CostRatio) -> None:
-    """Keeps ``ratio`` in place of what was kept before.
+    """Keeps ``ratio`` instead of what was kept before.
 
     Where the disk does not take it, later runs measure again, and this one goes on.
     """

@@ -68,7 +68,7 @@ class Processes(RealDevices[Worker]):
         self._start_missing_workers()
 
     def _refuse_what_cannot_be(self) -> None:
-        """A model that no method can run, a missing GPU, or no room for it."""
+        """A model that no method can run, a missing GPU, or too little memory."""
         place, servers = self.opened.place, len(self.targets)
         if self.emulate is None:
             preflight.check(self.pair, place, self.dtype, servers)

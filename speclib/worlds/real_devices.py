@@ -301,7 +301,7 @@ class RealDevices(World, Generic[W]):
         """An operation raised in its worker.
 
         The worker is of no more use where its device has several processes, for they
-        may be at different places, or where a GPU's error lasts. The next request gets
+        may be at different points, or where a GPU's error lasts. The next request gets
         another one. The device is lost only if one of its processes is: any other error
         would come again.
         """

@@ -180,7 +180,7 @@ def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
 
 def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():
     """What was likeliest after a token stays under it: 22 was said after 12."""
-    window = Window((1, 2, 3, 4, 5), places=5, height=3)
+    window = Window((1, 2, 3, 4, 5), span=5, height=3)
     window.move((11, 12, 13, 14, 15))
     assert window.levels == [(2, 3, 4, 5), (11, 12, 13, 14, 15)]
     window.move((21, 22, 23, 24, 25))

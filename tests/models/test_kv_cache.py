@@ -15,7 +15,7 @@ from helpers.snapshots import VOCAB, prompt, random_network  # noqa: E402
 from transformers.cache_utils import DynamicLayer  # noqa: E402
 
 from speclib.models.hf import HFModel  # noqa: E402
-from speclib.models.kv_cache import RoomyLayer  # noqa: E402
+from speclib.models.kv_cache import BufferedLayer  # noqa: E402
 
 
 def new_states(tokens: int):
@@ -25,7 +25,7 @@ def new_states(tokens: int):
 def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back():
     torch.manual_seed(0)
     dice = random.Random(2)
-    ours, theirs = RoomyLayer(), DynamicLayer()
+    ours, theirs = BufferedLayer(), DynamicLayer()
     for _ in range(200):
         states = new_states(dice.randint(1, 40))
         for own, expected in zip(
@@ -39,21 +39,21 @@ def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back(
 
 
 def test_tokens_stay_where_they_are_until_the_room_is_full():
-    layer = RoomyLayer()
+    layer = BufferedLayer()
     keys, _ = layer.update(*new_states(200))
-    place = keys.data_ptr()
+    address = keys.data_ptr()
     layer.crop(-50)
     for tokens in (6, 100):  # 256 in all
         keys, _ = layer.update(*new_states(tokens))
-        assert keys.data_ptr() == place
+        assert keys.data_ptr() == address
     keys, _ = layer.update(*new_states(1))
-    assert keys.data_ptr() != place
+    assert keys.data_ptr() != address
     assert keys.shape[2] == 257
 
 
 def test_a_layer_has_room_for_at_most_256_tokens_more():
     """What doctor counts for a text is then nearly what it takes."""
-    layer = RoomyLayer()
+    layer = BufferedLayer()
     for tokens in (1, 255, 1, 600, 5_000):
         keys, _ = layer.update(*new_states(tokens))
         held = keys.untyped_storage().nbytes()

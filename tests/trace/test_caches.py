@@ -118,7 +118,7 @@ def test_nothing_is_fuzzy_but_what_easyspec_drafts(trace):
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
-def test_calibrated_the_fuzzy_places_of_a_block_are_gone_when_it_ends(calibrate):
+def test_calibrated_the_fuzzy_slots_of_a_block_are_gone_when_it_ends(calibrate):
     """A block of five levels has one exact pass and feeds four drafts in fuzzy ones.
 
     Not calibrated, all passes but the first of the run are fuzzy, and places stay.

@@ -149,7 +149,7 @@ def test_every_method_gives_the_tokens_of_the_virtual_clock(world, method, tempe
 
 
 def test_auto_servers_are_as_many_as_the_cluster_has_room_for(ray_nodes):
-    assert Cluster.room_for_targets(TOY, at_most=7) == 2
+    assert Cluster.most_targets(TOY, at_most=7) == 2
 
 
 # -- times -----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_a_world_has_the_places_of_the_one_that_was_closed(slow):
 
 def test_places_that_others_use_are_waited_for_and_then_named(slow):
     with pytest.raises(
-        DeviceLost, match="no node of the cluster had room .* used by others"
+        DeviceLost, match="no node of the cluster could take it .* used by others"
     ):
         Cluster(TOY, start_timeout=1)
 

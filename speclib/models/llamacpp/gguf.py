@@ -37,7 +37,7 @@ latest_errors: deque[str] = deque(maxlen=3)  # what llama.cpp said of its last f
 
 
 def _listen(level: int, text: bytes, _user_data: Any) -> None:
-    """Takes llama.cpp's messages in place of standard error.
+    """Takes llama.cpp's messages instead of standard error.
 
     Errors become part of speclib's own; progress and warnings are dropped.
     """
