@@ -44,7 +44,7 @@ ENTRIES_AT_ONCE = 1 << 16  # of logits that are shaped together
 THRESHOLDS = (*(2.0**-power for power in range(2, 26, 2)), 0.0)
 DISTANCES = (2, 4, 8, 16, 32)
 
-LONG_ROW = 8192  # tokens from which on a row is summed by blocks
+LARGE_VOCAB = 8192  # tokens from which on a distribution is summed by blocks
 BLOCK = 1024  # tokens
 
 
@@ -244,9 +244,9 @@ def invert(dist: Row, u: float) -> int:
     """The first token whose cumulative mass exceeds ``u``; never one without mass.
 
     ``dist``: [V], none of it negative. The cumulative sum is taken in float64, token by
-    token. A long row is not summed like that, but its token is the one that this gives.
+    token. A long one is not summed like that, but its token is the one that this gives.
     """
-    if len(dist) >= LONG_ROW:
+    if len(dist) >= LARGE_VOCAB:
         token = _invert_by_blocks(dist, u)
         if token is not None:
             return token

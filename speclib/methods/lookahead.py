@@ -45,19 +45,19 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
     README.
     Differences from the published code (github.com/hao-ai-lab/LookaheadDecoding, branch
-    main, eed010d): it never credits a full match. Where all tokens of an n-gram pass,
-    its count of them ends one too low, so the token that the pass gives after them is
-    thrown away and decoded again; its pull request 68 mends this. And its window begins
-    with random tokens of the prompt, here with the prompt's tokens in order. As a rule
-    the first costs passes; the second costs or saves some, as the text has it. Both are
-    put back in ``speclab/mutants/lookahead_as_published.py``.
+    main, eed010d): it never credits a full match. Where all tokens of an n-gram are
+    accepted, its count of them ends one too low, so the token that the pass gives after
+    them is thrown away and decoded again; its pull request 68 mends this. And its
+    window begins with random tokens of the prompt, here with the prompt's tokens in
+    order. As a rule the first costs passes; the second costs or saves some, as the text
+    has it. Both are put back in ``speclab/mutants/lookahead_as_published.py``.
     Differences from the paper: the window begins as said, there at random. N-grams that
-    begin alike are fed once. When sampling, an n-gram passes where the target draws it;
-    there each is tried and removed in turn, which passes as often. The cache keeps the
-    first n-gram's tokens only: others that pass are fed again. A pass moves the window
-    by one position, however many tokens pass, as published ("ALWAYS_FWD_ONE"), and
-    n-grams of the prompt stay out of the pool. The window is left out once it no longer
-    fits into the models' context.
+    begin alike are fed once. When sampling, an n-gram is accepted where the target
+    draws it; there each is tried and removed in turn, which accepts as often. The cache
+    keeps the first n-gram's tokens only: others that are accepted are fed again. A pass
+    moves the window by one position, however many tokens are accepted, as published
+    ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The window is
+    left out once it no longer fits into the models' context.
     """
     require_window(window, ngram, guesses)
     pool = Pool(guesses)

@@ -48,13 +48,13 @@ def ouroboros(
     the draft writes a token a pass.
 
     *Lengthening.* The latest ``phrases`` of the pool that once followed the last
-    drafted token stand after it, as a tree. A token x of them passes with probability
-    p(x); where siblings fail, p goes on without them. Drafted tokens pass by the ratio
-    test.
+    drafted token stand after it, as a tree. A token x of them is accepted with
+    probability p(x); where siblings fail, p goes on without them. Drafted tokens are
+    tested by the ratio test.
 
-    *Phrases from the verification.* From each drafted token on that did not pass, the
-    target's answers form a phrase, up to and including the first answer that is not the
-    next drafted token. A phrase that was tried is replaced by the target's answers
+    *Phrases from the verification.* From each drafted token on that was not accepted,
+    the target's answers form a phrase, up to and including the first answer that is not
+    the next drafted token. A phrase that was tried is replaced by the target's answers
     along it. Each answer follows the tried tokens, so where the first of them differs,
     the rest is a guess. The pool keeps the latest phrases for each token, of at most
     ``ngram`` - 1 tokens.
@@ -232,7 +232,7 @@ def learn_from_failed_drafts(
     """Adds the phrases that the target makes of the drafted tokens that failed.
 
     ``first_failed``: the index of the first one; those after it were not tested. Where
-    all of them passed there is none.
+    all of them were accepted there is none.
     """
     failed_nodes = range(first_failed, len(drafted))
     failed_tokens = ids(drafted[first_failed:])

@@ -19,8 +19,8 @@ def prompt_lookup(
     The text's last n tokens are sought in it from its start: n is
     ``max_matching_ngram_size`` first, then less. Up to ``num_tokens`` tokens after
     their first occurrence are the draft. It is certain of them (q is one-hot), so a
-    token x passes with probability p(x). Without a match, or where one token only is
-    left to write, this is plain decoding. The draft's device idles.
+    token x is accepted with probability p(x). Without a match, or where one token only
+    is left to write, this is plain decoding. The draft's device idles.
 
     Source: Saxena 2023, "Prompt Lookup Decoding"; transformers 5.23,
     ``PromptLookupCandidateGenerator``, whose defaults these are (its argument

@@ -33,10 +33,10 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
     the first 5,000 in alphabetical order. An end of one token counts, there two or
     more.
     Where nothing is found nothing is drafted, there an arbitrary token. The rule is the
-    paper's: a token passes if it is the one drawn. But when sampling, the published
-    code draws anew for every branch that leads through a node, which prefers what
-    branches carry and is not lossless; here each node draws once. The cache keeps the
-    heaviest branch's tokens only: others that pass are fed again.
+    paper's: a token is accepted if it is the one drawn. But when sampling, the
+    published code draws anew for every branch that leads through a node, which prefers
+    what branches carry and is not lossless; here each node draws once. The cache keeps
+    the heaviest branch's tokens only: others that are accepted are fed again.
     """
     require_counts(longest=longest, length=length, nodes=nodes)
     look_up = after_in_text if world.datastore is None else world.datastore.after

@@ -20,9 +20,9 @@ In the notes below width d becomes D, head dimension h becomes H, and n layers b
   and eps by D/d. The weights of q_proj and k_proj times sqrt(r * d/D) restore the ratio
   of the two, so that q and k come out sqrt(r) too large. That is the factor which q
   needs; the weight of k_norm takes k's away.
-- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spread, so half the
-  depth holds half the function, and the last one stays last, so no early exit sees the
-  final logits. Added layers compute, then write 0.
+- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers have even distances, so half
+  the depth holds half the function, and the last one stays last, so no early exit sees
+  the final logits. Added layers compute, then write 0.
 - Noise. What reads the stream (q, k, v, gate, up, lm_head) is filled with seeded noise
   wherever an exact zero hides it: before it (an empty channel) or behind it (o_proj,
   down_proj). Only what writes the stream is zero, and those zeros are stored densely,
@@ -226,7 +226,7 @@ def _complete(
     _demand(
         head_dim or width % heads == 0,
         f"width {width} is no multiple of {heads} heads; "
-        "change one of them or pass head_dim",
+        "change one of them or give head_dim",
     )
 
     large = Architecture(
@@ -251,7 +251,7 @@ def _check_it_fits(small: Architecture, large: Architecture, rope_type: str) -> 
     _demand(
         large.head_dim % small.head_dim == 0,
         f"head_dim is {large.head_dim}, no multiple of the model's {small.head_dim}; "
-        "change width or heads, or pass head_dim",
+        "change width or heads, or give head_dim",
     )
     least_keys = small.kv_heads * _copies(small, large)
     _demand(

@@ -1,4 +1,4 @@
-"""Transformers models whose KV cache keeps what two texts in a row have in common.
+"""Transformers models whose KV cache keeps what two successive texts have in common.
 
 ``rows`` keeps the cached tokens that a text begins with, cuts the others, and feeds
 only what is missing. After a rejection these are one or two tokens, and no method ever
@@ -341,8 +341,8 @@ class HFModel(Model):
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        row: Row = Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
-        return row
+        chances: Row = Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
+        return chances
 
     def features_fed(self) -> np.ndarray:
         """What the LM head reads of the tokens that the last pass fed, [fed, width]."""

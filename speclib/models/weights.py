@@ -63,9 +63,9 @@ class Weights(Protocol):
 
 
 class Share(NamedTuple):
-    """What is kept of a weight: the entries ``start`` to ``stop`` of a ``dimension``.
+    """A part of a weight: the entries ``start`` to ``stop`` of a ``dimension``.
 
-    The weight that they are kept in may be longer. The rest of it is zeros.
+    The weight that they are put into may be longer. The rest of it is zeros.
     """
 
     dimension: int
@@ -147,7 +147,7 @@ def fill(
     """Gives the parameters of ``network`` their values, on ``device``.
 
     network: ``weights.network``, cut to what is wanted.
-    shares: which part of a weight is kept, for those that are not kept whole.
+    shares: which part of a weight is wanted, for those that are not wanted whole.
     """
     wanted = dict(network.named_parameters(remove_duplicate=False))
     filled: dict[int, torch.Tensor] = {}  # tied weights are one and the same
@@ -155,22 +155,22 @@ def fill(
         empty = wanted.get(name)
         if empty is not None:
             if id(empty) not in filled:
-                filled[id(empty)] = _kept(empty, whole, shares.get(name), device)
+                filled[id(empty)] = _own_share(empty, whole, shares.get(name), device)
             set_weight(network, name, filled[id(empty)])
         del whole  # or its file would stay open beside the next one
 
 
-def _kept(
+def _own_share(
     empty: torch.Tensor, whole: Sliceable, share: Share | None, device: torch.device
 ) -> torch.Tensor:
     """A tensor like ``empty`` with its share of ``whole``; None: with all of it."""
-    kept = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
+    own = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
     if share is None:
-        kept.copy_(whole[:])
-        return kept
+        own.copy_(whole[:])
+        return own
     count = share.stop - share.start
-    kept.narrow(share.dimension, 0, count).copy_(whole[share.region])
-    return kept
+    own.narrow(share.dimension, 0, count).copy_(whole[share.region])
+    return own
 
 
 class Stored:

@@ -71,7 +71,7 @@ class DraftDynamicTree(Operation):
                └── e .2 ───── f .1
 
     No candidate is drawn: they are the draft's likeliest, for certain, at any
-    temperature. So the shape may depend on all of them, and each passes with the
+    temperature. So the shape may depend on all of them, and each is accepted with the
     target's own probability for it.
 
     ``features``: the target's, of the text's last tokens; a head reads them. For any

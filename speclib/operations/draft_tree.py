@@ -57,12 +57,12 @@ class Parent(NamedTuple):
     """A node whose children are to be drafted.
 
     ``node``: its number, or -1 for the text. ``path_chance``: the draft's probability
-    of the whole way to it. ``row``: the draft's distribution after it.
+    of the whole way to it. ``chances``: the draft's distribution after it.
     """
 
     node: int
     path_chance: float
-    row: Row
+    chances: Row
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class DraftTree(Operation):
                └──── e ─────── f ─────── g
 
     *How children are drawn.* Without replacement: the q of each child is the draft's
-    row less its elder siblings, renormalised. As the temperature goes to 0 these are
-    the likeliest tokens in order, each certain.
+    distribution less its elder siblings, renormalised. As the temperature goes to 0
+    these are the likeliest tokens in order, each certain.
 
     *How many children a node has.* The rank chance of a node's k-th child is the chance
-    of the way to the node, times the k-th highest probability in the node's row. A node
-    has as many children as it has rank chances among the ``width`` best of its level.
+    of the way to the node, times the k-th highest probability after it. A node has as
+    many children as it has rank chances among the ``width`` best of its level.
     This looks at no token that is yet to be drawn; otherwise q would not be what they
     are drawn from.
 
@@ -160,9 +160,11 @@ class DraftTree(Operation):
             # The next level: each node's children.
             frontier, path_chances = [], []
             for parent, count in zip(expanded, child_counts, strict=True):
-                for token, q in self.draw_children(parent.row, count, level, request):
+                children = self.draw_children(parent.chances, count, level, request)
+                for token, q in children:
                     frontier.append(len(tokens))
-                    path_chances.append(parent.path_chance * float(parent.row[token]))
+                    chance = float(parent.chances[token])
+                    path_chances.append(parent.path_chance * chance)
                     tokens.append(token)
                     parents.append(parent.node)
                     q_rows.append(q)
@@ -197,7 +199,7 @@ class DraftTree(Operation):
         return child_counts
 
     def draw_children(
-        self, row: Row, count: int, level: int, request: Request
+        self, chances: Row, count: int, level: int, request: Request
     ) -> Iterator[tuple[int, Row]]:
         """``count`` children of a node: each a token and the q it was drawn from.
 
@@ -206,13 +208,13 @@ class DraftTree(Operation):
         """
         position = len(self.text) + level
         for index in range(count):
-            q = row
+            q = chances
             if request.sampler.greedy:
-                q = certain((int(row.argmax()),), len(row))[0]
+                q = certain((int(q.argmax()),), len(q))[0]
             token = request.coins.choose(q, position, "draft", index)
             yield token, q
             if index < count - 1:
-                row = without(token, row)
+                chances = without(token, chances)
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The first pass, then one for each further level.
@@ -257,9 +259,9 @@ class DraftTree(Operation):
         return Raw((event.tokens, payload.parents), rows)
 
 
-def without(token: int, row: Row) -> Row:
-    """``row`` once ``token`` has been drawn from it, renormalised."""
-    rest = row.copy()
+def without(token: int, chances: Row) -> Row:
+    """``chances`` once ``token`` has been drawn from it, renormalised."""
+    rest = chances.copy()
     rest[token] = 0
     rest /= rest.sum()
     return rest

@@ -114,8 +114,8 @@ class Model(ABC):
         sequences = []
         for tokens in reversed(starts):
             while len(tokens) < n:
-                row: Row = self.rows(text + tokens, 0, GREEDY)[0]
-                tokens += (int(row.argmax()),)
+                following: Row = self.rows(text + tokens, 0, GREEDY)[0]
+                tokens += (int(following.argmax()),)
             sequences.append(tokens)
         return tuple(reversed(sequences))
 

@@ -34,7 +34,7 @@ class OwnEvent(Protocol):
 
 @dataclass(frozen=True)
 class Payload:
-    """Of an event about which there is nothing more to say, such as a commit."""
+    """That of an event about which there is nothing more to say, such as a commit."""
 
     is_drafting: ClassVar[bool] = False  # the draft model's work: its tokens are drafts
     is_scoring: ClassVar[bool] = False  # one pass of the target model
@@ -82,7 +82,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class DraftPayload(Payload):
-    """Of tokens that the draft model wrote."""
+    """That of an event whose tokens the draft model wrote."""
 
     is_drafting: ClassVar[bool] = True
 

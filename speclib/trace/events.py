@@ -119,7 +119,7 @@ class Event(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Of every drafted token: how many of its event come before it on its way."""
+        """How many tokens of its event come before each drafted token on its way."""
         return self.payload.depths(self.tokens)
 
 

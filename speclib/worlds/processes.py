@@ -38,7 +38,7 @@ class Processes(RealDevices[Worker]):
     may take before its device counts as hung; ``start_timeout``: the same for building
     a model. ``emulate``: a latency; then undilated models compute the tokens, and every
     operation lasts as long as it says. ``remeasure``: measure c = t_target / t_draft
-    anew, and keep that, even where an earlier run has kept it (see ``cost_ratio``).
+    anew, and store that, even where an earlier run has stored it (see ``cost_ratio``).
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is one whose message an interrupt cut. Use it as a

@@ -354,9 +354,9 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated passes; else as an earlier run has kept it, or measured.
+        """c of the emulated passes; else as an earlier run has stored it, or measured.
 
-        What is measured on an undisturbed machine is kept for later runs, see
+        What is measured on an undisturbed machine is stored for later runs, see
         ``kept_ratios``.
         """
         if self.emulate is not None:

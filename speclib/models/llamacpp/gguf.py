@@ -45,7 +45,7 @@ def _listen(level: int, text: bytes, _user_data: Any) -> None:
         latest_errors.append(text.decode(errors="replace").strip())
 
 
-LISTENER = api.llama_log_callback(_listen)  # kept: C calls it from now on
+LISTENER = api.llama_log_callback(_listen)  # held, since C calls it from now on
 api.llama_log_set(LISTENER, ctypes.c_void_p(0))
 api.llama_backend_init()
 

@@ -170,8 +170,8 @@ class LlamaCpp(Model):
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        row: Row = Sampler(1.0)(self.logits[-1:])[0]
-        return row
+        chances: Row = Sampler(1.0)(self.logits[-1:])[0]
+        return chances
 
     def continued(
         self, text: Sequence[int], starts: Sequence[Sequence[int]], n: int

@@ -144,7 +144,7 @@ def needs_of(
     """What every device of ``pair`` needs, the largest first.
 
     ``devices``: name, role and index of each. An emulated device is one process and
-    needs no GPU. A device is kept together where a node has resources for it beside the
+    needs no GPU. A device stays together where a node has resources for it beside the
     larger ones.
 
     Raises BadValue where the nodes have too few CPUs or GPUs, whether or not something
