@@ -43,10 +43,10 @@ def assisted(
     draft_length = num_assistant_tokens
     while world.going:
         draft: tuple[Drafted, ...] = ()
-        room = min(draft_length, world.left - 1)
-        if room:
+        length = min(draft_length, world.left - 1)
+        if length:
             draft = world.wait(
-                world.draft.propose(world.text, room, confidence=confidence_threshold)
+                world.draft.propose(world.text, length, confidence=confidence_threshold)
             )
         rows = world.wait(world.target.score(world.text + ids(draft), last=len(draft)))
         verified = verify(world, draft, rows)

@@ -503,7 +503,7 @@ def _rows_of_heads(
 ) -> torch.Tensor:
     """The rows that the ``channels`` of ``heads`` take in a large projection.
 
-    heads: large heads, [..., n]; channels: places within a head, [h]; head_dim: H.
+    heads: large heads, [..., n]; channels: numbers within a head, [h]; head_dim: H.
     Returns [..., n * h]. Head 1 with H = 4 and channels 0, 2 takes rows 4 and 6::
 
         row         0   1   2   3 | 4   5   6   7

@@ -36,7 +36,7 @@ MAY_MISS = 0.05
 LOOKS = (8, 16, 32, 64, 128, 256)  # after so many trials the interval is judged
 
 # A burst of other work may last as long as a few passes: what is settled sooner than
-# this is looked at again. The next look doubles the time; none is begun that would end
+# this is judged again. The next look doubles the time; none is begun that would end
 # after the limit.
 LEAST_SECONDS = 1.0
 MOST_SECONDS = 10.0

@@ -110,7 +110,7 @@ def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_
 
     The window's n-grams: pass 2, after 6, gives 6 8 9 and 5 6 7, and so on: a wrong one
     of the text's last token, a right one of the token before. In round 1 five passes
-    draft 6 to 0. The bonus 1 moves the text on by one place more than the window, so
+    draft 6 to 0. The bonus 1 moves the text on by one position more than the window, so
     from then on the n-gram of the last token is right: in round 2 passes after 1 to 5
     give 1 2 3 and so on. After the last draft, 6, the latest phrase is 7 8 of pass 3.
     In round 3 the text ends with 9, of which pass 6 gave 9 0 1 while the window stood

@@ -23,7 +23,7 @@ from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 60))  # all different: a token has one place
+WORDS = tuple(range(1, 60))  # all different: a token has one position
 
 
 def ran(
@@ -61,7 +61,7 @@ documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
     st.integers(1, 5),
     st.integers(1, 4),
 )
-def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(
+def test_what_follows_the_longest_end_is_what_a_search_of_every_position_finds(
     texts, text, longest, length
 ):
     expected = []
@@ -75,7 +75,7 @@ def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(
 
 
 def continuations_by_search(texts, end, length: int) -> list[tuple[int, ...]]:
-    """Up to ``length`` tokens after every place where ``end`` stands."""
+    """Up to ``length`` tokens wherever ``end`` stands."""
     continuations = []
     for text in texts:
         for start in range(len(text)):
@@ -92,7 +92,7 @@ def test_suffixes_are_sorted_as_python_sorts_them(tokens):
 
 
 def test_of_very_many_occurrences_evenly_chosen_ones_are_given():
-    """1,000 places after token 1, half of them followed by 2: of 500, half again."""
+    """1,000 positions after token 1, half of them followed by 2: of 500, half again."""
     store = Datastore([(1, 2 + number % 2) for number in range(1000)])
     assert Counter(store.after((1,), 4, 3)) == {(2,): 250, (3,): 250}
 

@@ -38,7 +38,7 @@ def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back(
         assert ours.get_seq_length() == theirs.get_seq_length()
 
 
-def test_tokens_stay_where_they_are_until_the_room_is_full():
+def test_tokens_stay_where_they_are_until_the_buffer_is_full():
     layer = BufferedLayer()
     keys, _ = layer.update(*new_states(200))
     address = keys.data_ptr()
@@ -51,7 +51,7 @@ def test_tokens_stay_where_they_are_until_the_room_is_full():
     assert keys.shape[2] == 257
 
 
-def test_a_layer_has_room_for_at_most_256_tokens_more():
+def test_a_layer_has_at_most_256_slots_more():
     """What doctor counts for a text is then nearly what it takes."""
     layer = BufferedLayer()
     for tokens in (1, 255, 1, 600, 5_000):
@@ -71,7 +71,7 @@ def test_passes_have_the_bits_that_they_have_with_transformers_own_cache(name):
     theirs.reset()
     theirs.cache = transformers.DynamicCache()
 
-    # With rejections, and beyond the first room.
+    # With rejections, and beyond the first buffer.
     for length in (46, 47, 53, 50, 240, 252, 258, 249, 251, 400):
         for last in (0, 3):
             own = ours.rows(text[:length], last, PLAIN)
