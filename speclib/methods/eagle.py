@@ -57,7 +57,11 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
 
 
 def verify_and_commit(world: World, drafted: CandidateTree) -> Features | None:
-    """Tests a tree and commits what is accepted; gives the features of all that."""
+    """Tests a tree and commits what is accepted.
+
+    Gives the features of the text's last tokens and of those that were accepted; None
+    where the target has none.
+    """
     text = world.text
     rows, features = world.wait(
         world.target.score_tree_features(text, drafted.tokens, drafted.parents)

@@ -1,8 +1,8 @@
 """Lookahead decoding: the target writes ahead of itself and keeps what it wrote.
 
 No draft model runs. Every target pass scores one tree that has two parts: candidates to
-test now, and a window that grows candidates for later. With window = 4
-and ngram = 4 it is
+test now, and a window that grows candidates for later. With window = 4 and ngram = 4 it
+is
 
     position     0    1    2    3    4    5    6
     level 0      x    a1   a2   a3                     x is the text's last token
