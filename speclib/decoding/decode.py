@@ -75,7 +75,7 @@ def open_world(
     - "processes": one worker process per device, on the wall clock;
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
-    ``latency``: durations, or a path under data/latency, in place of the pair's own.
+    ``latency``: durations, or a path under data/latency, instead of the pair's own.
     ``cancel``: when
     work ends that nobody wants any more, see World; None is "immediate" in "virtual"
     and "after-op" in worker processes. Close the world when you are done.
@@ -90,7 +90,7 @@ def load_latency_for(
 ) -> Durations | None:
     """The durations that a world goes by; None where they are measured.
 
-    ``latency``: durations, or the name of a file, in place of the pair's own.
+    ``latency``: durations, or the name of a file, instead of the pair's own.
     """
     if world not in WORLDS:
         raise unknown_name(
@@ -275,17 +275,17 @@ def _servers_for(
 ) -> int:
     """How many target servers the method's settings ask for in a world."""
 
-    def room_on_this_machine() -> int:
+    def most_on_this_machine() -> int:
         return max(1, (os.cpu_count() or 2) - 1)
 
-    def room_in_cluster() -> int:
-        return _cluster_class().room_for_targets(pair, MOST_SERVERS)
+    def most_in_cluster() -> int:
+        return _cluster_class().most_targets(pair, MOST_SERVERS)
 
     if latency is not None:
         return requested.servers_at(latency.c)
     if world == "cluster":
-        return requested.servers_where(room_in_cluster)
-    return requested.servers_where(room_on_this_machine)
+        return requested.servers_up_to(most_in_cluster)
+    return requested.servers_up_to(most_on_this_machine)
 
 
 def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:

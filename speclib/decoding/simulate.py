@@ -35,7 +35,7 @@ TEXT = (
     "that of the slower of the two ."
 )
 MOST_STAGES = 64
-CONTEXT = 1 << 14  # tokens that the toys have room for, the prompt's one among them
+CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
 
 
 class Script(NamedTuple):
@@ -82,7 +82,7 @@ def simulate(
 
     target    seconds of one target pass
     c         how many times as fast a draft pass is
-    latency   a path under data/latency; passes then last as that file says, in place
+    latency   a path under data/latency; passes then last as that file says, instead
               of ``c`` and ``target``
     stages    the draft stands on devices of the target, which is computed in so many
               stages (see ``Shared``); None: as the latency file says, or on a device
