@@ -7,7 +7,7 @@ The verdict is about what a paper claims or prints, and nobody types it in:
     supported       all evidence bears it out
 
 Two rules are in favour of who is judged. Our simulated clock settles nothing alone,
-unless it is shown to follow the paper's own numbers at that place. And where the best
+unless it is shown to follow the paper's own numbers there. And where the best
 answer of the authors would explain what contradicts them, the item stays open.
 """
 
@@ -166,7 +166,7 @@ def judge_item(item: AuditItem, paper: str, requests: int = REQUESTS) -> JudgedI
 
 
 def is_trusted(clock_follows: Iterable[Finding]) -> bool:
-    """Whether our clock is shown to follow a paper's own numbers at some place."""
+    """Whether our clock is shown to follow a paper's own numbers somewhere."""
     answers = [finding.answer for finding in clock_follows]
     return bool(answers) and all(answer == "yes" for answer in answers)
 

@@ -121,8 +121,8 @@ def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
     """Tokens of which each is as likely as any other, new in every round."""
     alike = np.full(world.vocab, 1 / world.vocab)
     tokens: Tokens = ()
-    for place in range(count):
-        position = len(world.text) + place
+    for index in range(count):
+        position = len(world.text) + index
         tokens += (world.coins.choose(alike, position, "draft", world.round),)
     return tuple(guess._replace(q=alike) for guess in world.guess(tokens))
 
@@ -160,7 +160,7 @@ def branches_tested_in_turn(world: World) -> None:
 
 
 def _comes_up(world: World, chance: float, position: int) -> bool:
-    """A coin of this round and this place."""
+    """A coin of this round and this position."""
     outcomes = np.array((chance, 1 - chance))
     outcome = world.coins.choose(outcomes, position, "accept", world.round)
     return outcome == ACCEPT
@@ -205,8 +205,8 @@ def _block_test(world: World, row_behind: int, certain: bool) -> None:
             weight = weights[tried]
             chance = weight
             if tried < BLOCK:
-                place = tried - row_behind
-                lacking = weight * rows[place] - drafted[place].q
+                row_number = tried - row_behind
+                lacking = weight * rows[row_number] - drafted[row_number].q
                 mass = float(np.maximum(lacking, 0).sum())
                 chance = mass / (mass + 1 - weight) if mass > 0 else 0.0
             if _comes_up(world, chance, len(world.text) + tried):

@@ -37,10 +37,10 @@ def lookahead_as_published(
 
 
 def draw_from_text(world: World, count: int) -> Tokens:
-    """``count`` tokens of the text, each drawn from all of its places alike."""
+    """``count`` tokens of the text, each drawn from all of its positions alike."""
     shares = np.bincount(tuple(world.text), minlength=world.vocab) / len(world.text)
     tokens = []
-    for place in range(count):
-        position = len(world.text) + place
+    for index in range(count):
+        position = len(world.text) + index
         tokens.append(world.coins.choose(shares, position, "draft"))
     return tuple(tokens)

@@ -64,18 +64,18 @@ def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
     first_has_just_passed = False
     while world.going:
         if first_has_just_passed:
-            place = len(world.text)
-            world.coins = OtherTosses(coins, partial(_repeated_at, place=place))
+            position = len(world.text)
+            world.coins = OtherTosses(coins, partial(_repeated_at, position=position))
         was_pre_verify = not window
         window = _round_of_pearl(world, window, gamma)
         world.coins = coins
         first_has_just_passed = was_pre_verify and bool(window)
 
 
-def _repeated_at(toss: Toss, place: int) -> Toss:
-    """The accept coin of ``place`` is that of the place before."""
-    if toss.role == "accept" and toss.position == place:
-        return replace(toss, position=place - 1)
+def _repeated_at(toss: Toss, position: int) -> Toss:
+    """The accept coin of ``position`` is that of the position before."""
+    if toss.role == "accept" and toss.position == position:
+        return replace(toss, position=position - 1)
     return toss
 
 
@@ -102,7 +102,7 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
 
 
 def _independent(toss: Toss) -> Toss:
-    """Another coin for the same place."""
+    """Another coin for the same position."""
     return replace(toss, index=toss.index + 1)
 
 
@@ -133,7 +133,7 @@ def one_draft_more(world: World, window: Window, gamma: int) -> Window:
 
 
 def one_row_more(world: World, window: Window, gamma: int) -> Window:
-    """A round whose first row is one of a place that is committed already."""
+    """A round whose first row is of a position that is committed already."""
     text = world.text + ids(window)
     rows, drafted = world.all(
         world.target.score(text, last=len(window) + 1),

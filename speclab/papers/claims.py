@@ -62,12 +62,12 @@ def judge_over_same_devices(
     row = judge(claim, result.table, numbers)
     has_number, lacks_number = False, False
     for cell in numbers.asked:
-        place = cell.row, cell.column, kind
+        key = cell.row, cell.column, kind
         if cell.item != result.table.item:
             return None
-        if place in result.over_same_devices or place in result.lacks_plain:
+        if key in result.over_same_devices or key in result.lacks_plain:
             has_number = True
-        elif result.estimate(*place) is not None:
+        elif result.estimate(*key) is not None:
             lacks_number = True
     if lacks_number or not has_number:
         return None
@@ -97,16 +97,16 @@ def _with_what_is_missing(
 
 
 def _name_those_in(
-    places: Container[tuple[str, str, str]],
+    cell_keys: Container[tuple[str, str, str]],
     asked: Iterable[Cell],
     result: TableResult,
     kind: str,
 ) -> list[str]:
-    """The cells that were asked for and are among ``places``, as "row / column"."""
+    """The cells that were asked for and are among ``cell_keys``, as "row / column"."""
     names = []
     for cell in asked:
         is_own = cell.item == result.table.item
-        if is_own and (cell.row, cell.column, kind) in places:
+        if is_own and (cell.row, cell.column, kind) in cell_keys:
             names.append(f"{cell.row} / {cell.column}")
     return names
 

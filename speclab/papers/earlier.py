@@ -25,10 +25,10 @@ def earlier_numbers(
     wanted = set(left_out)
     found = {}
     for row in own_rows:
-        place = row.row, row.column, row.kind
-        if row.item != table.item or row.value is None or place not in wanted:
+        key = row.row, row.column, row.kind
+        if row.item != table.item or row.value is None or key not in wanted:
             continue
         # A cell may have a second number, such as its speed with prefill.
         if row.metric == table.settings_of(row.row, row.column)["metric"]:
-            found[place] = row
+            found[key] = row
     return found

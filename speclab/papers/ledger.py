@@ -44,7 +44,7 @@ class LedgerRow(NamedTuple):
     ``low`` and ``high`` are the 95 % interval over ``n`` requests (see ``estimates``).
     They are empty for one request, and for a number that needs no requests.
 
-    A speed-up has further rows in the same place, of other metrics: with the prefill,
+    A speed-up has further lines for the same cell, of other metrics: with the prefill,
     over the same devices, and the device-seconds per token.
     """
 

@@ -48,7 +48,7 @@ def add_rows_and_verdicts(
         elif cell.spec in errors:
             _add_failed_cell(result, cell, errors[cell.spec])
         else:
-            result.left_out.add(cell.place)
+            result.left_out.add(cell.key)
     add_scripted_numbers(result, kinds, run=run)
     add_means(result)
     add_quotients(result)
@@ -91,11 +91,11 @@ def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
 
 
 def _add_missing_rows(
-    result: TableResult, source: str, places: Sequence[tuple[str, str]], note: str
+    result: TableResult, source: str, cells: Sequence[tuple[str, str]], note: str
 ) -> None:
     """Adds a row without a value per cell that the print lacks; labels may be "*"."""
     table = result.table
-    for row, column in places:
+    for row, column in cells:
         settings = table.column.get(column, {}) | table.row.get(row, {})
         result.add(
             row,
@@ -149,7 +149,7 @@ def _add_unreported_cell(
 ) -> None:
     note = note_of(cell, cell_result)
     result.add(
-        *cell.place,
+        *cell.key,
         None,
         setup=setup_of(cell.spec, cell_result),
         note="not reported: the machine is too slow or busy to emulate these latencies "
@@ -160,10 +160,10 @@ def _add_unreported_cell(
 def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
     """The cell's statistic with its interval; a virtual one is compared with print."""
     estimate = same_devices.read_statistic(cell.stat, cell_result, cell.scaled_tokens)
-    result.cell_results[cell.place] = cell_result
-    result.samples[cell.place] = estimate.resamples
+    result.cell_results[cell.key] = cell_result
+    result.samples[cell.key] = estimate.resamples
     if is_disturbed(cell_result):
-        result.disturbed.add(cell.place)
+        result.disturbed.add(cell.key)
 
     note = note_of(cell, cell_result)
     source = f"{cell.kind} {cell_result.created}"
@@ -174,7 +174,7 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
             note += f"; {100 * (estimate.value / printed - 1):+.1f} % against print"
 
     result.add(
-        *cell.place,
+        *cell.key,
         estimate,
         setup=setup_of(cell.spec, cell_result),
         n=len(cell_result.stats),
@@ -191,7 +191,7 @@ def _add_speedup_with_prefill(
     value = statistics.compute("speedup_e2e", cell_result)
     samples = statistics.resample("speedup_e2e", cell_result)
     result.add(
-        *cell.place,
+        *cell.key,
         Estimate(value, samples),
         metric="speedup_e2e",
         setup=setup_of(cell.spec, cell_result),
@@ -206,7 +206,7 @@ def _add_failed_cell(result: TableResult, cell: TableCell, error: Exception) -> 
     name = f"{result.table.item}, {cell.row}, {cell.column}: {cell.spec.name}"
     result.errors[name] = str(error)
     result.add(
-        *cell.place, None, setup=setup_of(cell.spec, None), note=f"failed: {error}"
+        *cell.key, None, setup=setup_of(cell.spec, None), note=f"failed: {error}"
     )
 
 

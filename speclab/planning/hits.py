@@ -170,7 +170,7 @@ def main() -> None:
     """Makes the plans that are missing."""
     hits = read_hits(PATH)
     known = {(hit.pair, hit.task) for hit in hits if hit.machine == machine.name()}
-    missing = [place for place in product(PAIRS, TASKS) if place not in known]
+    missing = [work for work in product(PAIRS, TASKS) if work not in known]
     with Progress("plans", total=len(missing)) as bar:
         for pair, task in missing:
             made = plan(

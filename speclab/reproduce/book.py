@@ -229,8 +229,8 @@ def of_another_machine(row: LedgerRow) -> bool:
     The machine stands in ``setup``: <pair>@<machine>/..., or <latency>@<machine> where
     the row is emulated.
     """
-    _, at_sign, place = row.setup.partition("@")
-    return bool(at_sign) and place.split("/")[0] != machine.name()
+    _, at_sign, origin = row.setup.partition("@")
+    return bool(at_sign) and origin.split("/")[0] != machine.name()
 
 
 # -- timelines -------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def _replayed_run(steps: ReplayedSteps) -> ShownRun:
 
 def _is_left_out(result: TableResult, column: str | None) -> bool:
     """Whether a column that should be run has no run yet."""
-    has_runs = any(place[1] == column for place in result.cell_results)
-    is_wanted = any(place[1] == column for place in result.left_out)
+    has_runs = any(key[1] == column for key in result.cell_results)
+    is_wanted = any(key[1] == column for key in result.left_out)
     return is_wanted and not has_runs
 
 

@@ -144,8 +144,8 @@ def write_front_figure(book: Book) -> None:
 
 def _has_measured(result: TableResult, column: str) -> bool:
     """Whether a column of a table has measured runs, and none of them is left out."""
-    for places, is_wanted in ((result.left_out, False), (result.cell_results, True)):
-        has_some = any((place[1], place[2]) == (column, "measured") for place in places)
+    for keys, is_wanted in ((result.left_out, False), (result.cell_results, True)):
+        has_some = any((key[1], key[2]) == (column, "measured") for key in keys)
         if has_some != is_wanted:
             return False
     return True

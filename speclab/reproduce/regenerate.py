@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .pace import Pace
     from .schedule import Schedule
 
-LAST = 1000  # the place of a paper whose file does not say it
+LAST = 1000  # the rank of a paper whose file does not say it
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 Say = Callable[[str], None]  # where progress is told
@@ -111,11 +111,11 @@ def reproduce(
 
 def list_papers() -> list[str]:
     """The papers that have a folder of tables, in the order in which they are run."""
-    places = {}
+    ranks = {}
     for path in sorted(paths.DATA.glob("papers/*/paper.toml")):
         facts = read_toml(path.parent, "paper", f"no {path}")
-        places[path.parent.name] = facts.get("place", LAST)
-    return sorted(places, key=places.__getitem__)
+        ranks[path.parent.name] = facts.get("place", LAST)
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 class Call:

@@ -81,7 +81,7 @@ SD = MethodExercise(
             "reused coin",
             "Do two decisions share a coin? verify takes the coins of the place where "
             "the text ends, so it can be called once before each commit.",
-            speculative_with(draft_tests.tested_twice_at_one_place),
+            speculative_with(draft_tests.tested_twice_at_one_position),
         ),
         _row_off_by_one(speculative_with),
         _greedy_q(speculative_with),

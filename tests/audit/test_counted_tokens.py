@@ -21,21 +21,21 @@ class Counts(NamedTuple):
 
 
 def count_one_text(agrees: tuple[bool, ...], limit: int, length: int) -> Counts:
-    """The published loop on a text where the draft is right at these places.
+    """The published loop on a text where the draft is right at these positions.
 
-    A place is a place of the text: what is drafted there is right or wrong, whenever it
+    A position is one of the text: what is drafted there is right or wrong, whenever it
     is drafted.
     """
     tested = untested = passes = 0
     drafted = 1  # in the first round
     while tested + untested < limit:
         passes += 1
-        places = agrees[tested : tested + untested + 1]
-        if all(places):
-            tested += len(places)
+        block = agrees[tested : tested + untested + 1]
+        if all(block):
+            tested += len(block)
             untested = drafted - 1
         else:
-            tested += places.index(False) + 1
+            tested += block.index(False) + 1
             untested = 0
         drafted = length
     return Counts(tested + untested, tested, passes)

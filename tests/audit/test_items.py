@@ -90,7 +90,7 @@ def test_the_gravest_findings_are_about_what_authors_say_and_are_no_typos(name):
 
 
 @every_item
-def test_what_two_places_of_the_print_contradict_has_an_answer(name):
+def test_what_two_statements_of_the_print_contradict_has_an_answer(name):
     """An item with a contradiction that is found by reading alone."""
     owner, item = OWNERS[name]
     is_read_alone = all(isinstance(p, Words | PrintedTwice) for p in item.evidence)

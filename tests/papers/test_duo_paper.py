@@ -429,8 +429,8 @@ def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
     by_length.values["measured"] = {}
     for length in (64, 128, 1024):
         for column in by_length.table.column_labels:
-            place = f"{length} tokens", column
-            by_length.values["measured"][place] = length / 64
+            cell = f"{length} tokens", column
+            by_length.values["measured"][cell] = length / 64
     lines = chart(by_length).data
     assert [list(line.x) for line in lines] == [[64, 128, 1024]] * 3
     assert len({line.yaxis for line in lines}) == 2  # a quotient, and seconds

@@ -298,8 +298,8 @@ def test_easyspecs_table_2_equals_the_text():
         compared += len(ours)
 
         # A dash stands for no number; the numbers of plain decoding are two totals.
-        places = [i for i, word in enumerate(rest) if word != "-"]
-        if method == "vanilla" and len(places) == 2 and places != [2, 6]:
+        columns = [i for i, word in enumerate(rest) if word != "-"]
+        if method == "vanilla" and len(columns) == 2 and columns != [2, 6]:
             shifted.add((f"Qwen2 / {temperature} / {data}", "vanilla / total"))
 
     assert compared == 279 + 100

@@ -74,8 +74,8 @@ def pearl() -> Paper:
 def emulated_row(filled: TableResult, column: str) -> LedgerRow:
     """Speculative decoding's emulated row in a column."""
     for row in filled.rows:
-        place = (row.kind, row.row, row.column)
-        if place == ("emulated", "Speculative Decoding", column):
+        cell = (row.kind, row.row, row.column)
+        if cell == ("emulated", "Speculative Decoding", column):
             return row
     raise AssertionError(f"no such row in {column}")
 
@@ -119,7 +119,7 @@ def test_emulated_claims_are_judged_beside_the_printed_ones(filled):
     assert "error emulated" in filled.frame()["Llama2 7&70B"]
 
 
-def test_emulated_numbers_have_their_place_in_charts(filled):
+def test_emulated_numbers_have_a_panel_in_charts(filled):
     panels = [panel.text for panel in chart(filled).layout.annotations]
     assert panels == ["paper", "emulated"]
 

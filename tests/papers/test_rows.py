@@ -23,7 +23,7 @@ from speclab.papers.table_result import TableResult
 from speclab.papers.table_rows import add_rows_and_verdicts
 from speclib.trace.metrics import Stats
 
-Place = tuple[str, str, str]  # row, column, kind
+CellKey = tuple[str, str, str]  # row, column, kind
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def uneven_result(spec: Spec) -> CellResult:
     return result
 
 
-def filled_table_1(table: Table, **sets: set[Place]) -> TableResult:
+def filled_table_1(table: Table, **sets: set[CellKey]) -> TableResult:
     """DuoDecoding's Table 1 with the same two requests in all of its columns.
 
     What is left out is not run.

@@ -561,14 +561,14 @@ def test_at_alpha_0_nothing_is_accepted_and_at_alpha_1_nothing_is_rejected(lectu
 @lectures("20_pearl")
 def test_a_zoom_stays_while_a_slider_moves_and_a_double_click_ends_it(lecture):
     first_width = bars(lecture, 0)[0].width
-    place = {"x": 400, "y": 80}
-    lecture.picture.hover(position=place)
+    spot = {"x": 400, "y": 80}
+    lecture.picture.hover(position=spot)
     lecture.page.keyboard.down("Control")
     lecture.page.mouse.wheel(0, -300)  # pixels; 300 of them are a factor of e
     lecture.page.keyboard.up("Control")
     drag(lecture, "γ", 1, "PEARL γ = 12")
     assert bars(lecture, 0)[0].width == pytest.approx(first_width * math.e, rel=0.05)
-    lecture.picture.dblclick(position=place)
+    lecture.picture.dblclick(position=spot)
     assert bars(lecture, 0)[0].width == pytest.approx(first_width, abs=0.02)
 
 
@@ -807,13 +807,13 @@ def test_titles_of_the_heatmaps_panels_do_not_overlap_on_a_narrow_page(
 
 
 @of_reports
-def test_every_link_of_the_pages_leads_to_a_place_that_exists(reports, offline):
-    places = {}
+def test_every_link_of_the_pages_leads_to_an_anchor_that_exists(reports, offline):
+    anchors = {}
     addresses_on = {}
     for name in PAGES:
         offline.goto((reports / name).as_uri())
         ids = offline.locator("[id]").evaluate_all("all => all.map(e => e.id)")
-        places[name] = set(ids)
+        anchors[name] = set(ids)
         links = offline.locator("a")
         addresses_on[name] = links.evaluate_all("""all => all.map(
             a => a.href.baseVal === undefined ? a.href : a.href.baseVal)""")
@@ -826,7 +826,7 @@ def test_every_link_of_the_pages_leads_to_a_place_that_exists(reports, offline):
             assert link.scheme == "file"
             assert target.is_file(), address
             if link.fragment:
-                assert link.fragment in places[target.name], address
+                assert link.fragment in anchors[target.name], address
                 links_between.add((name, target.name))
     assert links_between >= {
         ("index.html", "pearl.html"),
@@ -922,7 +922,7 @@ def test_the_index_is_filtered_by_paper_kind_and_verdict_and_its_address_says_ho
         ("words=second%20pearl", ["second of pearl"]),
         ("paper=nobody", []),
         ("sort=nothing&verdict=", ALL_CLAIMS),
-        ("pearl.second-of-pearl", ALL_CLAIMS),  # a place, not a view
+        ("pearl.second-of-pearl", ALL_CLAIMS),  # an anchor, not a view
     ],
 )
 def test_a_view_that_is_linked_is_shown(index, offline, fragment, claims):

@@ -391,7 +391,7 @@ def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
 ):
     """As its card says; computed here in float64, position by position, without noise.
 
-    The token at a place goes in with the target's feature of the token before it.
+    The token at a position goes in with the target's feature of the token before it.
     """
     monkeypatch.setattr(make_head, "NOISE", 0.0)
     target = fit.build(TINY, 0).eval().requires_grad_(False)

@@ -119,8 +119,8 @@ def every_text_of_algorithm_1(
         pairs += 1
 
         right_drafts = 0
-        for place in range(tokens - 1):
-            right_drafts += draft[right[:place]] == right[place]
+        for position in range(tokens - 1):
+            right_drafts += draft[right[:position]] == right[position]
         formula = drafter * right_drafts + (tokens - right_drafts)
         over_formula.append(returned.time / formula)
         over_plain.append(returned.time / tokens)

@@ -71,7 +71,7 @@ def tokens_of_a_run(requests: int, alpha: float) -> Quantities:
     """Tokens from one rejection to the next, by their chances and by Theorem 2.
 
     A run of k accepted drafts has the chance alpha^k (1 - alpha); after it the target's
-    own token stands in place of the rejected draft.
+    own token stands for the rejected draft.
     """
     accepted = 0.0
     length, chance = 0, 1 - alpha
