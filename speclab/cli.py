@@ -152,7 +152,7 @@ def doctor(
     """Say what this machine can run, and what is missing for the papers' pairs."""
     from speclab.doctor import report as reports
 
-    report = reports.run(dtype, length)
+    report = reports.examine_machine(dtype, length)
     if as_json:
         print(reports.as_json(report))
     else:

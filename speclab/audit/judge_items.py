@@ -49,7 +49,7 @@ from .quantity import (
     compare,
     digits,
 )
-from .runs import experiment, run
+from .runs import experiment, run_experiment
 from .verdicts_of_tables import claim_of, printed_numbers_of, verdict_on
 
 Verdict = Literal["supported", "not supported", "open"]
@@ -289,7 +289,7 @@ def _answer_of_claim(holds: str, bears_out: str) -> Answer:
 
 
 def _from_run(evidence: Run, requests: int) -> Finding:
-    quantities = run(evidence.run, requests, evidence.settings)
+    quantities = run_experiment(evidence.run, requests, evidence.settings)
     left, relation, right = evidence.compare
     answer = compare(
         _look_up(left, quantities),
@@ -304,7 +304,7 @@ def _from_run(evidence: Run, requests: int) -> Finding:
     lines = []
     for name, number in quantities.items():
         mark = f" ({number.kind})" if len(kinds) > 1 else ""
-        lines.append(f"{name} = {write(number)}{mark}")
+        lines.append(f"{name} = {write_quantity(number)}{mark}")
     return Finding(
         basis=experiment(evidence.run).basis,
         kinds=kinds,
@@ -329,7 +329,7 @@ def _name(operand: Operand) -> str:
     return operand if isinstance(operand, str) else f"{operand:g}"
 
 
-def write(number: Quantity) -> str:
+def write_quantity(number: Quantity) -> str:
     """A quantity with its range, if it has one."""
     if abs(number.value) < ROUNDING and number.is_exact:
         return "0"

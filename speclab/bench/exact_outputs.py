@@ -36,7 +36,7 @@ class Arithmetic(NamedTuple):
     fixed_rows: int | None = None
     recorded: bool = False
 
-    def of(self, pair: Pair) -> Pair:
+    def apply_to(self, pair: Pair) -> Pair:
         """The pair with such a target."""
         if self.fixed_rows is None:
             return pair

@@ -60,7 +60,7 @@ def differing(
         wanted = [method for method in drafting_so if method in methods]
         if not wanted:
             continue
-        described = arithmetic.of(own_pair)
+        described = arithmetic.apply_to(own_pair)
         with open_world("virtual", described, dtype=arithmetic.dtype) as world:
             plain = written(world, PLAIN, texts, tokens, ignore_eos=False)
             for method in wanted:

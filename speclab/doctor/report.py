@@ -50,7 +50,7 @@ class Report:
 
 
 @checked
-def run(dtype: str = "bfloat16", length: Count = 4096) -> Report:
+def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
     """Looks at this machine, and at every pair of the papers."""
     check_dtype(dtype)
     hub_is_silent = why_hub_is_out_of_reach()

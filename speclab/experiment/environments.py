@@ -37,7 +37,7 @@ def of_cluster(is_measuring: bool) -> Iterator[None]:
             os.environ[IN_CLUSTER] = before
 
 
-def known() -> list[Environment]:
+def known_environments() -> list[Environment]:
     """This machine's; in a cluster also those of the nodes that have measured."""
     found = [machine.environment()]
     if os.environ.get(IN_CLUSTER) == "cluster":

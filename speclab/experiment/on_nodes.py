@@ -147,7 +147,7 @@ class Nodes:
         """Why, by its name, a node is not used."""
         return dict(self._helpers.left_out)
 
-    def order(
+    def order_cells(
         self,
         node: str,
         specs: Iterable[Spec],
@@ -164,7 +164,7 @@ class Nodes:
         specs = tuple(specs)
         files = {}
         for spec in specs:
-            for environment in environments.known():
+            for environment in environments.known_environments():
                 key = key_of(spec, environment)
                 text = cache.text_of(key)
                 if text:
@@ -173,7 +173,7 @@ class Nodes:
         self._ordered[node] = specs
         self._helpers.ask(node, Order(specs, requests, seconds, again, files))
 
-    def first(self) -> Answer:
+    def wait_for_answer(self) -> Answer:
         """Waits until some node answers, and keeps the cells' files."""
         from speclib.worlds.devices import DeviceLost
 

@@ -68,9 +68,9 @@ class Runner:
 
         # One kind after the other: all but the virtual ones are timed.
         by_kind = self._by_kind(specs)
-        self.errors |= virtual.run(by_kind["virtual"], self.bar, limits)
-        self.errors |= emulated.run(by_kind["emulated"], self.bar, limits)
-        self.errors |= measured.run(
+        self.errors |= virtual.run_missing(by_kind["virtual"], self.bar, limits)
+        self.errors |= emulated.run_missing(by_kind["emulated"], self.bar, limits)
+        self.errors |= measured.run_missing(
             by_kind["measured"], self.bar, limits, self._workers
         )
 

@@ -74,7 +74,7 @@ def plain_specs(spec: Spec) -> tuple[Spec, ...]:
     for name in names_under(DATA / "pairs" / ALL_CORES):
         plain_pair = load_pair(f"{ALL_CORES}/{name}")
         if _has_all_places_of(plain_pair, pair):
-            specs.append(spec.plain_decoding.but(pair=plain_pair.name))
+            specs.append(spec.plain_decoding.changed(pair=plain_pair.name))
     return tuple(specs)
 
 

@@ -323,7 +323,7 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
     known statistics, if there is none of that name.
     """
     if name in SHARES:
-        return SHARES[name].of(np.sum(_draftings_by_request(result), axis=0))
+        return SHARES[name].share_in(np.sum(_draftings_by_request(result), axis=0))
     if name in SPREADS:
         n = len(result.stats)
         if n < 2:
@@ -369,7 +369,7 @@ def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> Resamples
 def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndarray:
     by_request = np.array(_draftings_by_request(result))
     by_resample = np.tensordot(times, by_request, 1)
-    return np.array([SHARES[name].of(draftings) for draftings in by_resample])
+    return np.array([SHARES[name].share_in(draftings) for draftings in by_resample])
 
 
 def _resample_totals(

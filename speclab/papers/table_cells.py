@@ -148,8 +148,8 @@ def _with_found_window(spec: Spec) -> tuple[Spec, str]:
     """
     found = found_window(spec)
     if found is None:
-        return spec.but(gamma="auto"), ""
-    return spec.but(gamma=found.gamma), found.machine
+        return spec.changed(gamma="auto"), ""
+    return spec.changed(gamma=found.gamma), found.machine
 
 
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:

@@ -89,14 +89,19 @@ def _runs_by_own_times(
     world.latency = times.alone
     runs = []
     for prompt in prompts:
-        runs.append(run(world, candidate, prompt, max_new_tokens))
+        runs.append(run_candidate(world, candidate, prompt, max_new_tokens))
         if works_at_once(runs[-1].trace):
             world.latency = times.together
-            return [run(world, candidate, each, max_new_tokens) for each in prompts]
+            return [
+                run_candidate(world, candidate, each, max_new_tokens)
+                for each in prompts
+            ]
     return runs
 
 
-def run(world: World, candidate: Candidate, prompt: Any, max_new_tokens: int) -> Result:
+def run_candidate(
+    world: World, candidate: Candidate, prompt: Any, max_new_tokens: int
+) -> Result:
     """One prompt, decoded by a candidate in an open world."""
     settings: dict[str, Any] = dict(candidate.settings)
     return decode(

@@ -88,9 +88,9 @@ def reproduce(
             folder = paths.DATA / "papers"
             raise unknown_name(f"no paper {key!r} under {folder}", key, all_papers)
 
-    Budget.of(minutes)  # a budget of nothing is refused before waiting
+    Budget.of_minutes(minutes)  # a budget of nothing is refused before waiting
     with one_at_a_time(say), environments.of_cluster(on_nodes):
-        budget = Budget.of(minutes)
+        budget = Budget.of_minutes(minutes)
         remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
         outcome = Outcome()
         call = Call(quick, measured, on_nodes, budget, say, outcome)
@@ -162,11 +162,11 @@ class Call:
             batches += _batches_of(book)
 
         def on_main_table(key: str) -> None:
-            failures.keep(key, runner.errors)
+            failures.store(key, runner.errors)
             self._say_main_table(books[key])
 
         for key in keys:
-            failures.keep(key, {})
+            failures.store(key, {})
         with Progress("cells") as bar, Runner(bar) as runner, ExitStack() as stack:
             nodes = stack.enter_context(Nodes()) if self.on_nodes else None
             if nodes is not None:
@@ -186,7 +186,7 @@ class Call:
         self.outcome.failed |= schedule.script_errors
 
         for key in keys:
-            failures.keep(key, runner.errors)
+            failures.store(key, runner.errors)
         started = time.monotonic()
         self._write_reports(keys)
         if not self.outcome.failed and not self.outcome.interrupted:
@@ -206,7 +206,7 @@ class Call:
         notebook = freshness.notebook_of(freshness.AUDIT)
         self.say(f"audit: running {notebook.relative_to(paths.ROOT)}")
         try:
-            audit_page.make()
+            audit_page.make_page()
         except Exception as error:  # all other pages are written
             self.outcome.failed[notebook.name] = in_words(error)
             return

@@ -72,7 +72,7 @@ def answers(
     return documents
 
 
-def again(documents: list[Document], seed: int) -> Iterator[Document]:
+def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
     """The documents for ever, in a new order every time."""
     rng = random.Random(seed)
     while True:

@@ -54,9 +54,9 @@ def test_a_cell_has_a_result_from_its_first_request_on(runner, spec):
 
 def test_how_many_requests_are_asked_for_does_not_name_the_cell(runner):
     spec = measured_spec()
-    runner.run([spec.but(requests=2)])
+    runner.run([spec.changed(requests=2)])
     assert len(stored(spec).stats) == 2
-    assert len(stored(spec.but(requests=1)).stats) == 1
+    assert len(stored(spec.changed(requests=1)).stats) == 1
 
 
 def test_a_search_is_made_once_whatever_asks_for_its_answer(runner, monkeypatch):
@@ -171,7 +171,7 @@ def test_a_repeat_for_fewer_requests_keeps_those_beyond(runner):
     before = cache.read(key_of(spec)).rows
     change_rows(key_of(spec), {number: {"others": 0.0} for number in range(3)})
     change_rows(key_of(spec), {0: {"others": 1.0}})
-    runner.repeat_disturbed([spec.but(requests=1)])
+    runner.repeat_disturbed([spec.changed(requests=1)])
     after = cache.read(key_of(spec)).rows
     assert after[0]["tries"] > 1
     assert len(after) == 3

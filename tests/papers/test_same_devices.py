@@ -76,7 +76,7 @@ def test_virtual_devices_are_those_of_the_paper():
 
 def test_every_target_server_is_a_device():
     spec = virtual_spec("dsi", None, latency="dsi/vicuna-13b-alpaca")
-    spec = spec.but(settings=(("lookahead", 1), ("servers", 7)))
+    spec = spec.changed(settings=(("lookahead", 1), ("servers", 7)))
     assert reserved_devices(made_up(spec)) == 8
 
 
@@ -142,7 +142,7 @@ def test_a_virtual_speed_up_is_over_the_stated_cost_of_all_its_gpus():
 
 def test_over_another_method_each_is_taken_over_its_own_devices():
     spec = virtual_spec("dsi", None, latency="dsi/vicuna-13b-alpaca")
-    spec = spec.but(
+    spec = spec.changed(
         settings=(("lookahead", 1), ("servers", 7)), over=("speculative", 5)
     )
     result = made_up(spec)

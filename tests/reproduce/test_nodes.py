@@ -43,7 +43,7 @@ def _own_cache(own_cache):
 # -- cells from elsewhere --------------------------------------------------------------
 def test_of_two_files_of_a_cell_the_one_with_more_requests_is_kept():
     spec = measured_spec()
-    run_all([spec.but(requests=1)])
+    run_all([spec.changed(requests=1)])
     short = cache.text_of(key_of(spec))
     run_all([spec])
     long = cache.text_of(key_of(spec))
@@ -79,9 +79,9 @@ def test_machines_are_remembered_once_and_a_damaged_list_counts_as_none(monkeypa
     monkeypatch.setenv(environments.IN_CLUSTER, "cluster")
     for _ in range(2):
         environments.remember(FASTER)
-    assert environments.known() == [machine.environment(), FASTER]
+    assert environments.known_environments() == [machine.environment(), FASTER]
     (paths.CACHE / "environments.json").write_text("[[1")
-    assert environments.known() == [machine.environment()]
+    assert environments.known_environments() == [machine.environment()]
 
 
 # -- nodes -------------------------------------------------------------------------
@@ -158,14 +158,14 @@ def schedule_of(measured: list[Batch], runner: Runner, nodes: Nodes, deadline=No
 
 
 class NodesThatTell(Nodes):
-    """Nodes that call ``after_a_step`` when the first report has been kept here."""
+    """Nodes that call ``after_a_step`` when the first report has been stored here."""
 
     def __init__(self, after_a_step: Callable[[], object]):
         super().__init__()
         self._after_a_step: Callable[[], object] | None = after_a_step
 
-    def first(self) -> Answer:
-        answer = super().first()
+    def wait_for_answer(self) -> Answer:
+        answer = super().wait_for_answer()
         if self._after_a_step is not None:
             after_a_step, self._after_a_step = self._after_a_step, None
             after_a_step()
@@ -216,7 +216,7 @@ def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
     monkeypatch.setattr(other_load, "others_between", lambda start, end: 0.0)
     measured = batches()
     specs = specs_of(measured)
-    run_all([spec.but(requests=2) for spec in specs])
+    run_all([spec.changed(requests=2) for spec in specs])
     before = {spec: stored(spec).stats for spec in specs}
     do_on_nodes(measured)
     for spec, stats in before.items():
@@ -301,7 +301,7 @@ def test_a_budget_ends_a_sweep(nodes, monkeypatch):
     monkeypatch.setattr(measuring_on_nodes, "time", clock)
     measured = batches()
     for batch in measured:
-        batch.specs = [spec.but(requests=1000) for spec in batch.specs]
+        batch.specs = [spec.changed(requests=1000) for spec in batch.specs]
 
     do_on_nodes(measured, seconds=HOUR, after_a_step=clock.leap)
 

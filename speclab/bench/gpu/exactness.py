@@ -75,7 +75,9 @@ def in_bfloat16(setup: Setup) -> Generator[BenchRow]:
     """
     shown = shortened(setup)
     how = f"{ANY_SHAPE}, prompts: {shown.prompts}, tokens of each: {shown.tokens}"
-    with Processes(ANY_SHAPE.of(setup.exact_pair()), dtype=ANY_SHAPE.dtype) as world:
+    with Processes(
+        ANY_SHAPE.apply_to(setup.exact_pair()), dtype=ANY_SHAPE.dtype
+    ) as world:
         yield from compared_in(world, shown, WITH_OWN_DRAFT, how, promised=())
 
 
@@ -96,7 +98,7 @@ def _compared(
     promised: Sequence[str] = (),
 ) -> Generator[BenchRow]:
     """A row for each of ``methods``, all of them in one world."""
-    with Processes(arithmetic.of(pair), dtype=arithmetic.dtype) as world:
+    with Processes(arithmetic.apply_to(pair), dtype=arithmetic.dtype) as world:
         yield from compared_in(world, setup, methods, str(arithmetic), promised)
 
 
