@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib import invalidate_caches
+from importlib import import_module, invalidate_caches
 from pathlib import Path
 from shutil import copytree
 
@@ -151,6 +151,40 @@ def test_ray_is_imported_for_clusters_alone_and_only_where_one_is_opened():
         assert "ray" not in packages, name
         at_the_top = {m for m in imports_at_the_top(name) if "worlds.cluster" in m}
         assert not at_the_top, name
+
+
+# -- doors -----------------------------------------------------------------------------
+ROOMS = sorted(
+    f"{package}.{folder.name}"
+    for package in PACKAGES
+    for folder in (ROOT / package).iterdir()
+    if (folder / "__init__.py").is_file()
+)
+
+
+def modules_from_elsewhere(room: str) -> set[str]:
+    """Modules within ``room`` that files outside it import, or that a face shows."""
+    inside = set(modules_within(room))
+    asked_for = {
+        f"{package.__name__}.{module}"
+        for package in (speclib, speclab)
+        for module in package._MODULE_OF_NAME.values()
+    }
+    for name in FILES:
+        if name not in inside:
+            asked_for |= imports_anywhere(name)
+    return {module.removeprefix(f"{room}.") for module in asked_for & inside}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_is_entered_by_its_door_and_the_door_is_no_wider(room):
+    """A room's ``DOOR`` names its modules that others may import; the rest is its own.
+
+    A door names modules and not what is in them: so importing stays light, and a cell's
+    key depends on the modules that the cell runs.
+    """
+    door = getattr(import_module(room), "DOOR", ())
+    assert sorted(modules_from_elsewhere(room)) == list(door)
 
 
 # -- weight ----------------------------------------------------------------------------

@@ -6,3 +6,13 @@
 also with the mistakes of ``speclab.mutants``, which the exact enumerator measures.
 ``claims`` looks up verdicts that the papers' tables have already.
 """
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "clones",
+    "item_schema",
+    "judge_items",
+    "load_items",
+    "printed",
+    "quantity",
+)

@@ -6,3 +6,9 @@ both, as tables or as JSON            ->  report, show
 
 Nothing is downloaded, and no weights are read.
 """
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "report",
+    "show",
+)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -275,6 +275,44 @@ def _options(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
+class CellFacts(TypedDict, total=False):
+    """What more there is to know of a cell, where it applies.
+
+    searched        window -> tokens per second, of a search
+    chosen, of      the settings taken, and of how many choices
+    over            (method, gamma) of the baseline, if it is not plain decoding
+    over_virtual    emulated seconds over those of the virtual clock
+    overruns        share of the emulated operations that outlasted their latency
+    others, tries   of each request: the share of the machine that other programs took
+                    beside it, and how often it was run
+    contention      device -> how much slower a pass is while the other one is busy
+    cost_ratio      c with its interval, as measured: the fields of a ``CostRatio``
+    load            of the machine when the workers had started
+    draft           what computes the draft
+    node            of a cluster, that measured it
+    differs, gap    of each prompt: where the output leaves plain decoding's, and the
+                    gap between the target's two best logits there
+    agree           at each position of the first output, whether draft and target agree
+    """
+
+    searched: dict[str, float]
+    chosen: dict[str, Any]
+    of: int
+    over: tuple[str, int | None]
+    over_virtual: float
+    overruns: float
+    others: list[float]
+    tries: list[int]
+    contention: dict[str, float]
+    cost_ratio: dict[str, Any]
+    load: float
+    draft: str
+    node: str
+    differs: list[int | None]
+    gap: list[float | None]
+    agree: list[bool] | None
+
+
 @dataclass
 class CellResult:
     """What came of a spec.
@@ -287,28 +325,13 @@ class CellResult:
     machine    where it was measured or emulated
     seconds    how long it took
     created    when it was run
-    facts      more to know of it, see below
+    facts      more to know of it
     trace      the first request's, as JSON; None for virtual runs, which can be redone
     pieces     the text of each token id; measured runs only
     sequence_choices
                of each request: for every drafting of several sequences how many there
                were, and which of them the target chose (see ``trace.rounds``)
     cached     whether the cache had it
-
-    Facts are, where they apply:
-
-    searched        window -> tokens per second, of a search
-    chosen, of      the settings taken, and of how many choices
-    over            (method, gamma) of the baseline, if it is not plain decoding
-    over_virtual    emulated seconds over those of the virtual clock
-    overruns        share of the emulated operations that outlasted their latency
-    contention      device -> how much slower a pass is while the other one is busy
-    cost_ratio      c with its interval, as measured: the fields of a ``CostRatio``
-    load            of the machine when the workers had started
-    draft           what computes the draft
-    differs, gap    of each prompt: where the output leaves plain decoding's, and the
-                    gap between the target's two best logits there
-    agree           at each position of the first output, whether draft and target agree
     """
 
     spec: Spec
@@ -319,7 +342,7 @@ class CellResult:
     machine: str = ""
     seconds: float = 0.0
     created: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: CellFacts = field(default_factory=CellFacts)
     trace: str | None = None
     pieces: dict[int, str] = field(default_factory=dict)
     sequence_choices: list[list[tuple[int, int | None]]] = field(default_factory=list)

@@ -30,6 +30,16 @@ from .pearl_mistakes import (
 )
 from .tree_mistakes import tree_with_a_draw_per_branch, tree_with_a_draw_per_node
 
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "draft_tests",
+    "dsi_mistakes",
+    "duodecoding_mistakes",
+    "engine_mistakes",
+    "mutant",
+    "pearl_mistakes",
+)
+
 MUTANTS = {
     "untested first draft": Mutant(
         pearl_with_an_untested_first_draft, pearl_without_pre_verify, {"gamma": 2}

@@ -5,3 +5,23 @@
 ``table_result`` is what comes of one (``TableResult``), and ``ledger`` writes and reads
 all of it as CSV.
 """
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "bootstrap",
+    "claim_numbers",
+    "claims",
+    "comparisons",
+    "earlier",
+    "estimates",
+    "figures",
+    "fill",
+    "ledger",
+    "load_papers",
+    "paper_schema",
+    "pearl_figures",
+    "scripts",
+    "table_cells",
+    "table_result",
+    "windows",
+)

@@ -7,6 +7,8 @@ is how the run was placed.
 
 from __future__ import annotations
 
+from typing import Any
+
 from speclab.experiment.spec import CellResult, Spec, present
 from speclib import machine
 from speclib.data.hardware import Hardware, load_hardware
@@ -26,7 +28,8 @@ def reserved_devices(result: CellResult) -> int:
 
 def servers_of(result: CellResult) -> int:
     """How many targets a run had, which a search may have chosen."""
-    chosen = result.facts.get("chosen", dict(result.spec.settings))
+    settings: dict[str, Any] = dict(result.spec.settings)
+    chosen = result.facts.get("chosen", settings)
     return int(chosen.get("servers", 1))
 
 

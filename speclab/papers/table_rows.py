@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from speclab.experiment.run_cells import example_trace
-from speclab.experiment.spec import CellResult, Spec
+from speclab.experiment.spec import CellResult, Spec, present
 
 from . import same_devices, statistics
 from .claims import judge_in_result, judge_over_same_devices
@@ -132,7 +132,8 @@ def _add_cell(result: TableResult, cell: TableCell, cell_result: CellResult) -> 
 def _add_curve(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
     """A figure's curve, of the cell's first request."""
     commits = example_trace(cell_result).commits
-    lengths = best_lengths(cell_result.facts["agree"], commits, cell_result.gamma)
+    agreements = present(cell_result.facts["agree"])
+    lengths = best_lengths(agreements, commits, cell_result.gamma)
     add_lengths(
         result,
         cell.column,

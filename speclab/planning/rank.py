@@ -10,6 +10,7 @@ from typing import Any
 from speclab.progress import Progress
 from speclib.data.pairs import Pair
 from speclib.decoding.decode import Result, decode, open_world
+from speclib.models.remembering import remembering
 from speclib.trace.events import Trace
 from speclib.trace.metrics import total
 from speclib.worlds.virtual import Virtual
@@ -44,6 +45,8 @@ def rank(
         Progress("virtual", total=len(candidates)) as bar,
     ):
         assert isinstance(world, Virtual)
+        if not pair.target.is_toy:  # candidates write the same texts
+            world.models = remembering(world.models)
         for candidate in candidates:
             runs = _runs_by_own_times(world, candidate, prompts, max_new_tokens, times)
             speeds[candidate] = total(run.stats for run in runs).decode_speed

@@ -3,3 +3,13 @@
 ``regenerate`` decides what to do, ``book`` fills a paper's tables, ``notebooks`` runs
 its notebook, and ``publish`` writes the files under ``reports/``.
 """
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "audit_book",
+    "book",
+    "budget",
+    "notebooks",
+    "publish",
+    "regenerate",
+)

@@ -36,7 +36,7 @@ from .book import Book, Page, of_another_machine
 from .lesson_pages import lecturers_address, list_lessons
 
 if TYPE_CHECKING:
-    from speclab.views.pages.places import Anchors, Places
+    from speclab.views.pages.places import Anchors, PageAnchors
 
 
 # -- tables ----------------------------------------------------------------------------
@@ -169,13 +169,13 @@ def write_page(book: Book, executed: Path) -> None:
     from plotly.offline import get_plotlyjs
 
     from speclab.views.pages.notebook import notebook_page
-    from speclab.views.pages.places import Places, find_anchors
+    from speclab.views.pages.places import PageAnchors, find_anchors
 
     write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
     notebook = executed.read_text("utf-8")
     on_page = find_anchors(notebook_page(notebook, book.paper.title))
     on_traces = write_traces(book, on_page)
-    places = Places(book.paper.key, on_page, on_traces)
+    places = PageAnchors(book.paper.key, on_page, on_traces)
     html = notebook_page(notebook, book.paper.title, places)
     write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
@@ -242,9 +242,9 @@ def _summaries() -> Path:
     return paths.CACHE / "reports"
 
 
-def _find_places(key: str) -> Places:
+def _find_places(key: str) -> PageAnchors:
     """The places in the pages of a paper, as far as these were made."""
-    from speclab.views.pages.places import Places, find_anchors, traces_file
+    from speclab.views.pages.places import PageAnchors, find_anchors, traces_file
 
     anchors = []
     for name in (f"{key}.html", traces_file(key)):
@@ -252,7 +252,7 @@ def _find_places(key: str) -> Places:
         html = path.read_text("utf-8") if path.is_file() else ""
         anchors.append(find_anchors(html))
     on_page, on_traces = anchors
-    return Places(key, on_page, on_traces)
+    return PageAnchors(key, on_page, on_traces)
 
 
 def describe_origin() -> str:

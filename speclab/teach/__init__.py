@@ -46,6 +46,14 @@ from .real_run import real_run
 from .tree_exercise import check_pick
 from .verify_exercise import check_verify
 
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "board_pictures",
+    "entries",
+    "lecturers_page",
+    "lessons",
+)
+
 __all__ = [
     "check_acceptance",
     "check_best_gamma",

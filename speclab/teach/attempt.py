@@ -1,7 +1,7 @@
-"""An attempt at an exercise: judged and kept, unless nothing has been written yet.
+"""An attempt at an exercise: judged and recorded, unless nothing has been written yet.
 
 Whoever opens a lesson may run all of its cells. A function that is still as the lesson
-has it is no attempt: it gets a card that says so, and nothing is kept.
+has it is no attempt: it gets a card that says so, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .record import keep_try
 def judge_attempt(
     exercise: str, function: Callable[..., Any], judge: Callable[[], Card]
 ) -> Card:
-    """The card that ``judge`` gives for a student's ``function``; the try is kept."""
+    """The card that ``judge`` gives for ``function``; the student's try is recorded."""
     if is_untouched(function):
         return not_begun()
     card = judge()

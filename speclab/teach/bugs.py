@@ -9,8 +9,8 @@ from speclib.arguments import checked
 from speclib.core.sampling import Row
 from speclib.errors import unknown_name
 
-from .card import Card, right, wrong
-from .formulas import row
+from .card import Card, right_card, wrong_card
+from .formulas import distribution
 from .record import keep_try
 from .verify_exercise import MISTAKES, Case, Model, Verify, verify
 
@@ -24,7 +24,7 @@ HIDDEN = {
     "E": "residual not normalised",
 }
 TOKENS = ("a", "b", "c")
-P, Q = row(0.5, 0.2, 0.3), row(0.2, 0.6, 0.2)
+P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
 
 def method_of(letter: str) -> Verify:
@@ -86,15 +86,17 @@ def find_bug(letter: str, name: str) -> Card:
     letter = letter.strip().upper()
     name = " ".join(name.casefold().split())
     if letter not in HIDDEN:
-        return wrong(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
+        return wrong_card(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
     if name not in HIDDEN.values():
         names = sorted(HIDDEN.values())
-        return wrong(str(unknown_name(f"no bug {name!r} among these", name, names)))
+        return wrong_card(
+            str(unknown_name(f"no bug {name!r} among these", name, names))
+        )
     is_right = HIDDEN[letter] == name
     keep_try(f"bug {letter}", is_right)
     if is_right:
-        return right(f"Test {letter} has this bug: {name}.")
-    return wrong(
+        return right_card(f"Test {letter} has this bug: {name}.")
+    return wrong_card(
         f"Test {letter} does something else.",
         "In the outcome tree, compare its columns with those of the test without a "
         "bug: what is accepted, and what is written in place of a rejected draft?",

@@ -39,7 +39,7 @@ class TookTooLong(Exception):
     """Raised inside a function whose time is over."""
 
 
-def call(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     """What ``function`` returns. Raises Failed with a sentence about its error.
 
     NotRepeatable is raised where it takes chance from elsewhere than its coins.

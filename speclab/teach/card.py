@@ -54,7 +54,7 @@ class Card:
         return f'<div role="status" style="{style}">{body}</div>'
 
 
-def right(verdict: str, *details: str) -> Card:
+def right_card(verdict: str, *details: str) -> Card:
     """The card of a solved exercise."""
     return Card(True, verdict, details=details)
 
@@ -64,11 +64,11 @@ def not_begun() -> Card:
     return Card(False, "Write your function, and run this cell again.", is_begun=False)
 
 
-def almost(verdict: str, *details: str, cause: str = "") -> Card:
+def almost_right_card(verdict: str, *details: str, cause: str = "") -> Card:
     """The card of a solution that errs with probability 0, which counts as solved."""
     return Card(True, verdict, cause, details, is_almost=True)
 
 
-def wrong(verdict: str, *details: str, cause: str = "") -> Card:
+def wrong_card(verdict: str, *details: str, cause: str = "") -> Card:
     """The card of one that is not solved yet."""
     return Card(False, verdict, cause, details)

@@ -137,10 +137,10 @@ class ClusterRun(RealRun):
         """What the network took, what was lost, and whether the texts are the same."""
         if not self.runs:
             return super()._outcome()
-        said = [network_in_words(self.runs), super()._outcome()]
+        lines = [network_in_words(self.runs), super()._outcome()]
         if self.killed:
-            said.insert(0, self._death_in_words())
-        return " ".join(said)
+            lines.insert(0, self._death_in_words())
+        return " ".join(lines)
 
     def _death_in_words(self) -> str:
         dying = self.runs[-1]

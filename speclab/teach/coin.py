@@ -180,7 +180,7 @@ LARGEST_POWER = 700.0  # of e that a float holds
 
 
 def _number(value: object) -> float:
-    """``value`` as a float; a coin or a row is none."""
+    """``value`` as a float; a coin or a distribution is none."""
     if isinstance(value, Coin):
         raise BadCall("two coins are compared with each other: compare each alone")
     return float(value)  # type: ignore[arg-type]
@@ -220,7 +220,10 @@ class CoinWalk(Intervals):
         return self._take_one_of(number, below, others)
 
     def is_at_most(self, number: int, edge: float) -> bool:
-        """The same, or equal to it; it may equal the lowest number that is left."""
+        """Whether a coin is at most ``edge``, in this walk.
+
+        It may equal the lowest number that is left.
+        """
         held = self.held[_key(number)]
         if held.low != edge:
             return self.is_below(number, edge)

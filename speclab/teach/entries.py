@@ -69,10 +69,10 @@ def entries(address: str) -> str:
         raise BadValue(
             f"repository-code is {address!r}: give https://github.com/<owner>/<name>"
         )
-    place = found[1]
+    repository = found[1]
     return WITH_ADDRESS.format(
-        binder=f"https://mybinder.org/v2/gh/{place}/HEAD?urlpath=lab/tree/{FIRST_LESSON}",
+        binder=f"https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/{FIRST_LESSON}",
         colab="https://colab.research.google.com/github/"
-        f"{place}/blob/{BRANCH}/{FIRST_LESSON}",
+        f"{repository}/blob/{BRANCH}/{FIRST_LESSON}",
         cell=COLAB_CELL.format(address=address),
     )

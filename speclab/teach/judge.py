@@ -11,7 +11,7 @@ import numpy as np
 from speclib.worlds.enumerator import NotRepeatable
 
 from .calls import Failed, time_limit
-from .card import Card, almost, right, wrong
+from .card import Card, almost_right_card, right_card, wrong_card
 from .mistakes import Mistake, is_same, likely_mistake
 
 ASKED_FOR_COINS = (
@@ -47,11 +47,11 @@ def judge_distributions(
     except NotRepeatable:
         return own_randomness()
     except Failed as failed:
-        return wrong(str(failed))
+        return wrong_card(str(failed))
 
     flaw = difference or without_chance(distributions)
     if flaw is None:
-        return right(praise)
+        return right_card(praise)
     if is_random:
         return own_randomness(flaw)
 
@@ -62,7 +62,7 @@ def judge_distributions(
             return None
 
     mistake = likely_mistake(distributions, mistakes, of_mistake)
-    card_of = wrong if difference else almost
+    card_of = wrong_card if difference else almost_right_card
     if mistake is None:
         return card_of(flaw)
     return card_of(flaw, mistake.question, cause=mistake.name)
@@ -72,7 +72,7 @@ def own_randomness(
     problem: str = "Your function did something else each time.",
 ) -> Card:
     """The card of a function that takes chance from elsewhere than its coins."""
-    return wrong(problem, ASKED_FOR_COINS, cause="own randomness")
+    return wrong_card(problem, ASKED_FOR_COINS, cause="own randomness")
 
 
 def whole_number(value: Any) -> int:

@@ -25,8 +25,8 @@ from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
 from .attempt import judge_attempt
-from .calls import Failed, call, time_limit
-from .card import Card, right, wrong
+from .calls import Failed, call_guarded, time_limit
+from .card import Card, right_card, wrong_card
 from .judge import own_randomness
 from .mistakes import Mistake, is_same
 
@@ -151,11 +151,11 @@ class MethodExercise:
             "Nothing is lost: every text that was walked has exactly the target's "
             f"probability (all texts {walked}), and a long greedy text is the target's"
         )
-        wanted = behaviour_of_known(METHODS[self.name], self.setup)
+        wanted = behaviour_of_ours(METHODS[self.name], self.setup)
         pairs = list(zip(behaviour.clock, wanted.clock, strict=True))
         slow = [(own, page) for own, page in pairs if _is_slower(own, page)]
         if not slow:
-            return right(f"{lossless}.", *self._describe_speeds(pairs))
+            return right_card(f"{lossless}.", *self._describe_speeds(pairs))
         return self._card_of_problem(
             f"{lossless}, but it is slower than it could be.",
             behaviour,
@@ -188,15 +188,15 @@ class MethodExercise:
         for mistake in self.mistakes:
             if not mistake.fails and self._behaves_as(mistake.solution, behaviour):
                 question = mistake.question
-                return wrong(problem, *details, question, cause=mistake.name)
-        return wrong(problem, *details, cause=cause)
+                return wrong_card(problem, *details, question, cause=mistake.name)
+        return wrong_card(problem, *details, cause=cause)
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
         """Whether a method of ours does the same; what is quickly known comes first."""
         try:
-            if not is_same(clock_of_known(method, self.setup), behaviour.clock):
+            if not is_same(clock_of_ours(method, self.setup), behaviour.clock):
                 return False
-            known = behaviour_of_known(method, self.setup)
+            known = behaviour_of_ours(method, self.setup)
         except Failed:
             return False
         return is_same(known.greedy, behaviour.greedy) and is_same(
@@ -208,9 +208,9 @@ class MethodExercise:
         for mistake in self.mistakes:
             if not mistake.fails:
                 continue
-            if failure_of_known(mistake.solution, self.setup) == problem:
-                return wrong(problem, mistake.question, cause=mistake.name)
-        return wrong(problem)
+            if failure_of_ours(mistake.solution, self.setup) == problem:
+                return wrong_card(problem, mistake.question, cause=mistake.name)
+        return wrong_card(problem)
 
 
 def _is_slower(own: ClockRun, page: ClockRun) -> bool:
@@ -237,19 +237,19 @@ def clock_of(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
 
 
 @cache
-def behaviour_of_known(method: Method, setup: Setup) -> Behaviour:
-    """The same for a method of ours, of which it is asked more than once."""
+def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
+    """What a method of ours does; computed once, since it is asked for often."""
     return behaviour_of(method, setup)
 
 
 @cache
-def clock_of_known(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
-    """The same on the clocks alone, which takes less time."""
+def clock_of_ours(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
+    """What a method of ours does on the clocks alone, which takes less time."""
     return clock_of(method, setup)
 
 
 @cache
-def failure_of_known(method: Method, setup: Setup) -> str:
+def failure_of_ours(method: Method, setup: Setup) -> str:
     """How a method of ours fails; empty if it does not."""
     try:
         with time_limit():
@@ -285,7 +285,7 @@ def distribution_of(
 
 
 def models(setup: Setup, walk: Walk) -> dict[str, Random]:
-    """Unrelated draft and target; beyond the text that is looked at, one sure token."""
+    """Unrelated draft and target; beyond the text that is judged, one sure token."""
     models = {"draft": Random(walk.vocab, 10, horizon=1 + walk.tokens)}
     for name in names_of_targets(setup):
         models[name] = _target(walk)
@@ -306,7 +306,7 @@ def guarded(method: Method) -> Method:
     """The method; its errors are Failed, with a sentence for the student."""
 
     def run(world: World, gamma: int) -> None:
-        call(method, world, gamma)
+        call_guarded(method, world, gamma)
         if world.going:
             raise Failed(
                 "Your method ends before the text is complete: does it go on `while "
@@ -319,8 +319,8 @@ def guarded(method: Method) -> Method:
 class LosesItsWay(Toy):
     """A draft that, writing its likeliest tokens, is never right after a wrong one.
 
-    What a plain toy writes depends on the place alone, so that it would often be right
-    there, too, and who keeps drafts after a rejection would gain by it.
+    What a plain toy writes depends on the position alone, so that it would often be
+    right there, too, and who keeps drafts after a rejection would gain by it.
     """
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:

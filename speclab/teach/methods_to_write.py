@@ -20,7 +20,7 @@ from speclib.errors import unknown_name
 from speclib.methods.dsi import Speculation
 from speclib.worlds.world import World
 
-from .calls import Failed, call
+from .calls import Failed, call_guarded
 from .card import Card
 from .method_exercise import Method, MethodExercise, Setup, Walk
 from .mistakes import Mistake
@@ -34,7 +34,7 @@ DSICommit: TypeAlias = Callable[[World, Mapping[AnyText, Row], Draft], Draft]
 
 
 # -- rounds ----------------------------------------------------------------------------
-def repeated(step: Step) -> Method:
+def method_repeating(step: Step) -> Method:
     """The method that takes a student's step until the text is complete."""
 
     @wraps(step)
@@ -59,7 +59,7 @@ def _row_off_by_one(method_with: MethodWith) -> Mistake:
     return Mistake(
         "row off by one",
         "Is each draft tested with the row after it? The first row says what the "
-        "target would have written in the place of the first draft.",
+        "target would have written at the position of the first draft.",
         method_with(draft_tests.row_off_by_one),
     )
 
@@ -79,8 +79,8 @@ SD = MethodExercise(
     (
         Mistake(
             "reused coin",
-            "Do two decisions share a coin? verify takes the coins of the place where "
-            "the text ends, so it can be called once before each commit.",
+            "Do two decisions share a coin? verify takes the coins of the position at "
+            "which the text ends, so it can be called once before each commit.",
             speculative_with(draft_tests.tested_twice_at_one_position),
         ),
         _row_off_by_one(speculative_with),
@@ -107,29 +107,29 @@ PEARL = MethodExercise(
             "one operation after the other",
             "Does one model wait for the other? Ask for both operations first, and "
             "wait for both together: world.all does it.",
-            repeated(pearl_mistakes.taking_turns),
+            method_repeating(pearl_mistakes.taking_turns),
         ),
         Mistake(
             "window thrown away",
             "What was drafted during the target's pass, and not rejected, is the next "
             "window. What do you return?",
-            repeated(pearl_mistakes.window_thrown_away),
+            method_repeating(pearl_mistakes.window_thrown_away),
         ),
         Mistake(
             "one draft of the window kept",
             "All drafts that are left follow the text. How many of them do you return?",
-            repeated(pearl_mistakes.one_draft_kept),
+            method_repeating(pearl_mistakes.one_draft_kept),
         ),
         Mistake(
             "one draft too many",
             "The draft model writes gamma tokens in a round. How many do you ask for?",
-            repeated(pearl_mistakes.one_draft_more),
+            method_repeating(pearl_mistakes.one_draft_more),
         ),
         Mistake(
             "one row too many",
             "score(text, last=n) gives n + 1 rows, the first of them after text[:-n]. "
             "How many tokens at the end of your text are not committed yet?",
-            repeated(pearl_mistakes.one_row_more),
+            method_repeating(pearl_mistakes.one_row_more),
             fails=True,
         ),
         Mistake(
@@ -190,7 +190,7 @@ class StudentsSpeculation(Speculation):
     def commit_what_is_verified(self) -> None:
         (drafter,) = self.drafts
         rows = dict(self.known_rows)
-        left = call(self.commit, self.world, rows, self.drafts[drafter])
+        left = call_guarded(self.commit, self.world, rows, self.drafts[drafter])
         self.drafts[drafter] = _checked_draft(left)
 
 
@@ -323,7 +323,7 @@ def check_pearl(step: Step) -> Card:
     is verified, and returns the next window.
     """
 
-    return PEARL.check(repeated(step))
+    return PEARL.check(method_repeating(step))
 
 
 def check_duodecoding(step: Step) -> Card:
@@ -332,7 +332,7 @@ def check_duodecoding(step: Step) -> Card:
     ``window``: the drafts that the target model has yet to test. The round commits what
     is verified, and returns the next window.
     """
-    return DUODECODING.check(repeated(step))
+    return DUODECODING.check(method_repeating(step))
 
 
 def check_dsi(commit: DSICommit) -> Card:

@@ -48,7 +48,7 @@ def likely_mistake(
 
 
 def is_same(one: object, other: object) -> bool:
-    """Whether two answers agree: numbers, rows, and collections of such."""
+    """Whether two answers agree: numbers, distributions, and collections of such."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(
             is_same(one[key], other[key]) for key in one
@@ -63,13 +63,13 @@ def is_same(one: object, other: object) -> bool:
 
 
 def _are_close(one: Any, other: Any) -> bool:
-    """Whether two numbers, or two rows of equally many, agree; NaN agrees with NaN."""
+    """Whether two numbers, or arrays of equally many, agree; NaN agrees with NaN."""
     try:
         first, second = np.asarray(one, float), np.asarray(other, float)
     except (TypeError, ValueError):
         return one is other
     if first.size == second.size == 1:
-        first, second = first.reshape(()), second.reshape(())  # a row of one number
+        first, second = first.reshape(()), second.reshape(())  # an array of one number
     if first.shape != second.shape:
         return False
     return bool(

@@ -87,7 +87,7 @@ def predict(
 ) -> Guess:
     """Asks for a guess before something is shown, and compares it with ``answer``.
 
-    ``name``: the guess is kept under it. ``low`` and ``high``: the ends of the slider.
+    ``name``: the guess is stored under it. ``low``, ``high``: the ends of the slider.
     """
     return Guess(name, question, answer, low, high, why)
 
@@ -131,19 +131,19 @@ def quiz(name: str) -> QuizShown:
 # -- progress --------------------------------------------------------------------------
 def progress() -> pd.DataFrame:
     """What was done so far in this checkout: a row per exercise, quiz and guess."""
-    kept = record.load()
+    stored = record.load()
     rows = []
     for name in load_hints():
-        done = kept["exercises"].get(name)
+        done = stored["exercises"].get(name)
         if done is None:
             rows.append(("exercise", name, "not tried yet"))
         else:
             tries = f"{done['tries']} tries" if done["tries"] > 1 else "1 try"
             state = "solved" if done["is_solved"] else "not solved yet"
             rows.append(("exercise", name, f"{state}, {tries}"))
-    for name, is_right in kept["quizzes"].items():
+    for name, is_right in stored["quizzes"].items():
         rows.append(("quiz", name, "right at once" if is_right else "not at once"))
-    for name, guess in kept["guesses"].items():
+    for name, guess in stored["guesses"].items():
         rows.append(("guess", name, number(guess)))
     return pd.DataFrame(rows, columns=["what", "name", "how it stands"])
 

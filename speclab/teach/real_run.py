@@ -38,12 +38,12 @@ class RealRun(BehindButton):
         pair: str,
         methods: Sequence[str],
         max_new_tokens: int,
-        **of_world: Any,
+        **world_settings: Any,
     ):
         self.prompt = prompt
         self.pair = pair
         self.methods = methods
-        self.of_world = of_world
+        self.world_settings = world_settings
         self.max_new_tokens = max_new_tokens
         self.runs: list[Result] = []
         self.labels: list[str | None] | None = None
@@ -54,7 +54,7 @@ class RealRun(BehindButton):
         """One method after the other, in the same processes."""
         self.runs = []
         self.say("Starting the processes of both models.")
-        with open_world(pair=load_pair(self.pair), **self.of_world) as world:
+        with open_world(pair=load_pair(self.pair), **self.world_settings) as world:
             for method in self.methods:
                 if self.is_stopped:
                     break
@@ -127,5 +127,5 @@ def real_run(
         if method not in METHODS:
             raise unknown_name(f"no method {method!r}", method, METHODS)
     load_pair(pair)
-    of_world = {"world": world, "servers": servers, "cancel": cancel}
-    return RealRun(prompt, pair, methods, max_new_tokens, **of_world)
+    world_settings = {"world": world, "servers": servers, "cancel": cancel}
+    return RealRun(prompt, pair, methods, max_new_tokens, **world_settings)

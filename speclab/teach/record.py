@@ -1,6 +1,6 @@
 """What a student has done so far: exercises, guesses, answers to quizzes.
 
-It is kept in one file in the cache of this checkout, so that it outlives a kernel, or
+It is stored in one file in the cache of this checkout, so that it outlives a kernel, or
 in the file that the environment variable SPECLIB_RECORD names. It is no exam: a file
 that is missing or damaged counts as nothing done.
 """
@@ -26,7 +26,7 @@ class Exercised(TypedDict):
 
 
 class Record(TypedDict):
-    """All that is kept."""
+    """All that is stored."""
 
     exercises: dict[str, Exercised]
     guesses: dict[str, float]
@@ -34,7 +34,7 @@ class Record(TypedDict):
 
 
 def load() -> Record:
-    """What is kept."""
+    """What is stored."""
     empty: Record = {"exercises": {}, "guesses": {}, "quizzes": {}}
     try:
         stored: Any = json.loads(_file().read_text("utf-8"))
@@ -69,7 +69,7 @@ def keep_answer(quiz: str, is_right: bool) -> None:
 
 
 def _save(record: Record) -> None:
-    """Keeps ``record``; where the disk does not take it, the lesson goes on."""
+    """Stores ``record``; where the disk does not take it, the lesson goes on."""
     with suppress(SpeclibError):
         write_atomically(_file(), json.dumps(record) + "\n")
 

@@ -1,9 +1,9 @@
-"""The exercise ``pick``: which of several candidates for one place is written.
+"""The exercise ``pick``: which of several candidates for one position is written.
 
-In a tree the target is offered several candidates at a place, drawn one after the other
-without putting any back. The student's function is run on all that may be drawn, and
-over every outcome of its coins, so that the distribution of the token that it gives is
-known exactly:
+In a tree the target is offered several candidates at a position, drawn one after the
+other without putting any back. The student's function is run on all that may be drawn,
+and over every outcome of its coins, so that the distribution of the token that it gives
+is known exactly:
 
     is the token distributed as the target says?      P(token = t) = p(t)
     is it a candidate as often as it can be?          else the round ends earlier
@@ -21,7 +21,7 @@ import numpy as np
 from speclib.core.sampling import Row, Tokens, residual
 
 from .attempt import judge_attempt
-from .calls import Failed, call
+from .calls import Failed, call_guarded
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
@@ -49,17 +49,20 @@ Distribution: TypeAlias = dict[Outcome, float]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place in the text: the draft's row, the target's, and how many candidates."""
+class Position:
+    """A position in the text: what each model says, and how many candidates.
+
+    ``q`` is the draft model's distribution, ``p`` the target model's.
+    """
 
     q: Row
     p: Row
     candidates: int
 
     def drawn(self) -> Iterator[tuple[Tokens, list[Row], float]]:
-        """All that may be drawn: candidates, the row of each, and how probable it is.
+        """All that may be drawn: candidates, each one's q, and how probable it is.
 
-        A row is that of the tokens which have not been drawn yet.
+        A candidate's q is over the tokens which have not been drawn yet.
         """
         for tokens in permutations(np.flatnonzero(self.q).tolist(), self.candidates):
             left, rows, probability = self.q.copy(), [], 1.0
@@ -81,7 +84,7 @@ class Place:
     def _outcomes(self, pick: Pick, tokens: Tokens, rows: list[Row]) -> Distribution:
         def run(coin: NewCoin) -> Outcome:
             copies = [row.copy() for row in rows]
-            given = call(pick, list(tokens), copies, self.p.copy(), coin)
+            given = call_guarded(pick, list(tokens), copies, self.p.copy(), coin)
             token = self._checked(given)
             return Outcome(token, token in tokens)
 
@@ -100,20 +103,20 @@ class Place:
         return token
 
 
-def _place(q: Sequence[float], p: Sequence[float], candidates: int) -> Place:
-    return Place(np.array(q), np.array(p), candidates)
+def _position(q: Sequence[float], p: Sequence[float], candidates: int) -> Position:
+    return Position(np.array(q), np.array(p), candidates)
 
 
 WIDE_Q = (0.5, 0.2, 0.1, 0.1, 0.1)
 WIDE_P = (0.05, 0.25, 0.25, 0.25, 0.2)
-PLACES = (
-    _place((0.5, 0.5), (0.8, 0.2), 1),
-    _place((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), 2),
-    _place((0.3, 0.3, 0.4), (0.6, 0.4, 0.0), 2),
-    _place((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4), 3),
+POSITIONS = (
+    _position((0.5, 0.5), (0.8, 0.2), 1),
+    _position((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), 2),
+    _position((0.3, 0.3, 0.4), (0.6, 0.4, 0.0), 2),
+    _position((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4), 3),
     # Here several tokens are left of p after each rejection.
-    _place(WIDE_Q, WIDE_P, 1),
-    _place(WIDE_Q, WIDE_P, 3),
+    _position(WIDE_Q, WIDE_P, 1),
+    _position(WIDE_Q, WIDE_P, 3),
 )
 
 
@@ -122,8 +125,8 @@ def check_pick(function: Pick) -> Card:
     """Checks ``function(candidates, q, p, coin)``: the token that is written.
 
     ``candidates``: tokens, drawn one after the other. ``q``: for each the row that it
-    was drawn from, in which those before it have no chance. ``p``: the target's row.
-    ``coin()`` gives a new random number in [0, 1).
+    was drawn from, in which those before it have no chance. ``p``: the target's
+    distribution. ``coin()`` gives a new random number in [0, 1).
     """
 
     def judge() -> Card:
@@ -135,36 +138,37 @@ def check_pick(function: Pick) -> Card:
 
 
 def _distributions(pick: Pick) -> list[Distribution]:
-    """What a function gives at each place."""
-    return [place.distribution(pick) for place in PLACES]
+    """What a function gives at each position."""
+    return [position.distribution(pick) for position in POSITIONS]
 
 
 def _difference(distributions: Sequence[Distribution]) -> str | None:
     """Where a function's token is first not as it should be; None where it is."""
-    for place, distribution in zip(PLACES, distributions, strict=True):
-        difference = _difference_at(place, distribution)
+    for position, distribution in zip(POSITIONS, distributions, strict=True):
+        difference = _difference_at(position, distribution)
         if difference is not None:
             return difference
     return None
 
 
-def _difference_at(place: Place, distribution: Distribution) -> str | None:
-    """The same at one place."""
+def _difference_at(position: Position, distribution: Distribution) -> str | None:
+    """What is wrong with a function's token at one position; None where nothing is."""
+    count = position.candidates
     setting = (
-        f"Where q = {_shown(place.q)}, p = {_shown(place.p)} and there "
-        f"{'is 1 candidate' if place.candidates == 1 else f'are {place.candidates}'}"
+        f"Where q = {_shown(position.q)}, p = {_shown(position.p)} and there "
+        f"{'is 1 candidate' if count == 1 else f'are {count}'}"
     )
-    found = np.zeros(len(place.p))
+    found = np.zeros(len(position.p))
     for outcome, probability in distribution.items():
         found[outcome.token] += probability
-    token = int(np.abs(found - place.p).argmax())
-    if abs(found[token] - place.p[token]) > EQUAL:
+    token = int(np.abs(found - position.p).argmax())
+    if abs(found[token] - position.p[token]) > EQUAL:
         return (
             f"{setting}: {token} is written with probability {found[token]:.4f}; the "
-            f"target model says {place.p[token]:.4f}."
+            f"target model says {position.p[token]:.4f}."
         )
 
-    hits, possible = _hits(distribution), _hits(place.distribution(pick))
+    hits, possible = _hits(distribution), _hits(position.distribution(pick))
     if hits > possible - EQUAL:
         return None
     return (
@@ -181,8 +185,8 @@ def _hits(distribution: Distribution) -> float:
     return hits
 
 
-def _shown(row: Row) -> str:
-    return "(" + ", ".join(f"{probability:.2g}" for probability in row) + ")"
+def _shown(distribution: Row) -> str:
+    return "(" + ", ".join(f"{probability:.2g}" for probability in distribution) + ")"
 
 
 # -- the solution, and the mistakes ----------------------------------------------------

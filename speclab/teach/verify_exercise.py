@@ -2,7 +2,7 @@
 
 The student's function is run on every text that the draft model may write, and over
 every outcome of its coins. So the distribution of what it commits is known exactly, and
-is compared with the target's, place by place:
+is compared with the target's, token by token:
 
     is the 1st token distributed as the target says?    P(1st = t) = p(t)
     is the 2nd, where there is one?                     P(2nd = t | 1st) = p(t | 1st)
@@ -26,7 +26,7 @@ import numpy as np
 from speclib.core.sampling import Row, Tokens, residual
 
 from .attempt import judge_attempt
-from .calls import Failed, call
+from .calls import Failed, call_guarded
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
@@ -61,18 +61,18 @@ class Case:
         """Every text that the draft model may propose, and how probable it is."""
         for tokens in product(range(self.vocab), repeat=self.gamma):
             probability = 1.0
-            for place, token in enumerate(tokens):
-                probability *= float(self.draft[tokens[:place]][token])
+            for position, token in enumerate(tokens):
+                probability *= float(self.draft[tokens[:position]][token])
             if probability > 0:
                 yield tokens, probability
 
     def q_rows(self, drafted: Tokens) -> list[Row]:
         """The draft's distributions at each drafted token."""
-        return [self.draft[drafted[:place]] for place in range(self.gamma)]
+        return [self.draft[drafted[:position]] for position in range(self.gamma)]
 
     def p_rows(self, drafted: Tokens) -> list[Row]:
         """The target's, and one more after the last drafted token."""
-        return [self.target[drafted[:place]] for place in range(self.gamma + 1)]
+        return [self.target[drafted[:position]] for position in range(self.gamma + 1)]
 
     def distribution(self, verify: Verify) -> Distribution:
         """What ``verify`` commits, over all proposals and all coins."""
@@ -86,7 +86,7 @@ class Case:
         """What ``verify`` commits of one proposal, over all coins."""
 
         def run(coin: NewCoin) -> Tokens:
-            committed = call(
+            committed = call_guarded(
                 verify,
                 list(drafted),
                 [row.copy() for row in self.q_rows(drafted)],
@@ -125,20 +125,20 @@ class Case:
 
     @cached_property
     def most_tokens(self) -> float:
-        """The mean number of tokens per pass, where each draft is kept as often as
+        """The mean number of tokens per pass, where each draft is accepted as often as
         can be: with probability sum(min(p, q)).
         """
-        return 1.0 + self._kept_after(())
+        return 1.0 + self._accepted_after(())
 
-    def _kept_after(self, tokens: Tokens) -> float:
-        """The mean number of drafts that are kept after ``tokens``."""
+    def _accepted_after(self, tokens: Tokens) -> float:
+        """The mean number of drafts that are accepted after ``tokens``."""
         if len(tokens) == self.gamma:
             return 0.0
         shared = np.minimum(self.draft[tokens], self.target[tokens])
-        kept = 0.0
+        mean = 0.0
         for token in range(self.vocab):
-            kept += float(shared[token]) * (1 + self._kept_after((*tokens, token)))
-        return kept
+            mean += float(shared[token]) * (1 + self._accepted_after((*tokens, token)))
+        return mean
 
 
 # -- the cases, the smallest first -----------------------------------------------------
@@ -147,7 +147,7 @@ def _model(rows: dict[Tokens, tuple[float, ...]]) -> Model:
 
 
 def _random_case(name: str, vocab: int, gamma: int, seed: int) -> Case:
-    """Rows drawn at random, in which the chances of the tokens differ much."""
+    """Distributions drawn at random, in which the chances of the tokens differ much."""
     random = np.random.default_rng(seed)
     models: list[Model] = []
     for _ in range(2):
@@ -227,7 +227,7 @@ CASES = (
 PRAISE = (
     "In all cases that were walked, with up to three tokens to choose from and up to "
     "five drafted, every token has exactly the target's distribution, and no "
-    "more drafts can be kept than yours keeps."
+    "more drafts can be accepted than yours accepts."
 )
 
 
@@ -277,8 +277,8 @@ def _without_chance(distributions: Sequence[Distribution]) -> str | None:
 
 def first_difference(case: Case, distribution: Distribution) -> str | None:
     """Where the committed tokens are first not distributed as the target's."""
-    for place in range(case.gamma + 1):
-        for before in product(range(case.vocab), repeat=place):
+    for position in range(case.gamma + 1):
+        for before in product(range(case.vocab), repeat=position):
             counts = _following(distribution, before, case.vocab)
             if counts.sum() < EQUAL:
                 continue
@@ -294,36 +294,36 @@ def first_difference(case: Case, distribution: Distribution) -> str | None:
 
 def _following(distribution: Distribution, before: Tokens, vocab: int) -> Row:
     """How probable it is that ``before`` is committed and then each token."""
-    place = len(before)
+    position = len(before)
     counts = np.zeros(vocab)
     for committed, probability in distribution.items():
-        if len(committed) > place and committed[:place] == before:
-            counts[committed[place]] += probability
+        if len(committed) > position and committed[:position] == before:
+            counts[committed[position]] += probability
     return counts
 
 
 def _describe_difference(
     case: Case, before: Tokens, token: int, found: float, wanted: float
 ) -> str:
-    place = f"the {ORDINALS[len(before)]} token"
-    models = f"Where q = {_row(case.draft[()])} and p = {_row(case.target[()])}"
+    token_in_order = f"the {ORDINALS[len(before)]} token"
+    models = f"Where q = {_shown(case.draft[()])} and p = {_shown(case.target[()])}"
     if before:
-        models += f", and after {_listed(before)} p = {_row(case.target[before])}"
+        models += f", and after {_listed(before)} p = {_shown(case.target[before])}"
     return (
-        f"{models}: {place} is {token} with probability {found:.4f}; the target model "
-        f"says {wanted:.4f}."
+        f"{models}: {token_in_order} is {token} with probability {found:.4f}; the "
+        f"target model says {wanted:.4f}."
     )
 
 
 def impossible_token(case: Case, distribution: Distribution) -> str | None:
     """A token that may be committed, and that the target never writes."""
     for committed in sorted(distribution):
-        for place, token in enumerate(committed):
-            before = committed[:place]
+        for position, token in enumerate(committed):
+            before = committed[:position]
             if before in case.target and case.target[before][token] == 0:
                 return (
                     f"Your function can commit {_listed(committed)}, though with "
-                    f"p = {_row(case.target[before])} the target model never writes "
+                    f"p = {_shown(case.target[before])} the target model never writes "
                     f"{token}."
                 )
     return None
@@ -338,8 +338,8 @@ def missing_tokens(case: Case, distribution: Distribution) -> str | None:
         return None
     return (
         "Nothing is lost, but it is slower than it could be: with "
-        f"q = {_row(case.draft[()])} and p = {_row(case.target[()])} a round commits "
-        f"{mean:.4f} tokens in the mean; {case.most_tokens:.4f} are possible."
+        f"q = {_shown(case.draft[()])} and p = {_shown(case.target[()])} a round "
+        f"commits {mean:.4f} tokens in the mean; {case.most_tokens:.4f} are possible."
     )
 
 
@@ -347,8 +347,8 @@ def _listed(tokens: Tokens) -> str:
     return "(" + ", ".join(str(token) for token in tokens) + ")"
 
 
-def _row(row: Row) -> str:
-    return "(" + ", ".join(f"{probability:.2g}" for probability in row) + ")"
+def _shown(distribution: Row) -> str:
+    return "(" + ", ".join(f"{probability:.2g}" for probability in distribution) + ")"
 
 
 # -- the solution, and the mistakes ----------------------------------------------------
@@ -365,31 +365,31 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
 
 
 def _variant(
-    passes: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
+    accepts: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
     replacement: Callable[..., int] = lambda q, p, u, coin: draw(
         residual(p, q), coin()
     ),
     bonus: Callable[..., list[int]] = lambda p, coin: [draw(p[-1], coin())],
     row_of_test: int = 0,
-    place_of_q: Callable[[int, int], int] = lambda place, gamma: place,
+    position_of_q: Callable[[int, int], int] = lambda position, gamma: position,
     tests_with_one_coin: bool = False,
     ends_at_rejection: bool = True,
 ) -> Verify:
     """``verify`` with a step that is done differently.
 
     ``row_of_test``: how many rows too late each draft is tested with.
-    ``place_of_q``: of which draft of gamma the row of q is taken.
+    ``position_of_q``: which of gamma drafts gives the row of q.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
         committed: list[int] = []
         u = coin()
-        for place, token in enumerate(drafted):
-            p_row = p[place + row_of_test]
-            q_row = q[place_of_q(place, len(drafted))]
-            if place and not tests_with_one_coin:
+        for position, token in enumerate(drafted):
+            p_row = p[position + row_of_test]
+            q_row = q[position_of_q(position, len(drafted))]
+            if position and not tests_with_one_coin:
                 u = coin()
-            if passes(u, token, q_row, p_row):
+            if accepts(u, token, q_row, p_row):
                 committed.append(token)
                 continue
             committed.append(replacement(q_row, p_row, u, coin))
@@ -438,30 +438,30 @@ MISTAKES = (
         "non-strict test",
         "coin() can be 0 exactly. Which of < and <= never accepts a token whose "
         "p(x) is 0?",
-        _variant(passes=lambda u, token, q, p: u <= p[token] / q[token]),
+        _variant(accepts=lambda u, token, q, p: u <= p[token] / q[token]),
     ),
     Mistake(
         "row off by one",
         "Is each draft tested with the row after it? Row i of p says what the target "
-        "would have written in the place of draft i.",
+        "would have written at the position of draft i.",
         _variant(row_of_test=1),
     ),
     Mistake(
         "q of another place",
         "Which row of q was each draft drawn from? The first draft's row says nothing "
         "of the second draft.",
-        _variant(place_of_q=lambda place, gamma: 0),
+        _variant(position_of_q=lambda position, gamma: 0),
     ),
     Mistake(
         "q of another place",
         "Which row of q was each draft drawn from? The last draft's row says nothing "
         "of the drafts before it.",
-        _variant(place_of_q=lambda place, gamma: gamma - 1),
+        _variant(position_of_q=lambda position, gamma: gamma - 1),
     ),
     Mistake(
         "q of another place",
         "Which row of q was the third draft drawn from?",
-        _variant(place_of_q=lambda place, gamma: min(place, 1)),
+        _variant(position_of_q=lambda position, gamma: min(position, 1)),
     ),
     Mistake(
         "later drafts untested",
@@ -482,26 +482,26 @@ MISTAKES = (
     Mistake(
         "untested drafts",
         "Are drafts committed without a test?",
-        _variant(passes=lambda u, token, q, p: True),
+        _variant(accepts=lambda u, token, q, p: True),
     ),
     Mistake(
         "ratio upside down",
         "Which of the two models has the last word? Look at what is divided by what.",
         _variant(
-            passes=lambda u, token, q, p: u * p[token] < q[token] if p[token] else True
+            accepts=lambda u, token, q, p: u * p[token] < q[token] if p[token] else True
         ),
     ),
     Mistake(
         "q forgotten in the test",
         "The draft model proposed this token with probability q(x) already: the coin "
         "should be compared with p(x) / q(x).",
-        _variant(passes=lambda u, token, q, p: u < p[token]),
+        _variant(accepts=lambda u, token, q, p: u < p[token]),
     ),
     Mistake(
         "greedy test when sampling",
         "A draft need not be the target's likeliest token: at temperature 1 the target "
         "writes other tokens too.",
-        _variant(passes=lambda u, token, q, p: token == int(p.argmax())),
+        _variant(accepts=lambda u, token, q, p: token == int(p.argmax())),
     ),
     Mistake(
         "going on after a rejection",

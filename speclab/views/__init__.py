@@ -1,1 +1,32 @@
 """What people look at: widgets, pictures, charts, tables, pages."""
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "audit.audit_lines",
+    "audit.pages",
+    "charts.choose",
+    "drafts.drafts_explorer",
+    "live.accept_bars",
+    "live.coins",
+    "live.kv_ribbon",
+    "live.live_picture",
+    "live.outcome_tree",
+    "pages.index",
+    "pages.lessons_page",
+    "pages.notebook",
+    "pages.notebook_files",
+    "pages.places",
+    "pages.traces",
+    "printing",
+    "stills.curves",
+    "stills.dots",
+    "stills.heat",
+    "tables.failed_cells",
+    "tables.html",
+    "tables.markdown",
+    "tables.steps",
+    "widgets.controls",
+    "widgets.dsi_regions",
+    "widgets.layer_schedule_widget",
+    "widgets.timeline_explorer",
+)

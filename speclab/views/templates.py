@@ -1,4 +1,4 @@
-"""Jinja2 templates of a room, with the same settings for all rooms.
+"""Jinja2 templates of a folder, with the same settings for all folders.
 
     templates = load_templates(Path(__file__).parent / "templates")
     text = templates.get_template("section.html").render(section=section)

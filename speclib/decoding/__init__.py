@@ -1,1 +1,10 @@
 """From a prompt to a result: decode, what-ifs, replays, others' methods beside ours."""
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "auto_settings",
+    "decode",
+    "replay",
+    "simulate",
+    "transformers_baselines",
+)

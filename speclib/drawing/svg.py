@@ -164,7 +164,10 @@ def inline(svg: str) -> str:
 
 
 def unique_name(prefix: str, content: object) -> str:
-    """A name for a picture's patterns that no other picture on the same page has."""
+    """A name for a picture's patterns that no other picture on the same page has.
+
+    The names of ``content``'s fields count: if one is renamed, stored pictures change.
+    """
     return f"{prefix}{crc32(repr(content).encode()):08x}"
 
 

@@ -1,4 +1,4 @@
-"""Text in pictures: its font, the room that it takes, and how a token is written.
+"""Text in pictures: its font, the width that it takes, and how a token is written.
 
 Knows no markup and no notebook.
 """
@@ -21,7 +21,7 @@ FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 JOINERS = "\u200c\u200d"  # not printable, but Indic scripts need them
 
 # Where a browser lacks Source Sans Pro, it takes the next font of svg.FONT_FAMILIES, so
-# a text gets the room that it needs in any of them: its width in Source Sans Pro times
+# a text gets the width that it needs in any of them: that in Source Sans Pro times
 # a safety factor. Arial (as wide as Helvetica) and Noto Sans have lowercase letters
 # about 1.1 times as wide at most, capitals up to 1.3 times. With these factors no word
 # in this repository is more than 2 pixels wider than estimated. A browser that has none
@@ -76,7 +76,7 @@ def text_width(text: str, size: float = FONT_SIZE) -> float:
 
 @lru_cache(maxsize=1 << 10)
 def letter_width(letter: str) -> float:
-    """The room that a letter takes at most, as a share of the font size."""
+    """The width that a letter takes at most, as a share of the font size."""
     if letter in WIDER_ELSEWHERE:
         return WIDER_ELSEWHERE[letter]
     if letter in advance_widths():
@@ -89,34 +89,34 @@ def letter_width(letter: str) -> float:
     return OTHER_LETTER
 
 
-def end_that_fits(parts: Sequence[TextPart], room: float) -> list[TextPart]:
-    """The end of a text that fits into ``room`` pixels, after dots if it was cut.
+def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart]:
+    """The end of a text that fits into ``most_width`` pixels, after dots if cut.
 
-    A part is kept or left out as a whole. The dots are of kind "cut"; where not even
+    A part is shown or left out as a whole. The dots are of kind "cut"; where not even
     they fit, nothing is left.
     """
     whole_text = "".join(part.text for part in parts)
-    if text_width(whole_text) <= room:
+    if text_width(whole_text) <= most_width:
         return list(parts)
 
     width = text_width("…")
-    if width > room:
+    if width > most_width:
         return []
 
-    kept: list[TextPart] = []
+    shown: list[TextPart] = []
     for part in reversed(parts):
         width += text_width(part.text)
-        if width > room:
+        if width > most_width:
             break
-        kept.insert(0, part)
-    return [TextPart("cut", "…"), *kept]
+        shown.insert(0, part)
+    return [TextPart("cut", "…"), *shown]
 
 
 @lru_cache(maxsize=1 << 14)
 def one_line(text: str) -> str:
     """A token's text on one line.
 
-    Line ends and tabs are spelled out, blanks are kept, and control characters become
+    Line ends and tabs are spelled out, blanks stay, and control characters become
     replacement characters.
     """
     text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")

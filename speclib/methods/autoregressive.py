@@ -5,7 +5,7 @@ from __future__ import annotations
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .about import About, as_it_is
+from .page_facts import About, as_it_is
 
 
 def autoregressive(world: World) -> None:

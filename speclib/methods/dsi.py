@@ -23,7 +23,7 @@ from speclib.core.verification import match, verify
 from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
 from speclib.worlds.world import World
 
-from .about import LONGEST, About, Settings, shows
+from .page_facts import LONGEST, About, Settings, shows
 
 TESTS = {"exact": match, "ratio": verify}
 

@@ -17,7 +17,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match
 from speclib.worlds.world import World
 
-from .about import GAMMA, About, Settings, matched_length
+from .page_facts import GAMMA, About, Settings, matched_length
 
 
 def duodecoding(

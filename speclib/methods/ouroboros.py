@@ -23,8 +23,8 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
-from .about import About, Settings, matched_length
 from .lookahead import Pool, Window, places_ahead
+from .page_facts import About, Settings, matched_length
 
 
 def ouroboros(

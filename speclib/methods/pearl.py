@@ -19,7 +19,7 @@ from speclib.core.settings import require_one_of
 from speclib.core.verification import Verified, verify
 from speclib.worlds.world import World
 
-from .about import GAMMA, LONGEST, About, Settings, matched_length, shows
+from .page_facts import GAMMA, LONGEST, About, Settings, matched_length, shows
 
 NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
 

@@ -8,7 +8,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .about import About, as_it_is
+from .page_facts import About, as_it_is
 
 
 def prompt_lookup(

@@ -7,7 +7,7 @@ from speclib.core.sampling import ids
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .about import LONGEST, About, Settings, matched_length
+from .page_facts import LONGEST, About, Settings, matched_length
 
 
 def speculative(world: World, gamma: int) -> None:

@@ -7,7 +7,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .about import GAMMA, About, Settings, matched_length, shows
+from .page_facts import GAMMA, About, Settings, matched_length, shows
 
 
 def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) -> None:

@@ -20,10 +20,36 @@ keeps tokens at their places, also those that a sliding window has left; ``fixed
 makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
 ``packed_linear`` speeds up small batches on CPUs, ``dtypes`` names number formats,
 ``gpus`` counts GPUs, and ``device_speed`` times what is beneath a model.
-``transformers_generate`` runs transformers' own decoding loop, for comparison.
+``remembering`` asks a model once after each text, ``transformers_generate`` runs
+transformers' own decoding loop, for comparison.
 
 ``hf``, ``dilate``, ``weights``, ``footprint``, ``kv_cache``, ``fixed_rows``,
 ``recorded_pass``, ``device_speed``, ``packed_linear``, ``parallel``,
 ``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until
 something is built.
 """
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "cache_speed",
+    "checkpoint",
+    "complete",
+    "device_speed",
+    "dtypes",
+    "eagle_head",
+    "fingerprint",
+    "fixed_rows",
+    "footprint",
+    "gpus",
+    "hf",
+    "open_pair",
+    "parallel.layer_parallel",
+    "part",
+    "preflight",
+    "rank",
+    "remembering",
+    "toy",
+    "transformers_generate",
+    "vocabulary",
+    "zoo",
+)

@@ -106,19 +106,21 @@ class Uncached(Model):
         self._last_pass = (text, kept, parents)
         return rows
 
-    def features_fed(self) -> np.ndarray:
+    def features_fed(self) -> np.ndarray | None:
         """A feature for each token that the last pass fed, [fed, 1].
 
         A toy's feature of a token is a checksum of the path up to and with it.
         """
+        return np.array([[_checksum(path)] for path in self._texts_fed()])
+
+    def _texts_fed(self) -> list[AnyText]:
+        """The texts that end with each token which the last pass fed."""
         text, kept, parents = self._last_pass
         start = len(text) - len(parents)
         bare_text = tuple(text[:start])
-        paths_fed: list[AnyText] = [
-            bare_text[: place + 1] for place in range(kept, start)
-        ]
-        paths_fed += paths(text, parents)[1 + max(0, kept - start) :]
-        return np.array([[_checksum(path)] for path in paths_fed])
+        texts: list[AnyText] = [bare_text[: end + 1] for end in range(kept, start)]
+        texts += paths(text, parents)[1 + max(0, kept - start) :]
+        return texts
 
     @contextmanager
     def reading(self, text: Sequence[int], features: Features) -> Iterator[None]:
@@ -150,12 +152,18 @@ class Uncached(Model):
         """
         with self._uncounted():
             rows = super().level(text, parents, new, sampler)
+        self._count_level(text, parents, new)
+        return rows
+
+    def _count_level(
+        self, text: Sequence[int], parents: Sequence[int], new: int
+    ) -> None:
+        """Counts the pass of a level, after which the text and the stem are cached."""
         kept = len(text) - len(parents) + stem(parents)
         self.prefix.hold(text, kept)
         self.prefix.count += new
         if self.sharing == 1:
             self.exact = len(self.prefix.fed)
-        return rows
 
     @contextmanager
     def _uncounted(self) -> Iterator[None]:

@@ -1,1 +1,16 @@
 """Where methods run: the seam, the virtual clock, real processes, clusters."""
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "cluster.cluster_world",
+    "cluster.helpers",
+    "cluster.laptop",
+    "cost_ratio",
+    "devices",
+    "enumerator",
+    "processes",
+    "virtual",
+    "worker",
+    "worker_process",
+    "world",
+)

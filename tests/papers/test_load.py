@@ -58,8 +58,8 @@ def test_public_names():
     assert not hasattr(papers, "__all__")
     owners = {
         "fill": [fill, fill_all],
-        "load": [load_paper],
-        "schema": [Paper, Table],
+        "load_papers": [load_paper],
+        "paper_schema": [Paper, Table],
         "table_result": [TableResult],
     }
     for module, objects in owners.items():

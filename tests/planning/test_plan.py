@@ -21,7 +21,7 @@ from speclib.data import prompts
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import request_settings
-from speclib.methods.about import LONGEST
+from speclib.methods.page_facts import LONGEST
 from speclib.worlds.cost_ratio import CostRatio
 
 LATENCY = "pearl/codellama-7-70"  # that of the toy pair

@@ -257,11 +257,11 @@ def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_
         runs[k] = simulate("duodecoding", gamma=6, c=6, k=k, alpha=0.7, doubt=0.6)
     view = sequences(runs, round=5, by="k")
     image_before = view.image.value
-    place_before = view.round.place
+    position_before = view.round.position
 
     view.chooser.value = 3
-    distances = [abs(round.place - place_before) for round in view.rounds[3]]
-    assert abs(view.round.place - place_before) == min(distances)
+    distances = [abs(round.position - position_before) for round in view.rounds[3]]
+    assert abs(view.round.position - position_before) == min(distances)
     assert view.image.value != image_before
     assert len(view.round.sequences) == 3
     assert view.text().startswith("tree, k = 3: ")

@@ -22,7 +22,7 @@ from speclab.views.pages.entry import read_entry
 from speclab.views.pages.headlines import WIDE, caption, headline_rows, render_headlines
 from speclab.views.pages.index import Linker, index_page, summary
 from speclab.views.pages.notebook import notebook_page
-from speclab.views.pages.places import Places, find_anchors
+from speclab.views.pages.places import PageAnchors, find_anchors
 from speclab.views.tables.html import section_html
 from speclib import paths
 from speclib.drawing.text_in_pictures import FONT_SIZE
@@ -319,7 +319,7 @@ def pages_of(results) -> dict[str, str]:
 
     on_page = find_anchors(notebook_page(notebook, "Title"))
     of_traces = traces.traces_page(paper, results, on_page)
-    places = Places("pearl", on_page, find_anchors(of_traces))
+    places = PageAnchors("pearl", on_page, find_anchors(of_traces))
     entry = json.loads(json.dumps(summary(paper, results, "quick")))
     return {
         "pearl.html": notebook_page(notebook, "Title", places),

@@ -88,13 +88,13 @@ def test_keys_step_and_space_plays(run):
 
 def test_the_newest_places_are_always_to_be_seen(run):
     picture = kv_ribbon(run).live
-    for room in (480, 700, 1100):
-        picture.room = room
+    for width in (480, 700, 1100):
+        picture.page_width = width
         for step in range(1, len(picture.moments) + 1):
             picture.step = step
             for kind in ("exact", "stale", "cut"):
                 for box in boxes(picture, kind):
-                    assert float(box.get("x")) + float(box.get("width")) <= room
+                    assert float(box.get("x")) + float(box.get("width")) <= width
 
             places = picture.moment.kinds.values()
             longest = max(len(kinds) for kinds in places)
@@ -105,7 +105,7 @@ def test_the_newest_places_are_always_to_be_seen(run):
 
 def test_the_text_grows_above_the_ribbons(run):
     picture = kv_ribbon(run).live
-    picture.room = 1100
+    picture.page_width = 1100
     picture.step = len(picture.moments)
     words = [text.text for text in elements(picture.svg, "text")]
     assert run.trace.commits[-1].tokens

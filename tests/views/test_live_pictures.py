@@ -61,10 +61,10 @@ def test_kept_and_replaced_parts_fill_p_for_every_token():
         assert sum(written) == pytest.approx(236, abs=0.1)  # all of the column
 
 
-@pytest.mark.parametrize("room", [480, 560, 800, 1100])
-def test_what_stands_below_one_bar_does_not_run_into_the_next(room):
+@pytest.mark.parametrize("width", [480, 560, 800, 1100])
+def test_what_stands_below_one_bar_does_not_run_into_the_next(width):
     picture = bars()
-    picture.room = room
+    picture.page_width = width
     texts = elements(picture.svg, "text")
     below = []
     for text in texts:
@@ -198,12 +198,12 @@ def test_a_coin_beyond_the_cut_is_a_rejection_and_asks_for_a_second_one():
 
 # -- both ------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [bars, throws])
-@pytest.mark.parametrize("room", [300, 480, 700, 1400])
-def test_a_picture_is_drawn_for_the_room_that_the_page_has(make, room):
+@pytest.mark.parametrize("width", [300, 480, 700, 1400])
+def test_a_picture_is_drawn_for_the_width_that_the_page_has(make, width):
     picture = make()
-    picture.room = room
+    picture.page_width = width
     root = ET.fromstring(picture.svg)
-    assert float(root.get("width")) == min(max(room, 480), 1100)
+    assert float(root.get("width")) == min(max(width, 480), 1100)
     sizes = [float(element.get("font-size", 14)) for element in root.iter()]
     assert min(sizes) >= 14
 

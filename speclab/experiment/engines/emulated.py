@@ -19,7 +19,7 @@ from typing import TypeAlias
 from speclab.experiment import cache_keys, other_load
 from speclab.experiment.cells import emulated_request as emulated_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
-from speclab.experiment.spec import CellResult, Spec, present
+from speclab.experiment.spec import CellFacts, CellResult, Spec, present
 from speclab.progress import Progress
 from speclib import machine
 from speclib.core.sampling import Tokens
@@ -256,7 +256,8 @@ def stored(spec: Spec) -> CellResult | None:
     plain_counts = total([request.stats for request in baseline])
     header = present(twins.cell.header)
     virtual_seconds = sum(twins.cell.virtual_seconds[:done])
-    facts = {
+    facts: CellFacts = {
+        **twins.virtual_result.facts,
         "overruns": max(_overruns(counts), _overruns(plain_counts)),
         "over_virtual": round(counts.seconds / virtual_seconds, 4),
         "others": [
@@ -277,7 +278,7 @@ def stored(spec: Spec) -> CellResult | None:
         machine=header.machine,
         seconds=header.seconds,
         created=header.created,
-        facts=twins.virtual_result.facts | facts,
+        facts=facts,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from speclab.experiment import cache_keys
 from speclab.experiment.cells.measured_prompt import Conditions, Setting
 from speclab.experiment.cells.outputs import OutputFacts
 from speclab.experiment.environments import Environment
-from speclab.experiment.spec import CellResult, Spec, present
+from speclab.experiment.spec import CellFacts, CellResult, Spec, present
 from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
@@ -130,7 +130,8 @@ class MeasuredCell(TimedCell[MeasuredHeader, PromptOutcome]):
         if self.header is None or not self.requests:
             return None
         header = self.header
-        facts = header.facts | {
+        facts: CellFacts = {
+            **cast(CellFacts, header.facts),
             "differs": [outcome.differs for outcome in self.requests],
             "gap": [outcome.gap for outcome in self.requests],
             "others": [outcome.others for outcome in self.requests],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from speclab.experiment import cache_keys
 from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.pool import on_every_core
-from speclab.experiment.spec import CellResult, Spec
+from speclab.experiment.spec import CellFacts, CellResult, Spec
 from speclab.progress import Progress
 from speclib import machine
 from speclib.errors import SpeclibError
@@ -98,7 +98,7 @@ def _finished(
         c=settled.c,
         seconds=own.header.seconds,
         created=own.header.created,
-        facts=settled.facts,
+        facts=cast(CellFacts, settled.facts),
         cached=own.cached,
         sequence_choices=[outcome.sequence_choices for outcome in own.outcomes],
     )

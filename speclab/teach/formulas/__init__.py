@@ -1,4 +1,4 @@
-"""Exercises whose answer is a number or a row, by what they are about."""
+"""Exercises whose answer is a number or a distribution, by what they are about."""
 
 from .choosing import BEST_GAMMA, BREAK_EVEN, check_best_gamma, check_break_even
 from .dsi_formulas import DSI_SECONDS, SERVERS, check_dsi_seconds, check_servers
@@ -19,13 +19,13 @@ from .network import (
 )
 from .one_draft import (
     ACCEPTANCE,
+    DISTRIBUTIONS,
     RESIDUAL,
-    ROWS,
     SAMPLES,
     check_acceptance,
     check_residual,
     check_samples,
-    row,
+    distribution,
 )
 from .round_formulas import (
     EXPECTED_TOKENS,
@@ -49,6 +49,7 @@ __all__ = [
     "BEST_GAMMA",
     "BREAK_EVEN",
     "CLOCK",
+    "DISTRIBUTIONS",
     "DSI_SECONDS",
     "DUO_ROUND",
     "EASY_ROUND",
@@ -59,7 +60,6 @@ __all__ = [
     "NETWORK_ROUND",
     "RESIDUAL",
     "ROUND",
-    "ROWS",
     "SAMPLES",
     "SEQUENCES",
     "SERVERS",
@@ -86,5 +86,5 @@ __all__ = [
     "check_speed",
     "check_two_counts",
     "check_verdict",
-    "row",
+    "distribution",
 ]

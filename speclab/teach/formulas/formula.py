@@ -1,4 +1,4 @@
-"""An exercise whose answer is a number or a row.
+"""An exercise whose answer is a number or a distribution.
 
 The student's function is called in every case, the smallest first. The first case in
 which it differs from the right answer is the counterexample on the card.
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from speclab.teach.attempt import judge_attempt
-from speclab.teach.calls import Failed, call, time_limit
-from speclab.teach.card import Card, right, wrong
+from speclab.teach.calls import Failed, call_guarded, time_limit
+from speclab.teach.card import Card, right_card, wrong_card
 from speclab.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 
 Answer = Callable[..., Any]
@@ -23,9 +23,9 @@ Answer = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Formula:
-    """An exercise that asks for a function of numbers and rows.
+    """An exercise that asks for a function of numbers and distributions.
 
-    name        under which tries are kept, and hints are found
+    name        under which tries are recorded, and hints are found
     arguments   their names, as the card writes them
     cases       values of the arguments, the case that is easiest to follow first
     solution    the right function
@@ -54,13 +54,13 @@ class Formula:
             with time_limit():
                 answers = self._answers_of(function)
         except Failed as failed:
-            return wrong(str(failed))
+            return wrong_card(str(failed))
 
         for case, answer in zip(self.cases, answers, strict=True):
             expected = self.solution(*case)
             if not self._is_right(answer, expected):
                 return self._card_of(case, answer, expected, answers)
-        return right(self.praise)
+        return right_card(self.praise)
 
     def _is_right(self, answer: Any, expected: Any) -> bool:
         if is_same(answer, expected):
@@ -71,13 +71,13 @@ class Formula:
         answers = []
         for case in self.cases:
             try:
-                answers.append(call(function, *deepcopy(case)))
+                answers.append(call_guarded(function, *deepcopy(case)))
             except Failed as failed:
                 raise Failed(f"For {self._describe(case)}: {failed}") from failed
         return answers
 
     def _answers_of_mistake(self, function: Answer) -> list[Any]:
-        """The same for one of our own: an error is an answer that nobody else gives."""
+        """The answers of a mistake; an error is an answer that nobody else gives."""
         try:
             with np.errstate(all="ignore"):
                 return self._answers_of(function)
@@ -90,7 +90,7 @@ class Formula:
         """The card of a wrong function, whose smallest counterexample is ``case``."""
         if answer is None:
             verdict = f"For {self._describe(case)} your function gives nothing."
-            return wrong(verdict, "Does it end with a return?", cause="no return")
+            return wrong_card(verdict, "Does it end with a return?", cause="no return")
 
         given, wanted = _shown(answer), _shown(expected)
         if given == wanted:  # the difference is in later digits
@@ -101,8 +101,8 @@ class Formula:
         )
         mistake = likely_mistake(answers, self.mistakes, self._answers_of_mistake)
         if mistake is None:
-            return wrong(verdict)
-        return wrong(verdict, mistake.question, cause=mistake.name)
+            return wrong_card(verdict)
+        return wrong_card(verdict, mistake.question, cause=mistake.name)
 
     def _describe(self, case: tuple[Any, ...]) -> str:
         parts = []
@@ -120,7 +120,7 @@ def _is_next_to(answer: Any, expected: float) -> bool:
 
 
 def _shown(value: Any, digits: int = 4) -> str:
-    """A number with so many digits, a row as "(0.2, 0.8)"."""
+    """A number with so many digits, a distribution as "(0.2, 0.8)"."""
     if isinstance(value, np.ndarray | list | tuple):
         return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):

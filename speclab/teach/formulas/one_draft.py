@@ -15,28 +15,34 @@ from speclib.core.sampling import residual as right_residual
 from .formula import Answer, Formula
 
 
-def row(*probabilities: float) -> Row:
+def distribution(*probabilities: float) -> Row:
     """A distribution."""
     return np.array(probabilities)
 
 
 # Pairs of distributions, the plainest first. In the last two a token has no chance.
-ROWS = (
-    (row(0.8, 0.2), row(0.5, 0.5)),
-    (row(0.2, 0.3, 0.5), row(0.5, 0.25, 0.25)),
-    (row(0.2, 0.3, 0.5), row(0.5, 0.2, 0.3)),  # two are missing, with other chances
-    (row(0.1, 0.6, 0.3), row(0.3, 0.3, 0.4)),
-    (row(0.5, 0.2, 0.3), row(0.5, 0.3, 0.2)),  # one is equally likely
-    (row(0.1, 0.2, 0.3, 0.4), row(0.4, 0.15, 0.2, 0.25)),  # three are missing
-    (row(0.0, 0.4, 0.6), row(0.2, 0.8, 0.0)),
-    (row(0.0, 1.0, 0.0), row(0.25, 0.5, 0.25)),
+DISTRIBUTIONS = (
+    (distribution(0.8, 0.2), distribution(0.5, 0.5)),
+    (distribution(0.2, 0.3, 0.5), distribution(0.5, 0.25, 0.25)),
+    (
+        distribution(0.2, 0.3, 0.5),
+        distribution(0.5, 0.2, 0.3),
+    ),  # two are missing, with other chances
+    (distribution(0.1, 0.6, 0.3), distribution(0.3, 0.3, 0.4)),
+    (distribution(0.5, 0.2, 0.3), distribution(0.5, 0.3, 0.2)),  # one is equally likely
+    (
+        distribution(0.1, 0.2, 0.3, 0.4),
+        distribution(0.4, 0.15, 0.2, 0.25),
+    ),  # three are missing
+    (distribution(0.0, 0.4, 0.6), distribution(0.2, 0.8, 0.0)),
+    (distribution(0.0, 1.0, 0.0), distribution(0.25, 0.5, 0.25)),
 )
 
 
 def _cases_with_tokens() -> list[tuple[Row, Row, int]]:
-    """Every pair of rows with every token that the draft may write."""
+    """Every pair of distributions with every token that the draft may write."""
     cases = []
-    for p, q in ROWS:
+    for p, q in DISTRIBUTIONS:
         for token in np.flatnonzero(q):
             cases.append((p, q, int(token)))
     return cases
@@ -94,7 +100,7 @@ def _over_its_sum(values: Row) -> Row:
 RESIDUAL = Formula(
     name="residual",
     arguments=("p", "q"),
-    cases=ROWS,
+    cases=DISTRIBUTIONS,
     solution=right_residual,
     asked_for="the residual",
     mistakes=(
@@ -140,7 +146,7 @@ RESIDUAL = Formula(
             lambda p, q: _over_its_sum(np.minimum(p, q)),
         ),
     ),
-    praise="Kept tokens and these replacements together give p, in all rows tried.",
+    praise="Accepted tokens and these replacements together give p in all cases tried.",
 )
 
 
@@ -159,7 +165,7 @@ SAMPLES = Formula(
     mistakes=(
         Mistake(
             "one standard error",
-            "By chance one standard error is passed in a third of all cases: ask for "
+            "By chance one standard error is exceeded in a third of all cases: ask for "
             "two.",
             lambda p, found: p * (1 - p) / (found - p) ** 2,
         ),

@@ -202,6 +202,6 @@ def check_interval(function: Answer) -> Card:
 def check_two_counts(function: Answer) -> Card:
     """Checks ``function(passes)``: accepted drafts per pass, and per rejection.
 
-    ``passes``: of each target pass (accepted, rejected), where rejected is 0 or 1.
+    ``passes``: (accepted, rejected) for each target pass, where rejected is 0 or 1.
     """
     return TWO_COUNTS.check(function)

@@ -1,4 +1,4 @@
-"""Items of the audit as lines of a page, with links to every place that they name.
+"""Items of the audit as lines of a page, with links to every source that they name.
 
 A printed cell leads to our report of its table, a section to the document, and code to
 its lines at the commit that was read.
@@ -48,12 +48,12 @@ class Line(NamedTuple):
     judged: JudgedItem
 
     @property
-    def places(self) -> list[Link]:
+    def print_links(self) -> list[Link]:
         """Where what is claimed stands."""
-        return [_link_of_place(self.publication, p) for p in self.judged.item.where]
+        return [_link_to_print(self.publication, p) for p in self.judged.item.where]
 
     @property
-    def code_places(self) -> list[Link]:
+    def code_links(self) -> list[Link]:
         """The lines of published code that the verdict rests on."""
         links = []
         for finding in self.judged.findings:
@@ -62,9 +62,9 @@ class Line(NamedTuple):
         return links
 
     @property
-    def first_places(self) -> list[Link]:
-        """The first places of the print, and of published code, where there is room."""
-        return [*self.places[:2], *self.code_places[:1]]
+    def first_links(self) -> list[Link]:
+        """The first links into the print, and one into published code."""
+        return [*self.print_links[:2], *self.code_links[:1]]
 
     def code_link(self, piece: CodeRead) -> Link:
         """The lines at the commit that was read."""
@@ -111,13 +111,13 @@ def named_bases(lines: Iterable[Line]) -> Mapping[Basis, str]:
 
 
 # -- links -----------------------------------------------------------------------------
-def _link_of_place(publication: Publication, place: Source) -> Link:
-    if place.cell is not None:
-        return _link_of_cell(publication.paper, place.cell)
-    document = publication.documents[place.document]
-    words = place.at
-    if place.document != "paper":
-        words = f"{document.title}: {place.at}"
+def _link_to_print(publication: Publication, printed: Source) -> Link:
+    if printed.cell is not None:
+        return _link_of_cell(publication.paper, printed.cell)
+    document = publication.documents[printed.document]
+    words = printed.at
+    if printed.document != "paper":
+        words = f"{document.title}: {printed.at}"
     return Link(words, document.link, document.link)
 
 

@@ -56,7 +56,7 @@ def gravest_html(all_judged: AllJudged) -> str:
 
 
 def gravest_md(all_judged: AllJudged) -> str:
-    """The same as Markdown."""
+    """The ten gravest findings as Markdown."""
     return _render("gravest.md", _names_of_gravest(all_judged))
 
 
@@ -66,7 +66,7 @@ def items_html(all_judged: AllJudged) -> str:
 
 
 def items_md(all_judged: AllJudged) -> str:
-    """The same as Markdown."""
+    """All items in parts as Markdown."""
     return _render("items.md", _names_of_items(all_judged))
 
 
@@ -76,7 +76,7 @@ def publication_html(judged: JudgedPublication) -> str:
 
 
 def publication_md(judged: JudgedPublication) -> str:
-    """The same as Markdown."""
+    """Every item of a publication as Markdown."""
     return _render("publication.md", _names_of_publication(judged))
 
 
@@ -86,7 +86,7 @@ def summary_html(all_judged: AllJudged) -> str:
 
 
 def summary_md(all_judged: AllJudged) -> str:
-    """The same as Markdown."""
+    """The counts of all publications as Markdown."""
     return _render("counts.md", _counts(all_judged))
 
 
@@ -96,7 +96,7 @@ def sources_html(publications: Iterable[Publication]) -> str:
 
 
 def sources_md(publications: Iterable[Publication]) -> str:
-    """The same as Markdown."""
+    """What was read, as Markdown."""
     return _render("sources.md", {"publications": list(publications)})
 
 
@@ -176,7 +176,7 @@ def _names_of_publication(judged: JudgedPublication) -> dict[str, object]:
 
 
 class Count(NamedTuple):
-    """A line of the summary: of what the items are, and how many have each verdict."""
+    """A line of the summary: whose items they are, and how many have each verdict."""
 
     name: str
     verdicts: dict[Verdict, int]

@@ -23,7 +23,7 @@ MOST_OF_INTERVALS = 2  # intervals are shown up to so many times the tallest bar
 PARTS = ("draft", "target", "verification", "communication")
 WHOLE = "time per iteration"
 
-# A bar's height; None leaves its place empty.
+# A bar's height; None leaves a gap.
 Height = float | None
 
 
@@ -163,11 +163,11 @@ def _metric_of(table: Table, row: str) -> object:
 def _intervals(result: TableResult) -> dict[tuple[str, str, str], _Interval]:
     """The 95 % intervals of the table's metric, by (kind, row, column)."""
     intervals = {}
-    for row in result.rows:
-        is_of_table = row.metric == result.table.metric
-        if is_of_table and row.low is not None and row.high is not None:
-            place = (row.kind, row.row, row.column)
-            intervals[place] = _Interval(row.low, row.high)
+    for line in result.rows:
+        is_of_table = line.metric == result.table.metric
+        if is_of_table and line.low is not None and line.high is not None:
+            cell = (line.kind, line.row, line.column)
+            intervals[cell] = _Interval(line.low, line.high)
     return intervals
 
 

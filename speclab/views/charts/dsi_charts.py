@@ -200,16 +200,16 @@ def _printed_speedups(table: Table) -> dict[str, float]:
 
 
 def _bases(table: Table) -> dict[str, str]:
-    """Of each column with one rule exchanged, the column that exchanges none."""
-    columns_of_books = {}
+    """The column that exchanges no rule, for each column with one rule exchanged."""
+    plain_columns = {}
     for column, settings in table.column.items():
         if "books" in settings and "rule" not in settings:
-            columns_of_books[settings["books"]] = column
+            plain_columns[settings["books"]] = column
 
     bases = {}
     for column, settings in table.column.items():
         if "rule" in settings:
-            bases[column] = columns_of_books[settings["books"]]
+            bases[column] = plain_columns[settings["books"]]
     return bases
 
 

@@ -113,7 +113,7 @@ def _add_measured_totals(
 def lines_over_layers(result: TableResult) -> go.Figure | None:
     """A panel per unit and kind, a line per column over the number of layers at once.
 
-    Of columns that come in two, the one that is "not" so, or another model's, is the
+    Where columns come in two, the one that is "not" so, or another model's, is the
     dotted line of the same colour.
     """
     table = result.table

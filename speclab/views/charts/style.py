@@ -70,8 +70,8 @@ class Panels:
 
     def add(self, panel: int, trace: BaseTraceType) -> None:
         """Adds a trace to the panel with this number, counted from 0."""
-        line, place = divmod(panel, self.across)
-        self.figure.add_trace(trace, row=line + 1, col=place + 1)
+        line, column = divmod(panel, self.across)
+        self.figure.add_trace(trace, row=line + 1, col=column + 1)
 
     def name_once(self) -> None:
         """Leaves every name in the legend once, at its first trace."""
@@ -87,7 +87,7 @@ class Panels:
         panels.
         """
         figure = self.figure
-        room_for_legend = 42 + LEGEND_LINE_HEIGHT * self._legend_lines()
+        legend_height = 42 + LEGEND_LINE_HEIGHT * self._legend_lines()
         axis = {
             "gridcolor": LINE,
             "zerolinecolor": LINE,
@@ -106,8 +106,8 @@ class Panels:
             paper_bgcolor="rgba(0,0,0,0)",
             plot_bgcolor="rgba(0,0,0,0)",
             font={"color": INK, "size": 12, "family": "system-ui, sans-serif"},
-            height=PANEL_HEIGHT * self.lines + 26 + room_for_legend,
-            margin={"l": 56, "r": 16, "t": room_for_legend, "b": 56},
+            height=PANEL_HEIGHT * self.lines + 26 + legend_height,
+            margin={"l": 56, "r": 16, "t": legend_height, "b": 56},
             bargap=0.25,
             legend=legend,
         )

@@ -15,7 +15,7 @@ from speclib.trace.events import Event
 from speclib.trace.rounds import sequence_draftings, tree_draftings
 
 # A part for each token, by what became of it: "text" was committed before the round. Of
-# the drafted tokens "passed" and "failed" were tested; "unread" were not.
+# the drafted tokens "accepted" and "rejected" were tested; "unread" were not.
 MarkedText: TypeAlias = list[TextPart]
 
 
@@ -33,7 +33,7 @@ class SequencesRound(NamedTuple):
                       tested now
 
     ``draft`` is the event of the drafting. ``committed`` is what the round added to the
-    text: the tokens of the window that passed, then the target's own token.
+    text: the tokens of the window that were accepted, then the target's own token.
     """
 
     run: TimelineRun
@@ -85,12 +85,12 @@ class SequencesRound(NamedTuple):
         return len(self.draft.sequences)
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """How many tokens, written or drafted, come before the sequences."""
         return len(self.before) + len(self.window)
 
     @property
-    def passed(self) -> int:
+    def accepted(self) -> int:
         """How many tokens of the window the target would have written itself."""
         count = 0
         for drafted, committed in zip(self.window, self.committed, strict=False):
@@ -116,10 +116,10 @@ class SequencesRound(NamedTuple):
             TextPart("text", one_line(self.run.piece(token))) for token in self.before
         ]
         for position, token in enumerate(self.window):
-            if position < self.passed:
-                kind = "passed"
-            elif position == self.passed:
-                kind = "failed"
+            if position < self.accepted:
+                kind = "accepted"
+            elif position == self.accepted:
+                kind = "rejected"
             else:
                 kind = "unread"
             parts.append(TextPart(kind, one_line(self.run.piece(token))))
@@ -142,9 +142,9 @@ class SequencesRound(NamedTuple):
             return f"{next_word}: sequence {self.chosen_sequence + 1} goes on"
         if self.draft.outcome[0] == "rejected":
             return f"{next_word}: no sequence begins with it"
-        if self.passed == len(self.committed):
+        if self.accepted == len(self.committed):
             return "the text ends before the sequences: nobody looks at them"
-        wrong = token_label(self.run.piece(self.window[self.passed]))
+        wrong = token_label(self.run.piece(self.window[self.accepted]))
         return f"“{wrong}” should have been “{own}”: nobody looks at the sequences"
 
     def lines(self) -> list[str]:
@@ -204,7 +204,7 @@ class TreeRound(NamedTuple):
         return max(self.levels.count(level) for level in self.levels)
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """How many tokens come before the tree."""
         return len(self.before)
 

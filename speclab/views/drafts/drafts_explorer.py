@@ -39,7 +39,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     def __init__(self, shown: Any, round: int | None = None, by: str = "run"):
         runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
         if not runs:
-            raise BadValue("a tree of nothing: pass at least one result or trace")
+            raise BadValue("a tree of nothing: give at least one result or trace")
         self.rounds: dict[Any, list[DraftedRound]] = {}
         for value, run in runs.items():
             self.rounds[value] = drafted_rounds(timeline_run(run))
@@ -89,7 +89,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return max(heights)
 
     def _render_again(self, _change: object = None) -> None:
-        """Every picture takes as much room as the highest, so that nothing jumps."""
+        """Every picture is given the height of the highest, so that nothing jumps."""
         style = f"min-height: {self._greatest_height}px"
         self.image.value = f'<div style="{style}">{self.picture()}</div>'
 
@@ -97,8 +97,8 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """Moves the round slider to where the run shown before stood in the text."""
         rounds_before = self.rounds[change["old"]]
         rounds = self.rounds[change["new"]]
-        place = _numbered(rounds_before, self.slider.value).place
-        nearest = min(rounds, key=lambda drafted: abs(drafted.place - place))
+        position = _numbered(rounds_before, self.slider.value).position
+        nearest = min(rounds, key=lambda drafted: abs(drafted.position - position))
 
         self.slider.options = [drafted.number for drafted in rounds]
         self.slider.value = nearest.number

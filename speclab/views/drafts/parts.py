@@ -23,9 +23,9 @@ ROWS_TOP = 102  # the heading stands above
 
 TEXT_STYLES = {
     "text": {"fill": INK},
-    "passed": {"fill": WRITER_COLOURS["draft"]},
+    "accepted": {"fill": WRITER_COLOURS["draft"]},
     "unread": {"fill": QUIET},
-    "failed": {"fill": KIND_COLOURS["rejected"], "text_decoration": "line-through"},
+    "rejected": {"fill": KIND_COLOURS["rejected"], "text_decoration": "line-through"},
     "cut": {"fill": QUIET},
 }
 
@@ -33,7 +33,7 @@ TEXT_STYLES = {
 def heading(drafted: DraftedRound) -> str:
     """The round's number and summary; under them the text before the draft.
 
-    Of the text, the end is shown as far as it fits on one line.
+    The text's end is shown, as far as it fits on one line.
     """
     summary = tag(
         "tspan",

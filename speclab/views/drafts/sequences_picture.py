@@ -123,7 +123,7 @@ def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
 
 
 def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> str:
-    """A cell per token, as far as there is room; framed if the sequence goes on.
+    """A cell per token, as many as fit; framed if the sequence goes on.
 
     ``name`` is that of the picture's patterns.
     """

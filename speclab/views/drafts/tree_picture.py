@@ -89,11 +89,11 @@ def node_cells(drafted: TreeRound) -> list[NodeCell]:
     """Where each node stands, and what is written there."""
     rows = rows_of_nodes(drafted)
     level_width = min(WIDEST_LEVEL, (WIDTH - PAD - ROOT_X) / drafted.depth)
-    room = level_width - GAP - 12
+    label_width = level_width - GAP - 12
 
     cells = []
     for node, level in enumerate(drafted.levels):
-        label = shortened(drafted.label(node), room)
+        label = shortened(drafted.label(node), label_width)
         cell = NodeCell(
             left=ROOT_X + GAP + level * level_width,
             middle=ROWS_TOP + ROW_STEP * rows[node] + CELL_HEIGHT / 2,
@@ -166,10 +166,10 @@ def cell_svg(cell: NodeCell) -> str:
     return box + text_in_cell(cell.label, label_x, cell.middle + 5, cell.outcome)
 
 
-def shortened(label: str, room: float) -> str:
-    """``label``, its end replaced by dots where it is wider than ``room`` pixels."""
-    if text_width(label) <= room:
+def shortened(label: str, width: float) -> str:
+    """``label``, its end replaced by dots where it is wider than ``width`` pixels."""
+    if text_width(label) <= width:
         return label
-    while label and text_width(label + "…") > room:
+    while label and text_width(label + "…") > width:
         label = label[:-1]
     return label + "…"

@@ -1,4 +1,4 @@
-"""How a drafted token is tested: q and p as bars, and what of them is kept.
+"""How a drafted token is tested: q and p as bars, and what of them is accepted.
 
     left: a token's two bars              right: what is written, and p
       ┌───┐ q: outline, dashed              ┌───────┐ ┌───────┐
@@ -7,7 +7,7 @@
     │ │   │ │ min(p, q): kept               │ kept  │ │       │
     └─┴───┴─┘                               └───────┘ └───────┘
 
-What is rejected over all tokens is as much as what is missing, so kept tokens and
+What is rejected over all tokens is as much as what is missing, so accepted tokens and
 replacements always fill p. A reader drags the tops of the bars, moves them with the
 arrow keys, or moves the temperature. Reads two distributions, and knows no model.
 """
@@ -84,13 +84,13 @@ class AcceptBarsPicture(LivePicture):
         return tempered(self.at_temperature_1["q"], self.temperature)
 
     @property
-    def kept(self) -> Row:
-        """Of each token, how probable it is that it is drafted and accepted."""
+    def accepted(self) -> Row:
+        """How probable it is that each token is drafted and accepted."""
         return np.minimum(self.p, self.q)
 
     @property
     def missing(self) -> Row:
-        """Of each token, what replacements must add."""
+        """What replacements must add to each token."""
         return np.maximum(self.p - self.q, 0)
 
     def set_probability(self, name: str, token: int, value: float) -> None:
@@ -98,9 +98,9 @@ class AcceptBarsPicture(LivePicture):
 
         ``name``: "p" or "q", at the present temperature.
         """
-        row = self.p if name == "p" else self.q
+        distribution = self.p if name == "p" else self.q
         value = min(max(value, LEAST), MOST)
-        others = row.copy()
+        others = distribution.copy()
         others[token] = 0
         changed = others * (1 - value) / others.sum()
         changed[token] = value
@@ -114,16 +114,16 @@ class AcceptBarsPicture(LivePicture):
     def on_key(self, handle: str, key: str) -> None:
         if handle and key in KEY_STEPS:
             name, number = handle.split("-")
-            row = self.p if name == "p" else self.q
-            value = float(row[int(number)]) + KEY_STEPS[key]
+            distribution = self.p if name == "p" else self.q
+            value = float(distribution[int(number)]) + KEY_STEPS[key]
             self.set_probability(name, int(number), value)
 
     # -- words -------------------------------------------------------------------------
     def sentence(self) -> str:
-        kept = float(self.kept.sum())
+        accepted = float(self.accepted.sum())
         return (
-            f"Of 100 drafted tokens {100 * kept:.0f} are kept and "
-            f"{100 - round(100 * kept)} are rejected and replaced."
+            f"Of 100 drafted tokens {100 * accepted:.0f} are kept and "
+            f"{100 - round(100 * accepted)} are rejected and replaced."
         )
 
     def text(self) -> str:
@@ -175,7 +175,7 @@ class AcceptBarsPicture(LivePicture):
         return "".join(elements)
 
     def _token(self, token: int, left: float, step: float, name: str) -> str:
-        """A token's bars: what is kept, what is over it, the outlines, the handles."""
+        """A token's bars: what is accepted, what is over it, outlines, and handles."""
         p, q = float(self.p[token]), float(self.q[token])
         bottom, pixels = TOP + CHART, CHART / self.highest
         x, bar = left + 0.25 * step, 0.5 * step
@@ -242,7 +242,7 @@ class AcceptBarsPicture(LivePicture):
         )
 
     def _columns(self, left: float, width: float, name: str) -> str:
-        """Kept tokens and replacements, stacked by token, beside p."""
+        """Accepted tokens and replacements, stacked by token, beside p."""
         bottom, bar = TOP + CHART, 0.36 * width
         right = left + width - bar
         elements = [
@@ -256,16 +256,16 @@ class AcceptBarsPicture(LivePicture):
         ]
         y = bottom
         for token, word in enumerate(self.tokens):
-            kept = float(self.kept[token]) * CHART
+            accepted = float(self.accepted[token]) * CHART
             missing = float(self.missing[token]) * CHART
-            whole = kept + missing
+            whole = accepted + missing
             y -= whole
             elements += [
                 rectangle(
                     left,
                     y + missing,
                     bar,
-                    kept,
+                    accepted,
                     fill=KIND_COLOURS["accepted"],
                     kind="kept",
                 ),
@@ -288,9 +288,9 @@ class AcceptBarsPicture(LivePicture):
         return "".join(elements)
 
 
-def tempered(row: Row, temperature: float) -> Row:
+def tempered(distribution: Row, temperature: float) -> Row:
     """A distribution at another temperature: its powers, normalised."""
-    powers: Row = row ** (1 / temperature)
+    powers: Row = distribution ** (1 / temperature)
     normalised: Row = powers / powers.sum()
     return normalised
 
@@ -328,17 +328,17 @@ class AcceptBars(WithSentence):
         self.bars.draw()
 
 
-def check_rows(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> None:
+def check_distributions(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> None:
     """Raises BadValue where ``p`` or ``q`` are no distributions over ``tokens``."""
-    for name, row in (("p", p), ("q", q)):
-        if len(row) != len(tokens):
+    for name, shares in (("p", p), ("q", q)):
+        if len(shares) != len(tokens):
             raise BadValue(
-                f"{name} has {len(row)} probabilities for {len(tokens)} tokens: give "
-                "one each"
+                f"{name} has {len(shares)} probabilities for {len(tokens)} tokens: "
+                "give one each"
             )
-        if not all(0 < share < 1 for share in row) or abs(sum(row) - 1) > 1e-6:
+        if not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-6:
             raise BadValue(
-                f"{name} is {tuple(row)}: give probabilities above 0 that sum to 1"
+                f"{name} is {tuple(shares)}: give probabilities above 0 that sum to 1"
             )
 
 
@@ -351,5 +351,5 @@ def accept_bars(
     ``p``: the target model's probabilities of a few tokens. ``q``: the draft model's.
     ``tokens``: their names. Raises SpeclibError for probabilities that are none.
     """
-    check_rows(p, q, tokens)
+    check_distributions(p, q, tokens)
     return AcceptBars(np.array(p, float), np.array(q, float), tokens)

@@ -37,7 +37,7 @@ from speclib.drawing.svg import (
 )
 from speclib.drawing.text_in_pictures import text_width
 
-from .accept_bars import TOKENS, P, Q, Row, check_rows
+from .accept_bars import TOKENS, P, Q, Row, check_distributions
 from .live_picture import LivePicture, WithSentence
 
 HEIGHT = 424.0
@@ -162,34 +162,34 @@ class CoinsPicture(LivePicture):
             rejected_hatch(f"{name}-rejected")
             + dots(f"{name}-missing", KIND_COLOURS["score"]),
         )
-        room = width - 2 * PAD
+        strip_width = width - 2 * PAD
         body = (
-            self._accept_strip(room, name)
-            + self._instead_strip(room, name)
-            + self._histogram(room)
+            self._accept_strip(strip_width, name)
+            + self._instead_strip(strip_width, name)
+            + self._histogram(strip_width)
         )
         return card(body, width, HEIGHT, definitions=patterns)
 
-    def _accept_strip(self, room: float, name: str) -> str:
+    def _accept_strip(self, strip_width: float, name: str) -> str:
         """The numbers from 0 to 1, cut where the last draft's test is cut."""
         token = 1 if self.last is None else self.last.drafted
         chance = min(1.0, float(self.p[token] / self.q[token]))
         word = self.tokens[token]
         heading = f"The draft is “{word}”. A coin below {chance:.2f} accepts it."
-        accepted, rejected = chance * room, (1 - chance) * room
+        accepted, rejected = chance * strip_width, (1 - chance) * strip_width
         elements = [
             text_at(heading, PAD, ACCEPT_Y - 34, fill=INK, font_size=16),
             _part(PAD, ACCEPT_Y, accepted, KIND_COLOURS["accepted"], "accepted"),
             _part(
                 PAD + accepted, ACCEPT_Y, rejected, f"url(#{name}-rejected)", "rejected"
             ),
-            _scale(ACCEPT_Y, room),
+            _scale(ACCEPT_Y, strip_width),
         ]
         if self.last is not None:
-            elements.append(_dart(PAD + self.last.coin * room, ACCEPT_Y))
+            elements.append(_dart(PAD + self.last.coin * strip_width, ACCEPT_Y))
         return "".join(elements)
 
-    def _instead_strip(self, room: float, name: str) -> str:
+    def _instead_strip(self, strip_width: float, name: str) -> str:
         """The residual as a strip, cut into tokens."""
         heading = "Where a draft is rejected, a second coin draws from the residual."
         if self.last is not None and not self.last.is_accepted:
@@ -197,23 +197,23 @@ class CoinsPicture(LivePicture):
         elements = [text_at(heading, PAD, INSTEAD_Y - 34, fill=INK, font_size=16)]
         x = float(PAD)
         for token, share in enumerate(self.residual):
-            length = float(share) * room
+            length = float(share) * strip_width
             if length > 0:
                 fill = f"url(#{name}-missing)"
                 elements.append(_part(x, INSTEAD_Y, length, fill, self.tokens[token]))
             x += length
-        elements.append(_scale(INSTEAD_Y, room))
+        elements.append(_scale(INSTEAD_Y, strip_width))
         if self.last is not None and self.last.second_coin is not None:
-            elements.append(_dart(PAD + self.last.second_coin * room, INSTEAD_Y))
+            elements.append(_dart(PAD + self.last.second_coin * strip_width, INSTEAD_Y))
         return "".join(elements)
 
-    def _histogram(self, room: float) -> str:
+    def _histogram(self, strip_width: float) -> str:
         """What was written, a bar per token, beside p as a line."""
         count = int(self.counts.sum())
         bottom = CHART_TOP + CHART
         highest = max(0.5, float(self.p.max()))
-        elements = [horizontal_line(bottom, PAD, PAD + room, stroke=QUIET)]
-        step = room / len(self.tokens)
+        elements = [horizontal_line(bottom, PAD, PAD + strip_width, stroke=QUIET)]
+        step = strip_width / len(self.tokens)
         for token, word in enumerate(self.tokens):
             left = PAD + step * token + 0.25 * step
             bar = 0.5 * step
@@ -237,14 +237,14 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
 
-def _pick(row: Row, u: float) -> int:
-    """The token of ``row`` that a number in [0, 1) picks."""
-    token = int(np.searchsorted(np.cumsum(row), u, side="right"))
-    return min(token, len(row) - 1)
+def _pick(distribution: Row, u: float) -> int:
+    """The token of ``distribution`` that a number in [0, 1) picks."""
+    token = int(np.searchsorted(np.cumsum(distribution), u, side="right"))
+    return min(token, len(distribution) - 1)
 
 
 def _part(x: float, y: float, width: float, fill: str, label: str) -> str:
-    """A part of a strip, with its label where there is room."""
+    """A part of a strip, with its label where it fits."""
     box = rectangle(
         x, y, width, STRIP_HEIGHT, fill=fill, stroke=INK, stroke_width=0.75, kind=label
     )
@@ -259,11 +259,11 @@ def _part(x: float, y: float, width: float, fill: str, label: str) -> str:
     return box + plate + word
 
 
-def _scale(y: float, room: float) -> str:
+def _scale(y: float, strip_width: float) -> str:
     """0, 0.5 and 1 under a strip."""
     labels = []
     for value, anchor in ((0, "start"), (0.5, "middle"), (1, "end")):
-        x = PAD + value * room
+        x = PAD + value * strip_width
         labels.append(
             text_at(f"{value:g}", x, y + STRIP_HEIGHT + 17, text_anchor=anchor)
         )
@@ -271,7 +271,7 @@ def _scale(y: float, room: float) -> str:
 
 
 def _dart(x: float, y: float) -> str:
-    """A triangle that points at a place of a strip, and a line through it."""
+    """A triangle that points at a spot of a strip, and a line through it."""
     triangle = f"{x - 8},{y - 20} {x + 8},{y - 20} {x},{y - 3}"
     return tag("polygon", points=triangle, fill=INK, cls="dart") + tag(
         "line", x1=x, x2=x, y1=y - 4, y2=y + STRIP_HEIGHT, stroke=INK, stroke_width=2
@@ -308,5 +308,5 @@ def coins(
     ``p`` and ``q``: the target's and the draft's probabilities of a few tokens, whose
     names are ``tokens``. Raises SpeclibError for probabilities that are none.
     """
-    check_rows(p, q, tokens)
+    check_distributions(p, q, tokens)
     return CoinThrows(np.array(p, float), np.array(q, float), tokens, seed)

@@ -1,4 +1,4 @@
-"""The KV caches of a run as ribbons: a row per device, a cell per place in the text.
+"""The KV caches of a run as ribbons: a row per device, a slot per position in the text.
 
     text     The  model  reads  the  first     ...
     draft    ■    ■      ■      ▨    ▨
@@ -44,10 +44,10 @@ from speclib.trace.events import COMMIT
 
 from .live_picture import LivePicture, WithSentence
 
-CELL = 40.0  # pixels of a place in the text
+CELL = 40.0  # pixels of a position in the text
 ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
 TOP = 62.0  # pixels above the row of the text
-SHIFT = 8  # places by which the window moves on, so that it rarely does
+SHIFT = 8  # positions by which the window moves on, so that it rarely does
 SECONDS_OF_STEP = 1.2  # while it plays
 CUT = "cut"
 LEGEND = (
@@ -110,8 +110,8 @@ class KvRibbonPicture(LivePicture):
             return f"{event.device} is lost, and its cache with it."
         words = [f"{event.device}: "]
         if self.moment.cut:
-            words.append(f"cuts off {_places(self.moment.cut)}, then ")
-        words.append(f"adds {_places(self.moment.added)}")
+            words.append(f"cuts off {_counted_slots(self.moment.cut)}, then ")
+        words.append(f"adds {_counted_slots(self.moment.added)}")
         if event.cancelled:
             words.append(" until it is cancelled")
         fuzzy = event.payload.fuzzy_places
@@ -128,7 +128,7 @@ class KvRibbonPicture(LivePicture):
         stale = []
         for device, kinds in self.moment.kinds.items():
             if STALE in kinds:
-                stale.append(f"{_places(kinds.count(STALE))} of {device}")
+                stale.append(f"{_counted_slots(kinds.count(STALE))} of {device}")
         if not stale:
             return words + "Every cache fits it."
         return words + f"Stale: {', '.join(stale)}."
@@ -160,7 +160,7 @@ class KvRibbonPicture(LivePicture):
         )
         left = PAD + self._label_width()
         columns = max(1, int((width - left - PAD) // CELL))
-        first = self._first_place(columns)
+        first = self._first_position(columns)
         body = self._heading(width) + self._text_row(left, first, columns)
         y = TOP + ROW + GAP
         for device in self.moment.kinds:
@@ -171,19 +171,19 @@ class KvRibbonPicture(LivePicture):
 
     @cached_property
     def _kinds(self) -> set[str]:
-        """The kinds of place that the run has, and of those that are cut off."""
+        """The kinds of slot that the run has, and of those that are cut off."""
         kinds = {EXACT, CUT}
         for moment in self.moments:
-            for places in moment.kinds.values():
-                kinds.update(places)
+            for slots in moment.kinds.values():
+                kinds.update(slots)
         return kinds
 
     def _label_width(self) -> float:
         names = ["text", *self.moment.kinds]
         return max(text_width(name) for name in names) + 14
 
-    def _first_place(self, columns: int) -> int:
-        """The place in the leftmost column: the newest ones are always to be seen."""
+    def _first_position(self, columns: int) -> int:
+        """The position in the leftmost column: the newest are always to be seen."""
         longest = self.moment.text_length
         for kinds in self.moment.kinds.values():
             longest = max(longest, len(kinds) + self._cut_of_now())
@@ -193,7 +193,7 @@ class KvRibbonPicture(LivePicture):
         return start
 
     def _cut_of_now(self) -> int:
-        """Outlines of places that are gone reach so far beyond the new ones."""
+        """Outlines of slots that are gone reach so far beyond the new ones."""
         return max(0, self.moment.cut - self.moment.added)
 
     def _heading(self, width: float) -> str:
@@ -209,12 +209,12 @@ class KvRibbonPicture(LivePicture):
         y = TOP + ROW / 2 + 5
         elements = [text_at("text", PAD, y, fill=INK)]
         last = min(first + columns, self.moment.text_length)
-        for place in range(first, last):
-            middle = left + (place - first + 0.5) * CELL
-            if place < prompt_length:
+        for position in range(first, last):
+            middle = left + (position - first + 0.5) * CELL
+            if position < prompt_length:
                 label, tip = "·", "a token of the prompt"
             else:
-                tip = self.pieces[place - prompt_length]
+                tip = self.pieces[position - prompt_length]
                 label = _fitting(token_label(tip))
             elements.append(text_at(label, middle, y, text_anchor="middle", fill=INK))
         return "".join(elements)
@@ -222,35 +222,35 @@ class KvRibbonPicture(LivePicture):
     def _ribbon(
         self, device: str, left: float, y: float, first: int, columns: int, name: str
     ) -> str:
-        """One device's places, and those that it has just cut off."""
+        """One device's slots, and those that it has just cut off."""
         kinds = self.moment.kinds[device]
         elements = [text_at(device, PAD, y + ROW / 2 + 5, fill=INK)]
         is_own = self.moment.event.device == device
         newest = len(kinds) - (self.moment.added if is_own else 0)
-        for place in range(first, min(first + columns, len(kinds))):
+        for position in range(first, min(first + columns, len(kinds))):
             elements.append(
-                _place(
-                    left + (place - first) * CELL + 1.5,
+                _slot(
+                    left + (position - first) * CELL + 1.5,
                     y,
                     CELL - 3,
                     ROW,
-                    kinds[place],
+                    kinds[position],
                     name,
-                    is_new=place >= newest,
-                    tip=f"place {place + 1}: {kinds[place]}",
+                    is_new=position >= newest,
+                    tip=f"place {position + 1}: {kinds[position]}",
                 )
             )
         if is_own and self.moment.cut:
             end = min(first + columns, newest + self.moment.cut)
-            for place in range(max(first, len(kinds)), end):
-                x = left + (place - first) * CELL + 1.5
+            for position in range(max(first, len(kinds)), end):
+                x = left + (position - first) * CELL + 1.5
                 elements.append(_cut_off(x, y, CELL - 3, ROW))
             if newest >= first:
                 elements.append(_scissors(left + (newest - first) * CELL, y))
         return "".join(elements)
 
 
-def _places(count: int) -> str:
+def _counted_slots(count: int) -> str:
     return f"{count} place{'' if count == 1 else 's'}"
 
 
@@ -263,7 +263,7 @@ def _fitting(label: str) -> str:
     return "".join(part.text for part in reversed(shown))
 
 
-def _place(
+def _slot(
     x: float,
     y: float,
     width: float,
@@ -274,7 +274,7 @@ def _place(
     is_new: bool = False,
     tip: str = "",
 ) -> str:
-    """The box of a place; a new one has a thick outline."""
+    """The box of a slot; a new one has a thick outline."""
     fill = f"url(#{name}-{kind})" if kind in (FUZZY, STALE) else KIND_COLOURS["score"]
     return rectangle(
         x,
@@ -290,7 +290,7 @@ def _place(
 
 
 def _cut_off(x: float, y: float, width: float, height: float) -> str:
-    """The outline of a place that is gone."""
+    """The outline of a slot that is gone."""
     return rectangle(
         x,
         y,
@@ -320,7 +320,7 @@ def _legend(y: float, name: str, kinds: Collection[str]) -> str:
         if kind == CUT:
             elements.append(_cut_off(x, y, 18, 17))
         else:
-            elements.append(_place(x, y, 18, 17, kind, name))
+            elements.append(_slot(x, y, 18, 17, kind, name))
         elements.append(text_at(words, x + 26, y + 14))
         x += 26 + text_width(words) + 22
     return "".join(elements)
@@ -356,6 +356,6 @@ def kv_ribbon(result: object, label: str | None = None) -> KvRibbon:
 
     ``result``: what ``speclib.decode``, ``simulate`` or ``compare`` returns, or a
     trace. ``label``: in place of the method's name. Raises SpeclibError for anything
-    else, and for trees or several sequences, whose places are no places in the text.
+    else, and for trees or several sequences, whose slots are no positions in the text.
     """
     return KvRibbon(timeline_run(result, label))

@@ -38,7 +38,7 @@ function render({ model, el }) {
   };
   const speak = () => { voice.textContent = model.get("spoken"); };
 
-  const placeOf = (event) => {
+  const pointOf = (event) => {
     const svg = picture.querySelector("svg");
     const box = svg.getBoundingClientRect();
     const scale = svg.viewBox.baseVal.width / box.width;
@@ -52,7 +52,7 @@ function render({ model, el }) {
     event.preventDefault();
   });
   root.addEventListener("pointermove", (event) => {
-    if (held) tell({ kind: "drag", handle: held, ...placeOf(event) });
+    if (held) tell({ kind: "drag", handle: held, ...pointOf(event) });
   });
   const letGo = () => { held = null; };
   root.addEventListener("pointerup", letGo);
@@ -67,8 +67,8 @@ function render({ model, el }) {
   model.on("change:svg", show);
   model.on("change:spoken", speak);
   show();
-  const stopMeasuring = measureRoom(el, (room) => {
-    model.set("room", room);
+  const stopMeasuring = measureWidth(el, (width) => {
+    model.set("page_width", width);
     model.save_changes();
   });
   return () => {

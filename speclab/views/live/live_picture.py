@@ -1,8 +1,8 @@
 """A picture that Python draws and a reader takes hold of, in a notebook.
 
 The script ``live_picture.js`` shows the SVG, and sends what a reader does: drags of
-elements with a ``data-handle``, keys, and how much room the page has. A subclass says
-what that means. Without a notebook the picture stands still. Knows no data.
+elements with a ``data-handle``, keys, and how wide the page is. A subclass says what
+that means. Without a notebook the picture stands still. Knows no data.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import traitlets
 
 from speclib.drawing import display
 
-ROOM = Path(display.__file__).with_name("room.js")
+WIDTH_SCRIPT = Path(display.__file__).with_name("room.js")
 SCRIPT = Path(__file__).with_name("live_picture.js")
 STYLE = Path(__file__).with_name("live_picture.css")
-STILL_WIDTH = 900.0  # pixels of the picture where no page says how much room it has
+STILL_WIDTH = 900.0  # pixels of the picture where no page says how wide it is
 LEAST_WIDTH, MOST_WIDTH = 480.0, 1100.0
 
 
@@ -31,17 +31,17 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
     what it makes of ``on_drag`` and ``on_key``.
     """
 
-    _esm = ROOM.read_text() + SCRIPT.read_text()
+    _esm = WIDTH_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     spoken = traitlets.Unicode().tag(sync=True)
-    room = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
     happened = traitlets.Dict().tag(sync=True)  # what a reader did last
 
     def __init__(self) -> None:
         super().__init__()
         self.draw()
-        self.observe(self._on_room, "room")
+        self.observe(self._on_page_width, "page_width")
         self.observe(self._on_happened, "happened")
 
     # -- what a subclass defines -------------------------------------------------------
@@ -68,15 +68,15 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
     @property
     def width(self) -> float:
         """Pixels of the picture on the page."""
-        if not self.room:
+        if not self.page_width:
             return STILL_WIDTH
-        return min(max(float(self.room), LEAST_WIDTH), MOST_WIDTH)
+        return min(max(float(self.page_width), LEAST_WIDTH), MOST_WIDTH)
 
     def picture(self) -> str:
         return self.drawing(STILL_WIDTH)
 
     # -- what a reader does ------------------------------------------------------------
-    def _on_room(self, _change: object) -> None:
+    def _on_page_width(self, _change: object) -> None:
         self.draw()
 
     def _on_happened(self, _change: object) -> None:

@@ -49,7 +49,7 @@ class Branch(NamedTuple):
 
     drafted     the token, and ``probability`` that it is drafted
     accepted    the probability that it is drafted and accepted
-    replaced    of each token, the probability that it is written in its place
+    replaced    the probability of each token to be written instead of it
     """
 
     drafted: str
@@ -135,8 +135,8 @@ class OutcomeTreePicture(LivePicture):
     def _columns(self, step: float, name: str) -> str:
         """Drafted, tested, written: each way from left to right."""
         elements = []
-        for place, heading in enumerate(HEADINGS):
-            x = PAD + step * (place + 0.5)
+        for column, heading in enumerate(HEADINGS):
+            x = PAD + step * (column + 0.5)
             elements.append(
                 text_at(heading, x, 26, text_anchor="middle", fill=INK, font_size=16)
             )
@@ -202,7 +202,7 @@ class OutcomeTreePicture(LivePicture):
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str, label: str) -> str:
-    """A part of a column, with its label where there is room."""
+    """A part of a column, with its label where it fits."""
     if height <= 0:
         return ""
     tip = f"{label}: {height / COLUMN:.4f}"
@@ -211,9 +211,14 @@ def _box(x: float, y: float, width: float, height: float, fill: str, label: str)
     )
     if height < LEAST_LABEL:
         return box
-    middle, room = x + width / 2, 9.0 * len(label) + 10
+    middle, label_width = x + width / 2, 9.0 * len(label) + 10
     plate = rectangle(
-        middle - room / 2, y + height / 2 - 9, room, 18, fill="#fff", fill_opacity=0.9
+        middle - label_width / 2,
+        y + height / 2 - 9,
+        label_width,
+        18,
+        fill="#fff",
+        fill_opacity=0.9,
     )
     word = text_at(label, middle, y + height / 2 + 5, text_anchor="middle", fill=INK)
     return box + plate + word

@@ -29,16 +29,16 @@ from speclib.methods import about
 ABOUT_NUMBERS = ("ratio", "range", "equal")
 
 
-class _Kept(BaseModel):
-    model_config = ConfigDict(frozen=True)  # what other code has added is passed over
+class _Stored(BaseModel):
+    model_config = ConfigDict(frozen=True)  # what other code has added is left out
 
 
-class KindVerdict(_Kept):
+class KindVerdict(_Stored):
     """The verdict on a claim for one kind of number.
 
-    ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. Of a claim
-    about a single number, ``number`` is that number, ``low`` and ``high`` its interval.
-    ``trace`` is the place of the run behind it on the page of timelines: that of the
+    ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. If the
+    claim is about one number, that is ``number``, and its interval ``low`` to ``high``.
+    ``trace`` is the anchor of the run behind it on the page of timelines: that of the
     cell, or of the item where several cells are judged; empty where no run was timed.
     ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same
     over the best that the same devices can do with plain decoding.
@@ -55,10 +55,10 @@ class KindVerdict(_Kept):
     over_same_devices: KindVerdict | None = None
 
 
-class ClaimEntry(_Kept):
+class ClaimEntry(_Stored):
     """A claim with its verdicts.
 
-    ``anchor`` is its place on the paper's page. ``is_own``: it is our check of the
+    ``anchor`` is the claim's on the paper's page. ``is_own``: it is our check of the
     paper, not the paper's word. ``claimed`` is the number that it expects, if that is
     one, and ``within`` how far from it, relative to it, it still holds.
     ``is_headline``: the picture of the index shows it.
@@ -84,7 +84,7 @@ class ClaimEntry(_Kept):
         return None
 
 
-class PaperEntry(_Kept):
+class PaperEntry(_Stored):
     """What the index says of one paper.
 
     ``made`` says when, and from which state of the repository. ``summary``,
@@ -125,22 +125,22 @@ def read_entry(raw: Mapping[str, Any]) -> PaperEntry:
 # -- claims ----------------------------------------------------------------------------
 def claim_entries(paper: Paper, results: Mapping[str, TableResult]) -> list[ClaimEntry]:
     """Every claim of a paper that was judged, in the order of its tables."""
-    headlines = [tuple(place) for place in paper.facts.get("headlines", ())]
+    headlines = [tuple(headline) for headline in paper.facts.get("headlines", ())]
     entries = []
     for result in results.values():
         for claim in result.table.claims:
             is_headline = (result.table.item, claim.id) in headlines
-            rows = [row for row in result.claims if row.claim == claim.id]
-            if rows:
-                entries.append(_describe_claim(claim, result, rows, is_headline))
+            lines = [line for line in result.claims if line.claim == claim.id]
+            if lines:
+                entries.append(_describe_claim(claim, result, lines, is_headline))
     return entries
 
 
 def _describe_claim(
-    claim: Claim, result: TableResult, rows: Sequence[ClaimRow], is_headline: bool
+    claim: Claim, result: TableResult, lines: Sequence[ClaimRow], is_headline: bool
 ) -> ClaimEntry:
     item = result.table.item
-    expected = [row.expected for row in rows if row.expected]
+    expected = [line.expected for line in lines if line.expected]
     is_number = isinstance(claim.expected, int | float)
     return ClaimEntry(
         item=item,
@@ -153,36 +153,38 @@ def _describe_claim(
         is_headline=is_headline,
         claimed=claim.expected if is_number else None,
         within=claim.within,
-        verdicts=tuple(_describe_verdicts(claim, result, row) for row in rows),
+        verdicts=tuple(_describe_verdicts(claim, result, line) for line in lines),
     )
 
 
-def _describe_verdicts(claim: Claim, result: TableResult, row: ClaimRow) -> KindVerdict:
+def _describe_verdicts(
+    claim: Claim, result: TableResult, line: ClaimRow
+) -> KindVerdict:
     """A verdict, and with it the second one on the same claim, where there is one."""
-    verdict = _describe_verdict(claim, row, TableNumbers(result, row.kind), result)
+    verdict = _describe_verdict(claim, line, TableNumbers(result, line.kind), result)
     for other in result.claims_over_same_devices:
-        if (other.claim, other.kind) == (row.claim, row.kind):
-            numbers = NumbersOverSameDevices(result, row.kind)
+        if (other.claim, other.kind) == (line.claim, line.kind):
+            numbers = NumbersOverSameDevices(result, line.kind)
             second = _describe_verdict(claim, other, numbers, result)
             return verdict.model_copy(update={"over_same_devices": second})
     return verdict
 
 
 def _describe_verdict(
-    claim: Claim, row: ClaimRow, numbers: Numbers, result: TableResult
+    claim: Claim, line: ClaimRow, numbers: Numbers, result: TableResult
 ) -> KindVerdict:
     judged = _judged_numbers(claim, result.table, numbers)
     number = judged[0] if len(judged) == 1 else None
     interval = ledger_interval(number.estimate) if number else None
     return KindVerdict(
-        kind=row.kind,
-        holds=row.holds,
-        value=row.value,
-        note=row.note,
+        kind=line.kind,
+        holds=line.holds,
+        value=line.value,
+        note=line.note,
         number=number.value if number else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        trace=_trace_of(result, row.kind, number),
+        trace=_trace_of(result, line.kind, number),
     )
 
 
@@ -196,7 +198,7 @@ def _judged_numbers(
 
 
 def _trace_of(result: TableResult, kind: str, number: JudgedNumber | None) -> str:
-    """The place of the runs behind a verdict on the page of timelines."""
+    """The anchor of the runs behind a verdict on the page of timelines."""
     timed = [cell for cell in timed_cells(result) if cell.kind == kind]
     for cell in timed:
         if number and (cell.row, cell.column) == (number.cell.row, number.cell.column):
@@ -204,7 +206,7 @@ def _trace_of(result: TableResult, kind: str, number: JudgedNumber | None) -> st
     return result.table.item if timed else ""
 
 
-# -- cells whose first request can be looked at ----------------------------------------
+# -- cells whose first request was traced ----------------------------------------------
 class TimedCell(NamedTuple):
     """A cell that was timed, and of whose first request there is a trace."""
 
@@ -213,14 +215,14 @@ class TimedCell(NamedTuple):
     kind: str
 
     def anchor(self, table: Table) -> str:
-        """Its place, on the paper's page and on that of the timelines."""
+        """Its anchor, on the paper's page and on that of the timelines."""
         return cell_anchor(table.item, self.row, self.column, self.kind)
 
 
 def timed_cells(result: TableResult) -> list[TimedCell]:
     """The cells of a table whose first request was traced by the clock on the wall."""
     cells = []
-    for place, cell_result in result.cell_results.items():
+    for cell, cell_result in result.cell_results.items():
         if cell_result.trace:
-            cells.append(TimedCell(*place))
+            cells.append(TimedCell(*cell))
     return cells

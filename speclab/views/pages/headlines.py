@@ -39,7 +39,7 @@ from speclib.drawing.text_in_pictures import text_width
 
 from .entry import ClaimEntry, KindVerdict, PaperEntry, paper_name
 
-WIDE = 1300  # pixels; pages that have less room show the narrow picture
+WIDE = 1300  # pixels; narrower pages show the narrow picture
 NARROW = 640
 
 # Dark enough to be told from white by everybody; the shapes differ, too.
@@ -76,7 +76,7 @@ LEGEND_GAP = 24
 
 
 class Links(Protocol):
-    """Addresses of places in the pages of a paper; empty where there is none."""
+    """Addresses of anchors in the pages of a paper; empty where there is none."""
 
     def to_table(self, paper: str, anchor: str) -> str: ...
 
@@ -197,7 +197,7 @@ def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> 
 
 
 def _axis(rows: Sequence[Row], left: float, right: float) -> Axis:
-    """An axis with room for every number of every row, and for 1: no gain."""
+    """An axis that covers every number of every row, and 1: no gain."""
     values = [1.0]
     for row in rows:
         claimed = row.claim.claimed or 1.0
@@ -217,7 +217,7 @@ def _numbers_of(verdict: KindVerdict | None) -> list[float]:
 
 
 def _is_drawable(value: float | None) -> bool:
-    """Whether a logarithmic axis has a place for it."""
+    """Whether a logarithmic axis can show it."""
     return value is not None and 0 < value < float("inf")
 
 
@@ -272,12 +272,12 @@ def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, fl
     address = links.to_table(row.paper.key, row.claim.anchor)
     paper = paper_name(row.paper)
     item = row.claim.item.replace("-", " ").capitalize()
-    place = escape(item)
+    linked_item = escape(item)
     if address:
-        link_text = tag("tspan", place, fill=LINK, text_decoration="underline")
-        place = tag("a", link_text, href=address)
+        link_text = tag("tspan", linked_item, fill=LINK, text_decoration="underline")
+        linked_item = tag("a", link_text, href=address)
     source = f" · claimed in the {row.claim.source}" if row.claim.source else ""
-    text = escape(f"{paper} · ") + place + escape(source)
+    text = escape(f"{paper} · ") + linked_item + escape(source)
     elements.append(tag("text", text, x=PAD, y=baseline, font_size=SMALL, fill=QUIET))
     return "".join(elements), baseline + 5 - y
 

@@ -12,7 +12,7 @@ const GROUPS = ["paper", "kind", "verdict"];     // each empty: everything is sh
 
 const nothingChosen = () => ({ paper: [], kind: [], verdict: [], words: "", sort: "", order: "up" });
 
-// A fragment without "=" is a place on the page, not a view.
+// A fragment without "=" is an anchor of the page, not a view.
 function viewOfAddress() {
   const view = nothingChosen();
   const fragment = location.hash.slice(1);

@@ -2,7 +2,7 @@
 
 It begins with one picture, of what the abstracts say about speed, and one table, of
 every claim of every paper. Then comes a section per paper. What it says of a paper is
-kept as JSON, since the papers are made one by one: see ``entry``.
+stored as JSON, since the papers are made one by one: see ``entry``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .headlines import (
 )
 from .layout import read_file, render
 from .lessons_page import Lesson
-from .places import Places
+from .places import PageAnchors
 
 # What the index says of one paper: texts, numbers and pieces of HTML by name.
 IndexEntry = dict[str, object]
@@ -89,7 +89,7 @@ def _headline(results: Mapping[str, TableResult]) -> TableResult:
 def index_page(
     entries: Sequence[Mapping[str, Any]],
     facts: Mapping[str, str],
-    places: Mapping[str, Places] | None = None,
+    anchors: Mapping[str, PageAnchors] | None = None,
     *,
     has_audit: bool = False,
     lessons: Sequence[Lesson] = (),
@@ -98,14 +98,14 @@ def index_page(
     """The index over ``entries``, as ``summary`` makes them.
 
     Each entry has one more text, ``made``, which says when it was made and from which
-    state of the repository. ``facts`` describe the machine. ``places`` are those in the
-    pages of each paper; without them no claim and no number is a link. ``has_audit``:
-    the audit's page stands beside this one. ``lessons`` are those that have a page, and
-    ``lecturers`` is the address of the page for lecturers. An entry that was made by
-    older code is shown as far as it goes.
+    state of the repository. ``facts`` describe the machine. ``anchors`` are those in
+    the pages of each paper; without them no claim and no number is a link.
+    ``has_audit``: the audit's page stands beside this one. ``lessons`` are those that
+    have a page, and ``lecturers`` is the address of the page for lecturers. An entry
+    that was made by older code is shown as far as it goes.
     """
     papers = [read_entry(entry) for entry in entries]
-    linker = Linker(places or {})
+    linker = Linker(anchors or {})
     claims = _claim_rows(papers, linker)
     return render(
         "index.html",
@@ -127,19 +127,19 @@ def index_page(
 
 
 class Linker:
-    """Addresses of places in the papers' pages; empty where there is no such place."""
+    """Addresses of anchors in the papers' pages; empty where there is none."""
 
-    def __init__(self, places: Mapping[str, Places]):
-        self._places = places
+    def __init__(self, anchors: Mapping[str, PageAnchors]):
+        self._anchors = anchors
 
     def to_table(self, paper: str, anchor: str) -> str:
-        return self._places_of(paper).table_link(anchor)
+        return self._anchors_of(paper).table_link(anchor)
 
     def to_trace(self, paper: str, anchor: str) -> str:
-        return self._places_of(paper).trace_link(anchor)
+        return self._anchors_of(paper).trace_link(anchor)
 
-    def _places_of(self, paper: str) -> Places:
-        return self._places.get(paper, Places(paper))
+    def _anchors_of(self, paper: str) -> PageAnchors:
+        return self._anchors.get(paper, PageAnchors(paper))
 
 
 # -- the picture -----------------------------------------------------------------------
@@ -188,7 +188,7 @@ class VerdictCell(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Its place when it is sorted; without a verdict it comes last."""
+        """Its rank when it is sorted; without a verdict it comes last."""
         if not self.holds:
             return len(VERDICT_ORDER)
         return VERDICT_ORDER.index(self.holds)

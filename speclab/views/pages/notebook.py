@@ -15,7 +15,7 @@ from speclab.views.tables.html import STYLE
 
 from .layout import render
 from .notebook_files import PLOTLY, WIDGET, parse_notebook
-from .places import Places, traces_file
+from .places import PageAnchors, traces_file
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -74,13 +74,13 @@ class Cell:
 def notebook_page(
     executed: str,
     title: str,
-    places: Places | None = None,
+    anchors: PageAnchors | None = None,
     up: str = "",
     note: str = "",
 ) -> str:
     """The page of an executed notebook (its JSON text), with a table of contents.
 
-    places  those in the pages of a paper: numbers whose run is shown on its page of
+    anchors those in the pages of a paper: numbers whose run is shown on its page of
             timelines become links to it
     up      from the folder of the page to that of the reports, such as "../"
     note    a sentence for the reader, beside the table of contents
@@ -92,15 +92,15 @@ def notebook_page(
             cells.append(Cell(html=_render_markdown("".join(cell.source))))
         elif cell.cell_type == "code" and "".join(cell.source).strip():
             cells.append(Cell(code="".join(cell.source), outputs=_outputs(cell)))
-    traces = traces_file(places.key) if places and places.on_traces else ""
+    traces = traces_file(anchors.key) if anchors and anchors.on_traces else ""
     html = _render_cells(cells, title, traces=traces, up=up, note=note)
-    return _link_to_traces(html, places) if places else html
+    return _link_to_traces(html, anchors) if anchors else html
 
 
 def notebook_markdown(executed: str) -> str:
     """The texts of an executed notebook and the text of its outputs, as Markdown.
 
-    Code is left out. Of an output it takes the plain text, which is Markdown where
+    Code is left out. It takes the plain text of an output, which is Markdown where
     speclab's own pages are displayed.
     """
     parts = []
@@ -143,12 +143,12 @@ def _has_charts(cells: list[Cell]) -> bool:
     return False
 
 
-def _link_to_traces(html: str, places: Places) -> str:
+def _link_to_traces(html: str, anchors: PageAnchors) -> str:
     """The page with a link in each number whose run is on the page of timelines."""
 
     def link(cell: re.Match[str]) -> str:
         opening, anchor, text = cell.groups()
-        address = places.trace_link(anchor)
+        address = anchors.trace_link(anchor)
         return f'{opening}<a href="{address}">{text}</a>' if address else cell[0]
 
     return re.sub(r'(<td id="([^"]+)"[^>]*>)([^<]+)', link, html)

@@ -1,4 +1,4 @@
-"""Links from page to page that lead somewhere: they are made for places that exist."""
+"""Links from page to page that lead somewhere: they are made for anchors that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def find_anchors(html: str) -> Anchors:
 
 
 @dataclass(frozen=True)
-class Places:
+class PageAnchors:
     """What the pages of one paper hold; a page that was not made holds nothing."""
 
     key: str
@@ -22,11 +22,11 @@ class Places:
     on_traces: Anchors = frozenset()
 
     def table_link(self, anchor: str) -> str:
-        """The address of a place on the paper's page; empty if it is not there."""
+        """The address of an anchor on the paper's page; empty if it is not there."""
         return f"{self.key}.html#{anchor}" if anchor in self.on_page else ""
 
     def trace_link(self, anchor: str) -> str:
-        """The address of a place on the page of its timelines, in the same way."""
+        """The address of an anchor on the page of its timelines, in the same way."""
         return f"{traces_file(self.key)}#{anchor}" if anchor in self.on_traces else ""
 
 

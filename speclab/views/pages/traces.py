@@ -31,9 +31,9 @@ MOST_LETTERS = 4_500_000  # of a page
 
 
 class CellLink(NamedTuple):
-    """A cell, the name of its place here, and the address of its number; "" for none.
+    """A cell, its anchor here, and the address of its number; "" for none.
 
-    The name is the same on both pages.
+    The anchor is the same on both pages.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ShownRun:
         return self.result.spec.kind
 
     @property
-    def place(self) -> str:
+    def subject(self) -> str:
         """What was run: the models and prompts, or the latencies that were waited."""
         spec = self.result.spec
         parts = (spec.pair, spec.task) if spec.kind == "measured" else (spec.latency,)

@@ -10,7 +10,7 @@ Knows no run, no table and no notebook.
     2 |------o--'--------------
       |  o--'    o--o           second name
     1 |-----------------------
-         TP=1  TP=2  TP=4       places, side by side
+         TP=1  TP=2  TP=4       categories, side by side
                below
 """
 
@@ -100,9 +100,9 @@ class Curves(Still):
     """A line per name, with a dot at each value.
 
     ``lines``: name -> {x: y}, or a pandas DataFrame with a column per line. The x are
-    places side by side, in the order in which they first appear; ``below`` says what
-    they are. ``title`` names unit and kind of the
-    values. ``low``: the axis begins there, or at the lowest value if that is lower.
+    categories side by side, in the order in which they first appear; ``below`` says
+    what they are. ``title`` names unit and kind of the values. ``low``: the axis begins
+    there, or at the lowest value if that is lower.
 
     A value that is not finite is left out. Raises SpeclibError where a line has no
     other values, or none at all.
@@ -121,10 +121,10 @@ class Curves(Still):
             raise BadValue("a line of a chart has no values: give each at least one")
         self.title = title
         self.below = below
-        self.places = places_of(self.lines)
+        self.categories = categories_of(self.lines)
         self.scale = scale_for(self.lines, low)
 
-        # Each line's name needs room of its own beside the plot.
+        # Each line's name needs pixels of its own beside the plot.
         self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(self.lines))
         # Where lines share a colour, a sample of each stands before its name.
         self.sample_width = SAMPLE if len(self.lines) > len(COLOURS) else 0
@@ -132,10 +132,10 @@ class Curves(Still):
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
         self.size = (round(width), self.plot_height + 108)
 
-    def x_of(self, place: Hashable) -> float:
-        """Pixels of the middle of a place."""
-        place_width = PLOT_WIDTH / len(self.places)
-        return PLOT_LEFT + place_width * (self.places.index(place) + 0.5)
+    def x_of(self, category: Hashable) -> float:
+        """Pixels of the middle of a category."""
+        category_width = PLOT_WIDTH / len(self.categories)
+        return PLOT_LEFT + category_width * (self.categories.index(category) + 0.5)
 
     def y_of(self, value: float) -> float:
         """Pixels of a value."""
@@ -160,12 +160,14 @@ class Curves(Still):
         return "".join(elements)
 
     def horizontal_axis(self) -> str:
-        """The places, and what they are."""
+        """The categories, and what they are."""
         bottom = self.y_of(self.scale.low)
         elements = []
-        for place in self.places:
-            x = self.x_of(place)
-            elements.append(text_at(str(place), x, bottom + 20, text_anchor="middle"))
+        for category in self.categories:
+            x = self.x_of(category)
+            elements.append(
+                text_at(str(category), x, bottom + 20, text_anchor="middle")
+            )
 
         middle = PLOT_LEFT + PLOT_WIDTH / 2
         elements.append(
@@ -213,11 +215,11 @@ class Curves(Still):
         """One line, with a dot at each value that tells it under the pointer."""
         points = []
         dots = []
-        for place, value in line.items():
-            x = self.x_of(place)
+        for category, value in line.items():
+            x = self.x_of(category)
             y = self.y_of(value)
             points.append(f"{coordinate(x)},{coordinate(y)}")
-            tip = f"{place}: {value:.3g}"
+            tip = f"{category}: {value:.3g}"
             dots.append(circle(x, y, 4.5, tip=tip, fill=style.colour))
         polyline = tag(
             "polyline",
@@ -233,26 +235,28 @@ class Curves(Still):
     def __repr__(self) -> str:
         lines = [self.title]
         for name, line in self.lines.items():
-            values = [f"{place}: {value:.3g}" for place, value in line.items()]
+            values = [f"{category}: {value:.3g}" for category, value in line.items()]
             lines.append(f"  {name}: {', '.join(values)}")
         return "\n".join(lines)
 
 
 def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
-    """The places of a line that have a value."""
-    return {place: float(value) for place, value in line.items() if isfinite(value)}
+    """The categories of a line that have a value."""
+    return {
+        category: float(value) for category, value in line.items() if isfinite(value)
+    }
 
 
-def places_of(lines: dict[str, dict[Hashable, float]]) -> list[Hashable]:
-    """All places of all lines, in the order in which they first appear."""
-    places: dict[Hashable, None] = {}  # a dict keeps the order
+def categories_of(lines: dict[str, dict[Hashable, float]]) -> list[Hashable]:
+    """All categories of all lines, in the order in which they first appear."""
+    categories: dict[Hashable, None] = {}  # a dict keeps the order
     for line in lines.values():
-        places.update(dict.fromkeys(line))
-    return list(places)
+        categories.update(dict.fromkeys(line))
+    return list(categories)
 
 
 def scale_for(lines: dict[str, dict[Hashable, float]], low: float | None) -> Scale:
-    """An axis with few round numbers that has room for all values, and for ``low``."""
+    """An axis with few round numbers that covers all values, and ``low``."""
     values = [] if low is None else [low]
     for line in lines.values():
         values += line.values()

@@ -101,8 +101,8 @@ class Heat(Still):
         )
         elements = [title]
         for index, name in enumerate(self.panels):
-            line, place = divmod(index, self.side_by_side)
-            x = PAD + place * (self.panel_width + BETWEEN_PANELS)
+            line, column = divmod(index, self.side_by_side)
+            x = PAD + column * (self.panel_width + BETWEEN_PANELS)
             y = PAD + TITLE_HEIGHT + line * (self.panel_height + BETWEEN_LINES)
             elements.append(self.panel(name, x, y))
         return "".join(elements)

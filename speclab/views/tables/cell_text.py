@@ -32,28 +32,28 @@ def write_difference(share: float) -> str:
     return text.replace("-", "\N{MINUS SIGN}") + " %"
 
 
-def write_interval(row: LedgerRow, scale: float, printed_decimals: int) -> str:
-    """The 95 % interval of a row and its n, as "1.91 .. 1.98 (n 20)".
+def write_interval(line: LedgerRow, scale: float, printed_decimals: int) -> str:
+    """The 95 % interval of a line and its n, as "1.91 .. 1.98 (n 20)".
 
-    ``scale`` leads from the ledger's unit to the one that is shown. Empty where the row
-    has no interval.
+    ``scale`` leads from the ledger's unit to the one that is shown. Empty where the
+    line has no interval.
     """
-    if row.low is None or row.high is None:
+    if line.low is None or line.high is None:
         return ""
-    decimals = decimals_of(row, printed_decimals)
-    low = write_number(row.low * scale, decimals)
-    high = write_number(row.high * scale, decimals)
-    return f"{low} .. {high} (n {row.n})"
+    decimals = decimals_of(line, printed_decimals)
+    low = write_number(line.low * scale, decimals)
+    high = write_number(line.high * scale, decimals)
+    return f"{low} .. {high} (n {line.n})"
 
 
-def decimals_of(row: LedgerRow, printed_decimals: int) -> int:
+def decimals_of(line: LedgerRow, printed_decimals: int) -> int:
     """As many decimals as the print has.
 
     A ratio of ours gets two where the print rounds to a whole number, unless it is a
     whole number, too.
     """
-    is_own_ratio = row.kind != "paper" and row.unit == "x"
-    if printed_decimals or not is_own_ratio or row.value is None:
+    is_own_ratio = line.kind != "paper" and line.unit == "x"
+    if printed_decimals or not is_own_ratio or line.value is None:
         return printed_decimals
-    is_whole = isfinite(row.value) and row.value == round(row.value)
+    is_whole = isfinite(line.value) and line.value == round(line.value)
     return printed_decimals if is_whole else 2

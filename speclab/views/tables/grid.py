@@ -1,7 +1,7 @@
 """A table's result as a grid of texts: what HTML and Markdown show, decided once.
 
 Every cell has one entry per source. A source is a kind of number (paper, virtual,
-emulated, measured), and the machine where that was not this one. Reads ledger rows;
+emulated, measured), and the machine where that was not this one. Reads ledger lines;
 knows no markup, no file of a paper and no clock.
 """
 
@@ -59,7 +59,7 @@ class Entry:
     ``difference`` is relative to print. ``bracket`` is the second number that a printed
     cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
     of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
-    erratum, else empty. ``anchor`` is the number's place on the paper's page.
+    erratum, else empty. ``anchor`` is that of the number on the paper's page.
     ``is_disturbed`` says that other programs kept the machine busy while the number was
     measured, ``is_earlier`` that it was left out this time and comes from an earlier
     run. ``same_devices`` is the second number of a speed-up, over the best that the
@@ -168,31 +168,31 @@ class Grid:
 
 
 def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
-    """The grid of a table's result; ``others`` are ledger rows of other machines."""
+    """The grid of a table's result; ``others`` are ledger lines of other machines."""
     table = result.table
-    rows_by_source = _rows_with_sources(table, result.rows, others)
+    lines_by_source = _lines_with_sources(table, result.rows, others)
     printed = {}
-    for source, row in rows_by_source:
+    for source, line in lines_by_source:
         if source.kind == "paper":
-            printed[row.row, row.column] = row.value
+            printed[line.row, line.column] = line.value
 
     cells: dict[tuple[str, str], dict[Source, Entry]] = {}
-    for source, row in rows_by_source:
-        place = (row.row, row.column)
-        if "*" not in place:  # which is a note on many cells, not a cell
-            entry = _describe(table, row, printed.get(place))
-            anchor = cell_anchor(table.item, row.row, row.column, source.label)
+    for source, line in lines_by_source:
+        cell = (line.row, line.column)
+        if "*" not in cell:  # which is a note on many cells, not a cell
+            entry = _describe(table, line, printed.get(cell))
+            anchor = cell_anchor(table.item, line.row, line.column, source.label)
             anchored = replace(entry, anchor=anchor)
-            cells.setdefault(place, {})[source] = anchored
-    for row in result.rows:
-        own_source = Source(row.kind)
-        entries = cells.get((row.row, row.column), {})
-        if row.metric == OVER_SAME_DEVICES and own_source in entries:
-            entries[own_source] = _with_second_number(table, entries[own_source], row)
-    for (row_label, column_label, kind), row in result.earlier.items():
-        place = (row_label, column_label)
-        entry = replace(_describe(table, row, printed.get(place)), is_earlier=True)
-        cells.setdefault(place, {}).setdefault(Source(kind), entry)
+            cells.setdefault(cell, {})[source] = anchored
+    for line in result.rows:
+        own_source = Source(line.kind)
+        entries = cells.get((line.row, line.column), {})
+        if line.metric == OVER_SAME_DEVICES and own_source in entries:
+            entries[own_source] = _with_second_number(table, entries[own_source], line)
+    for (row_label, column_label, kind), line in result.earlier.items():
+        cell = (row_label, column_label)
+        entry = replace(_describe(table, line, printed.get(cell)), is_earlier=True)
+        cells.setdefault(cell, {}).setdefault(Source(kind), entry)
 
     return Grid(
         rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
@@ -215,8 +215,8 @@ def shown_unit(table: Table) -> str:
     return table.unit
 
 
-def rows_of_cells(table: Table, rows: Iterable[LedgerRow]) -> list[LedgerRow]:
-    """Those of the ledger's rows that are the main number of one of the table's cells.
+def lines_of_cells(table: Table, lines: Iterable[LedgerRow]) -> list[LedgerRow]:
+    """Those of the ledger's lines that are the main number of one of the table's cells.
 
     Left out are numbers in brackets, a speed-up by its second definition, and what goes
     with a speed-up over the same devices.
@@ -226,26 +226,26 @@ def rows_of_cells(table: Table, rows: Iterable[LedgerRow]) -> list[LedgerRow]:
         left_out.append(table.beside.metric)
 
     shown = []
-    for row in rows:
-        is_own = row.item == table.item and row.metric not in left_out
-        if is_own and (row.metric != DEVICE_SECONDS or _asks_for(table, row)):
-            shown.append(row)
+    for line in lines:
+        is_own = line.item == table.item and line.metric not in left_out
+        if is_own and (line.metric != DEVICE_SECONDS or _asks_for(table, line)):
+            shown.append(line)
     return shown
 
 
-def _asks_for(table: Table, row: LedgerRow) -> bool:
-    """Whether a row's metric is the one that its cell is there for."""
-    return bool(table.settings_of(row.row, row.column)["metric"] == row.metric)
+def _asks_for(table: Table, line: LedgerRow) -> bool:
+    """Whether a line's metric is the one that its cell is there for."""
+    return bool(table.settings_of(line.row, line.column)["metric"] == line.metric)
 
 
-def _rows_with_sources(
-    table: Table, rows: Iterable[LedgerRow], others: Iterable[LedgerRow]
+def _lines_with_sources(
+    table: Table, lines: Iterable[LedgerRow], others: Iterable[LedgerRow]
 ) -> list[tuple[Source, LedgerRow]]:
-    """The rows that cells show: first those of this machine, then those of others."""
-    sourced = [(Source(row.kind), row) for row in rows_of_cells(table, rows)]
-    for row in rows_of_cells(table, others):
-        machine = row.setup.partition("@")[2].split("/")[0]
-        sourced.append((Source(row.kind, machine), row))
+    """The lines that cells show: first those of this machine, then those of others."""
+    sourced = [(Source(line.kind), line) for line in lines_of_cells(table, lines)]
+    for line in lines_of_cells(table, others):
+        machine = line.setup.partition("@")[2].split("/")[0]
+        sourced.append((Source(line.kind, machine), line))
     return sourced
 
 
@@ -261,96 +261,100 @@ def _labels_in_order(
 def _sources_in_order(sources: Iterable[Source]) -> tuple[Source, ...]:
     """Each source once: by kind, then by machine."""
 
-    def place(source: Source) -> tuple[int, str]:
+    def rank(source: Source) -> tuple[int, str]:
         return KINDS.index(source.kind), source.machine
 
-    return tuple(sorted(set(sources), key=place))
+    return tuple(sorted(set(sources), key=rank))
 
 
 # -- entries ---------------------------------------------------------------------------
-def _describe(table: Table, row: LedgerRow, printed: float | None) -> Entry:
-    """The entry of a row; ``printed`` is what the paper prints in its cell."""
-    if row.value is None:
-        return _describe_empty(row)
-    if row.kind == "paper":
-        return _describe_printed(table, row, row.value)
-    return _describe_own(table, row, row.value, printed)
+def _describe(table: Table, line: LedgerRow, printed: float | None) -> Entry:
+    """The entry of a line; ``printed`` is what the paper prints in its cell."""
+    if line.value is None:
+        return _describe_empty(line)
+    if line.kind == "paper":
+        return _describe_printed(table, line, line.value)
+    return _describe_own(table, line, line.value, printed)
 
 
-def _describe_empty(row: LedgerRow) -> Entry:
+def _describe_empty(line: LedgerRow) -> Entry:
     """Why a cell has no value, or a dash."""
     text = DASH
     for reason in REASONS_FOR_EMPTY:
-        if row.note.startswith(reason):
+        if line.note.startswith(reason):
             text = reason
-    return Entry(text, note="" if row.kind == "paper" else row.note)
+    return Entry(text, note="" if line.kind == "paper" else line.note)
 
 
-def _describe_printed(table: Table, row: LedgerRow, value: float) -> Entry:
-    errata = "; ".join(_errata_of_cell(table, row))
+def _describe_printed(table: Table, line: LedgerRow, value: float) -> Entry:
+    errata = "; ".join(_errata_of_cell(table, line))
     return Entry(
-        _write_value(table, row, value),
-        bracket=_bracket(table, row),
+        _write_value(table, line, value),
+        bracket=_bracket(table, line),
         note=errata,
         mark="†" if errata else "",
     )
 
 
 def _describe_own(
-    table: Table, row: LedgerRow, value: float, printed: float | None
+    table: Table, line: LedgerRow, value: float, printed: float | None
 ) -> Entry:
     difference = ""
-    is_comparable = row.kind != "measured" or row.unit in COMPARABLE_UNITS
+    is_comparable = line.kind != "measured" or line.unit in COMPARABLE_UNITS
     if printed and is_comparable:
         difference = write_difference(value / printed - 1)
     return Entry(
-        _write_value(table, row, value),
+        _write_value(table, line, value),
         difference=difference,
-        interval=write_interval(row, _scale(table, row), _printed_decimals(table, row)),
-        note=row.note,
-        mark="c" if row.note.startswith("calibration") else "",
-        is_disturbed=DISTURBED in row.note,
+        interval=write_interval(
+            line, _scale(table, line), _printed_decimals(table, line)
+        ),
+        note=line.note,
+        mark="c" if line.note.startswith("calibration") else "",
+        is_disturbed=DISTURBED in line.note,
     )
 
 
-def _with_second_number(table: Table, entry: Entry, row: LedgerRow) -> Entry:
-    """The entry of a speed-up with its number over the same devices, ``row``."""
-    if row.value is None:
+def _with_second_number(table: Table, entry: Entry, line: LedgerRow) -> Entry:
+    """The entry of a speed-up with its number over the same devices, ``line``."""
+    if line.value is None:
         return entry
     return replace(
-        entry, same_devices=_write_value(table, row, row.value), about_devices=row.note
+        entry,
+        same_devices=_write_value(table, line, line.value),
+        about_devices=line.note,
     )
 
 
-def _write_value(table: Table, row: LedgerRow, value: float) -> str:
-    decimals = decimals_of(row, _printed_decimals(table, row))
-    return write_number(value * _scale(table, row), decimals)
+def _write_value(table: Table, line: LedgerRow, value: float) -> str:
+    decimals = decimals_of(line, _printed_decimals(table, line))
+    return write_number(value * _scale(table, line), decimals)
 
 
-def _scale(table: Table, row: LedgerRow) -> float:
-    """What leads from the unit of a row to the printed one."""
-    return SCALES.get((row.unit, table.printed_unit or row.unit), 1.0)
+def _scale(table: Table, line: LedgerRow) -> float:
+    """What leads from the unit of a line to the printed one."""
+    return SCALES.get((line.unit, table.printed_unit or line.unit), 1.0)
 
 
-def _printed_decimals(table: Table, row: LedgerRow) -> int:
-    decimals: int = table.settings_of(row.row, row.column)["decimals"]
+def _printed_decimals(table: Table, line: LedgerRow) -> int:
+    decimals: int = table.settings_of(line.row, line.column)["decimals"]
     return decimals
 
 
-def _bracket(table: Table, row: LedgerRow) -> str:
+def _bracket(table: Table, line: LedgerRow) -> str:
     """The number that the cell prints in brackets, or nothing."""
     if table.beside is None:
         return ""
     for row_label, column_label, value in table.beside.cells:
-        if (row_label, column_label) == (row.row, row.column):
+        if (row_label, column_label) == (line.row, line.column):
             return f"({write_number(value, table.beside.decimals)})"
     return ""
 
 
-def _errata_of_cell(table: Table, row: LedgerRow) -> list[str]:
-    """The notes of all errata that name a row's cell."""
+def _errata_of_cell(table: Table, line: LedgerRow) -> list[str]:
+    """The notes of all errata that name a line's cell."""
     notes = []
     for erratum in table.errata:
-        if matches_any(erratum.cells, row.row, row.column):
+        if matches_any(erratum.cells, line.row, line.column):
             notes.append(" ".join(erratum.note.split()))
     return notes

@@ -41,7 +41,7 @@ RENDER_MARKDOWN = create_markdown(escape=True)
 def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
     """All of a table: what to look at, numbers, verdicts, errata, sources.
 
-    ``others`` are ledger rows of other machines.
+    ``others`` are ledger lines of other machines.
     """
     section = gather_section(result, others)
     names = {

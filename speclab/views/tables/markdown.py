@@ -44,7 +44,7 @@ class PipeTable(NamedTuple):
 def paper_md(
     paper: Paper, results: Mapping[str, TableResult], others: Iterable[LedgerRow] = ()
 ) -> str:
-    """The whole page of one paper; ``others`` are ledger rows of other machines."""
+    """The whole page of one paper; ``others`` are ledger lines of other machines."""
     others = list(others)
     sections = [section_md(result, others) for result in results.values()]
     names = {"paper": paper, "pipes": _summary(results), "sections": sections}
@@ -163,15 +163,15 @@ def _write_marked(entry: Entry) -> str:
 
 def _without_empty_columns(table: PipeTable) -> PipeTable:
     """The table without columns of numbers in which no row has anything."""
-    kept = []
+    filled = []
     for column in range(len(table.heads)):
         texts = {row[column] for row in table.rows}
         if column < table.left or texts - {"", DASH}:
-            kept.append(column)
-    heads = [table.heads[column] for column in kept]
+            filled.append(column)
+    heads = [table.heads[column] for column in filled]
     rows = []
     for row in table.rows:
-        rows.append([row[column] for column in kept])
+        rows.append([row[column] for column in filled])
     return PipeTable(heads, rows, table.left)
 
 

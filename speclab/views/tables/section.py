@@ -20,7 +20,7 @@ class ErratumText(NamedTuple):
     """What is wrong in the print: its kind, the cells as words, and a note."""
 
     kind: str
-    places: str
+    cells: str
     note: str
 
 
@@ -46,7 +46,7 @@ class Section:
 
 
 def gather_section(result: TableResult, others: Iterable[LedgerRow] = ()) -> Section:
-    """All of a table's result; ``others`` are ledger rows of other machines."""
+    """All of a table's result; ``others`` are ledger lines of other machines."""
     others = list(others)
     table = result.table
     opening, _, background = table.about.strip().partition("\n\n")
@@ -64,12 +64,12 @@ def gather_section(result: TableResult, others: Iterable[LedgerRow] = ()) -> Sec
 
 
 def _describe_erratum(erratum: Erratum) -> ErratumText:
-    places = [_name_place(row, column) for row, column in erratum.cells]
+    cells = [_name_cell(row, column) for row, column in erratum.cells]
     note = " ".join(erratum.note.split())
-    return ErratumText(erratum.kind, "; ".join(places), note)
+    return ErratumText(erratum.kind, "; ".join(cells), note)
 
 
-def _name_place(row: str, column: str) -> str:
+def _name_cell(row: str, column: str) -> str:
     """A cell as "row, column"; "all" where that is every one."""
     labels = dict.fromkeys((row, column))  # once, where both are the same
     return ", ".join("all" if label == "*" else label for label in labels)

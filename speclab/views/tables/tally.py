@@ -14,7 +14,7 @@ from speclab.papers.table_result import TableResult
 
 from .verdicts import OVER_SAME_DEVICES
 
-# The heads of the summary: of the kind, and of each count by its name.
+# The heads of the summary: that of the kind, and that of each count by its name.
 KIND_HEAD = "kind"
 COUNT_HEADS = {
     "cells": "cells",

@@ -99,7 +99,7 @@ class JudgedClaim(NamedTuple):
 def select_verdicts(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> list[JudgedClaim]:
-    """Of all tables the verdicts that are ``holds`` on numbers of some kinds.
+    """The verdicts of all tables that are ``holds`` on numbers of some kinds.
 
     ``holds`` is yes, no, open or n/a.
     """

@@ -76,7 +76,7 @@ CELLS = 100  # of a map, in each direction
 MAP_WIDTH = 360
 MAP_HEIGHT = 300
 MAP_TOP = 64
-LEFT_OF_MAP = 62  # room for the vertical axis
+LEFT_OF_MAP = 62  # pixels, for the vertical axis
 BETWEEN_MAPS = 84
 BAND_HEIGHT = 26  # in the legend
 SIZE = (1100, MAP_TOP + MAP_HEIGHT + 60)
@@ -272,9 +272,9 @@ def legend(left: float) -> str:
     faster_bands = len(COLOURS) - SLOWER_BANDS
 
     fastest_first = zip(reversed(band_names()), reversed(COLOURS), strict=True)
-    for place, (name, colour) in enumerate(fastest_first):
-        y = MAP_TOP + BAND_HEIGHT * place
-        if place >= faster_bands:
+    for band, (name, colour) in enumerate(fastest_first):
+        y = MAP_TOP + BAND_HEIGHT * band
+        if band >= faster_bands:
             y += BAND_HEIGHT  # for the line that says "slower:"
         parts.append(rectangle(left, y, 22, 22, fill=colour))
         parts.append(text_at(name, left + 30, y + 16, fill=INK))

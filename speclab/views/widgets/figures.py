@@ -76,7 +76,7 @@ def figures_of(
 ) -> list[RunFigures]:
     """A row of figures for each run.
 
-    ``ranges``: of each run's speed-up as drawn over many draws, where they are known.
+    ``ranges``: each run's range of speed-ups over many draws, where they are known.
 
     ``theory(**values)`` gives the expected speed-up of ``values["method"]``, in place
     of which each run's own method is put. Device time is given as a multiple of that of
@@ -84,7 +84,7 @@ def figures_of(
     """
     plain = _stats_of_plain_decoding(runs)
     rows = []
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         stats = run.stats
         method = run.trace.meta.get("method", "")
         expected = theory(**{**values, "method": method})
@@ -92,7 +92,7 @@ def figures_of(
             run=f"{run.label} {run.note}".strip(),
             as_drawn=as_factor(speedup_as_drawn(run, runs)),
             after_first=as_factor(speedup(run, runs)),
-            draws=str(ranges[place]) if place < len(ranges) else DASH,
+            draws=str(ranges[index]) if index < len(ranges) else DASH,
             expected=as_factor(expected),
             over_sd=as_factor(speedup_as_drawn(run, runs, "speculative")),
             accepted=percent(stats.acceptance_rate),

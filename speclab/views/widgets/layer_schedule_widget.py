@@ -57,7 +57,7 @@ CONTROLS: dict[str, ControlSpec] = {
 }
 
 COLOURS = {"attention": "#0072B2", "mlp": "#E69F00", "gather": "#1a1a1a"}
-# Of a part that another device computes, too.
+# The colours of a part that another device computes, too.
 PALE_COLOURS = {"attention": "#9CC7E4", "mlp": "#F6DDA8"}
 LEGEND = (
     ("attention of a layer (its number)", COLOURS["attention"]),
@@ -71,7 +71,7 @@ LEGEND = (
 WIDTH = 1100
 PLOT_LEFT = 88  # the devices' names stand left of it
 PLOT_WIDTH = WIDTH - PLOT_LEFT - PAD
-TOP = 50  # room for the legend
+TOP = 50  # pixels above the lanes, for the legend
 HEADING_HEIGHT = 46  # of a schedule's heading and its groups
 LANE_HEIGHT = 20
 LANE_STEP = LANE_HEIGHT + 3  # from one lane to the next
@@ -102,7 +102,7 @@ def legend() -> str:
 def group_names(
     parts: tuple[Part, ...], layers: int, lp: int, y: float, frame: TimeAxis
 ) -> str:
-    """Over the lanes: a line where each group begins, and its layers if there is room.
+    """Over the lanes: a line where each group begins, and its layers if they fit.
 
     ``y``: where the lines end, pixels.
     """
@@ -111,10 +111,10 @@ def group_names(
     elements = []
     for name, start, end in zip(group_labels(layers, lp), starts, ends, strict=True):
         x = PLOT_LEFT + frame.x(start)
-        room = frame.x(end - start)
+        group_width = frame.x(end - start)
         elements.append(vertical_line(x, y - 14, y, kind="group", stroke=QUIET))
-        if text_width(name, 13) + 4 <= room:
-            middle = x + room / 2
+        if text_width(name, 13) + 4 <= group_width:
+            middle = x + group_width / 2
             label = text_at(name, middle, y - 5, text_anchor="middle", font_size=13)
             elements.append(label)
     return "".join(elements)
@@ -239,8 +239,8 @@ def time_axis(y: float, frame: TimeAxis) -> str:
 class Layers(PictureWithSliders):
     """Sliders above the two schedules.
 
-    ``layer``: seconds of one layer in an exact pass. Of these the ``share`` belongs to
-    its attention; ``gather`` milliseconds are needed to hand over a group's attention
+    ``layer``: seconds of one layer in an exact pass. Its attention takes the ``share``
+    of these; ``gather`` milliseconds are needed to hand over a group's attention
     outputs.
 
     ``controls`` are as an Explorer's. One that is left out stands at its default and

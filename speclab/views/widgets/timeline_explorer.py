@@ -173,7 +173,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self._simulated_with(self.seed)
 
     def _simulated_with(self, seed: int) -> list[object]:
-        """The same for a draw of its own, where there are draws."""
+        """The results for the present values and one draw, where there are draws."""
         values = {**self.values, "seed": seed} if self.draws_anew else self.values
         results = self.simulate(**values)
         if is_single_run(results):
@@ -267,7 +267,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def size(self) -> tuple[int, int]:
-        """Of the timeline, pixels."""
+        """Width and height of the timeline, pixels."""
         return self.timeline.size
 
     def picture(self) -> str:

@@ -4,13 +4,13 @@ A target pass is one cell. What was drafted is a row of cells, one a token::
 
     a line        | d1 | d2 | d3 | d4 |
 
-    a tree        | d1 | d2 | d3 |          each level's node that passed, or the first
+    a tree        | d1 | d2 | d3 |          each level's accepted node, or the first one
                   |    | +2 | +1 |          how many other nodes the level has
 
     sequences     | a1 | a2 | a3 |          the likeliest on top
                   | b1 | b2 | b3 |
 
-Knows no operation by name, and no place on the time axis.
+Knows no operation by name, and no position on the time axis.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Words(Protocol):
     """How token ids are spelled in a picture."""
 
     def label(self, token: int) -> str:
-        """Short: what a cell has room for."""
+        """Short: what fits into a cell."""
         ...
 
     def spelled(self, tokens: Sequence[int]) -> str:
@@ -115,7 +115,7 @@ def _line(tokens: Sequence[int], outcomes: Sequence[str], words: Words) -> list[
 
 
 def _tree(event: Event, words: Words) -> list[Cell]:
-    """Per level a cell with the node that passed, or else with the first one.
+    """A cell per level, with the node that was accepted, or else with the first one.
 
     Below it stands how many other nodes the level has. All levels get an equal share of
     the duration, since nothing tells them apart.
@@ -142,7 +142,7 @@ def _tree(event: Event, words: Words) -> list[Cell]:
 
 
 def _leading(nodes: list[int], outcomes: Sequence[str]) -> int:
-    """Of a level's nodes the one that was tested, or else the first."""
+    """The node of a level that was tested, or else its first."""
     for node in nodes:
         if outcomes[node] != "discarded":
             return node

@@ -17,7 +17,7 @@ from speclib.drawing.text_in_pictures import TextPart
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 NAME_GAP = 8  # pixels of them between a name and its lane
 SIDE = 222  # pixels right of it, for the facts
-WIDE = 860  # pixels of a picture that has room for the facts beside the axis
+WIDE = 860  # pixels of a picture whose facts fit beside the axis
 TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 
 
@@ -100,7 +100,7 @@ class TimeAxis:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether there is no room beside the axis."""
+        """Whether the facts do not fit beside the axis."""
         return self.width < WIDE
 
     @property

@@ -3,8 +3,8 @@
 Where messages take their time, that is drawn too: the device waits for a question that
 is under way, or for one that cannot be asked before its answer has come.
 
-An operation's cells are in shares of its time (``cells.py``). Here they get their place
-on the time axis and their tooltips.
+An operation's cells are in shares of its time (``cells.py``). Here they get their
+position on the time axis and their tooltips.
 
 Knows no operation, no markup, no notebook, and nothing of what is stacked above or
 below.
@@ -32,7 +32,7 @@ class RunWords:
         self.run = run
 
     def label(self, token: int) -> str:
-        """Short: what a cell has room for."""
+        """Short: what fits into a cell."""
         return token_label(self.run.piece(token))
 
     def spelled(self, tokens: Sequence[int]) -> str:
@@ -45,7 +45,7 @@ def rows_of(events: Iterable[Event]) -> int:
     return max(map(row_count, events), default=1)
 
 
-def lane(
+def lay_out_lane(
     run: TimelineRun, device: str, y: float, height: float, axis: TimeAxis
 ) -> Lane:
     """The device's operations and, between them, its waiting.
@@ -65,9 +65,9 @@ def lane(
     boxes: list[Box] = []
     free_since = 0.0
     for event in events:
-        asked = message(event, "question", event.sent, event.ts, axis)
+        asked = message_boxes(event, "question", event.sent, event.ts, axis)
         begins = event.sent if asked and event.sent is not None else event.ts
-        boxes += waiting(device, free_since, begins, axis)
+        boxes += waiting_boxes(device, free_since, begins, axis)
         boxes += asked
         if event.ts >= axis.span:
             break  # the axis ends before this
@@ -77,12 +77,12 @@ def lane(
                 tip = (*cell.tip, "its result was not used")
                 cell = cell._replace(kind="unused", tip=tip)
             boxes.append(box_of(cell, event, axis))
-        answered = message(event, "answer", event.end, event.received, axis)
+        answered = message_boxes(event, "answer", event.end, event.received, axis)
         boxes += answered
         if answered and event.received is not None:
             free_since = event.received
     else:
-        boxes += waiting(device, free_since, end, axis)
+        boxes += waiting_boxes(device, free_since, end, axis)
 
     if end < run.seconds:
         tip_of_loss = f"{device} was lost at {axis.time(end)}"
@@ -106,7 +106,7 @@ def passes_without_use(run: TimelineRun, device: str) -> set[int]:
     return useless
 
 
-def message(
+def message_boxes(
     event: Event, name: str, start: float | None, end: float | None, axis: TimeAxis
 ) -> list[Box]:
     """The rectangle of a question or an answer; none where it is too short to see."""
@@ -119,7 +119,7 @@ def message(
     return [Box("message", axis.x(start), axis.x(end - start), "", tip)]
 
 
-def waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
+def waiting_boxes(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
     """The rectangle of an idle device; none where it waits too shortly to be seen."""
     if end - start <= axis.span * 1e-6:
         return []

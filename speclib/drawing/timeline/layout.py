@@ -36,7 +36,7 @@ from speclib.drawing.text_in_pictures import (
 from speclib.errors import BadValue
 
 from .drawn_parts import Lane, Mark, TextEnd, TimeAxis
-from .lanes import lane, rows_of
+from .lanes import lay_out_lane, rows_of
 from .run import CommittedText, TimelineRun
 from .sayings import fact_lines
 
@@ -176,7 +176,7 @@ def check_arguments(
     runs: Sequence[TimelineRun], width: float, until: float | None
 ) -> None:
     if not runs:
-        raise BadValue("a timeline of nothing: pass at least one result or trace")
+        raise BadValue("a timeline of nothing: give at least one result or trace")
     if until is not None and not until > 0:
         raise BadValue(f"until is {until}: give the axis a length in seconds, above 0")
     if width < LEAST_WIDTH:
@@ -236,20 +236,22 @@ def lay_out_panel(
     )
 
 
-def lines_that_fit(facts: Sequence[str], room: float) -> list[str]:
+def lines_that_fit(facts: Sequence[str], most_width: float) -> list[str]:
     """Facts with dots between them, in as few lines as they take."""
     lines: list[str] = []
     for fact in facts:
         longer = f"{lines[-1]} · {fact}" if lines else fact
-        if lines and text_width(longer) > room:
+        if lines and text_width(longer) > most_width:
             lines.append(fact)
         else:
             lines[-1:] = [longer]
     return lines
 
 
-def lay_out_legend(panels: Sequence[Panel], room: float) -> tuple[LegendEntry, ...]:
-    """What must be explained, in rows that are ``room`` pixels long at most."""
+def lay_out_legend(
+    panels: Sequence[Panel], most_width: float
+) -> tuple[LegendEntry, ...]:
+    """What must be explained, in rows that are ``most_width`` pixels long at most."""
     kinds: set[str] = set()
     for panel in panels:
         for of_device in panel.lanes:
@@ -261,7 +263,7 @@ def lay_out_legend(panels: Sequence[Panel], room: float) -> tuple[LegendEntry, .
         if kind in RARE_KINDS and kind not in kinds:
             continue
         width = LEGEND_KEY_WIDTH + LEGEND_KEY_GAP + text_width(meaning)
-        if x and x + width > room:
+        if x and x + width > most_width:
             x, row = 0.0, row + 1
         entries.append(LegendEntry(kind, meaning, x, row))
         x += width + LEGEND_ENTRY_GAP
@@ -275,7 +277,7 @@ def lay_out_lanes(run: TimelineRun, top: float, axis: TimeAxis) -> tuple[Lane, .
         events = [event for event in run.trace.operations if event.device == device]
         rows = min(rows_of(events), MOST_SEQUENCES)
         height = max(LANE_HEIGHT, SEQUENCE_HEIGHT * rows)
-        lanes.append(lane(run, device, top, height, axis))
+        lanes.append(lay_out_lane(run, device, top, height, axis))
         top += height + LANE_GAP
     return tuple(lanes)
 
@@ -292,15 +294,15 @@ def lay_out_marks(
 
     The end is the moment at which the text is complete; work in flight may go on.
     """
-    room_per_commit = axis.x(run.seconds) / max(1, len(committed))
-    marks = round_marks(run, axis, room_per_commit)
-    marks += commit_marks(committed, axis, room_per_commit)
+    gap_per_commit = axis.x(run.seconds) / max(1, len(committed))
+    marks = round_marks(run, axis, gap_per_commit)
+    marks += commit_marks(committed, axis, gap_per_commit)
     text_complete = run.stats.seconds or run.seconds
     marks.append(Mark("end", axis.x(text_complete), "", axis.plot))
     return tuple(mark for mark in marks if mark.x <= axis.plot + ROUNDING)
 
 
-def round_marks(run: TimelineRun, axis: TimeAxis, most_room: float) -> list[Mark]:
+def round_marks(run: TimelineRun, axis: TimeAxis, most_gap: float) -> list[Mark]:
     """A mark at each round's first operation, but for a round that starts at 0."""
     starts: dict[int, float] = {}
     for event in run.trace.operations:
@@ -309,13 +311,13 @@ def round_marks(run: TimelineRun, axis: TimeAxis, most_room: float) -> list[Mark
     marks = []
     previous_x = 0.0
     for x in sorted(axis.x(start) for start in starts.values() if start):
-        marks.append(Mark("round", x, "", min(most_room, x - previous_x)))
+        marks.append(Mark("round", x, "", min(most_gap, x - previous_x)))
         previous_x = x
     return marks
 
 
 def commit_marks(
-    committed: Sequence[CommittedText], axis: TimeAxis, room: float
+    committed: Sequence[CommittedText], axis: TimeAxis, gap: float
 ) -> list[Mark]:
     """A mark at each commit, with the text until then in its tooltip."""
     marks = []
@@ -327,7 +329,7 @@ def commit_marks(
             f"commit of {len(parts)} at {axis.time(commit.end)}: “{one_line(new_text)}”"
             f"\n…{one_line(tail)}"
         )
-        marks.append(Mark("commit", axis.x(commit.end), tip, room))
+        marks.append(Mark("commit", axis.x(commit.end), tip, gap))
     return marks
 
 
@@ -355,11 +357,11 @@ def growing_text(
         waiting += new_parts
         width += sum(text_width(part.text) for part in new_parts)
 
-        room = x - free
+        free_width = x - free
         is_last = i + 1 == len(visible)
-        if width > room and room < PATIENCE and not is_last:
+        if width > free_width and free_width < PATIENCE and not is_last:
             continue
-        fitting_parts = end_that_fits(waiting, room)
+        fitting_parts = end_that_fits(waiting, free_width)
         if fitting_parts:
             pieces.append(TextEnd(x / zoom, tuple(fitting_parts)))
         waiting = []

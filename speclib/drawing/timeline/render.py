@@ -137,11 +137,11 @@ def render_facts(panel: Panel, axis: TimeAxis) -> str:
     headline, *facts = panel.facts
     right = PLOT_LEFT + axis.plot
     left = PLOT_LEFT if axis.is_narrow else right + 18
-    place = {"x": right, "text_anchor": "end"} if axis.is_narrow else {"x": left}
+    position = {"x": right, "text_anchor": "end"} if axis.is_narrow else {"x": left}
 
     y = panel.y + 15
     style = {"fill": INK, "font_size": 17, "font_weight": "600"}
-    elements = [tag("text", escape(headline), y=y, **place, **style)]
+    elements = [tag("text", escape(headline), y=y, **position, **style)]
     for number, fact in enumerate(facts):
         elements.append(text_at(fact, left, y + 22 + 20 * number, fill=QUIET))
     return "".join(elements)
@@ -187,11 +187,11 @@ def shows_labels(lane: Lane) -> bool:
     A few alone would be stray words. timeline.js has the same rule.
     """
     boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
-    fitting = [b for b in boxes if b.label and room_needed(b.label) <= b.width]
+    fitting = [b for b in boxes if b.label and width_needed(b.label) <= b.width]
     return 2 * len(fitting) >= len(boxes)
 
 
-def room_needed(label: str) -> float:
+def width_needed(label: str) -> float:
     """Pixels of a box that its label takes."""
     return text_width(label) + LABEL_MARGIN
 
@@ -225,7 +225,7 @@ def gap_after(width: float) -> float:
 
 def render_label(box: Box, middle: float, zoomable: bool, is_labelled: bool) -> str:
     """A box's label, at the height of its ``middle``; nothing if it does not fit."""
-    needed = room_needed(box.label)
+    needed = width_needed(box.label)
     fits = is_labelled and needed <= box.width
     fits_when_zoomed = needed <= box.width * ZOOM_LEVELS[-1]
     if not fits and not (zoomable and fits_when_zoomed):

@@ -162,7 +162,7 @@ def timeline_run(
     if not isinstance(trace, Trace):
         raise BadValue(
             f"a timeline shows results or traces; {type(item).__name__} is neither: "
-            "pass what speclib.decode returns"
+            "give what speclib.decode returns"
         )
 
     method = str(trace.meta.get("method") or "run")

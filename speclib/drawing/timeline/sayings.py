@@ -34,7 +34,7 @@ def speedup_as_drawn(
 def speedup(
     run: TimelineRun, runs: Sequence[TimelineRun], base: str = "autoregressive"
 ) -> float:
-    """The same after the first commit, as papers compare methods.
+    """Speed of ``run`` over that of ``base`` after the first commit, as in papers.
 
     Not-a-number where ``runs`` has no such run of ``base``.
     """

@@ -40,16 +40,16 @@ def _what_happened(committed: CommittedText, position: int, rejected: set[int]) 
     """One commit in words; ``position`` is that of its first token."""
     drafts = [part for part in committed.parts if part.kind == "draft"]
     own = [
-        (position + place, part)
-        for place, part in enumerate(committed.parts)
+        (position + index, part)
+        for index, part in enumerate(committed.parts)
         if part.kind == "target"
     ]
     phrases = []
     if drafts:
         plural = "" if len(drafts) == 1 else "s"
         phrases.append(f"{len(drafts)} draft{plural} accepted")
-    for place, part in own:
+    for own_position, part in own:
         word = one_line(part.text.strip())
-        verb = "corrected to" if place in rejected else "the target model wrote"
+        verb = "corrected to" if own_position in rejected else "the target model wrote"
         phrases.append(f"{verb} “{word}”")
     return ", ".join(phrases) or "nothing is certain yet"

@@ -4,7 +4,7 @@
 // This file moves what is there along the time axis, shows what is too small at first, and plays
 // the runs.
 // It also runs inside a saved .html page, where nothing but `mount` is called.
-// It also tells Python how much room the page has, and Python lays the picture out for it;
+// It also tells Python how wide the page is, and Python lays the picture out for it;
 // for that Python puts room.js before this file.
 //
 // All x are pixels of the SVG along the time axis, from its left end, as Python wrote them.
@@ -45,7 +45,7 @@ function findParts(svg, plot) {
     node.removeAttribute("display");            // a hidden text has no length
     const box = node.previousElementSibling;    // a label follows the box that it names
     const lane = node.closest(".lane");
-    return { node, lane, x: numberOf(node, "x"), room: numberOf(box, "width") };
+    return { node, lane, x: numberOf(node, "x"), width: numberOf(box, "width") };
   });
   for (const label of labels) {
     label.needed = label.node.getComputedTextLength() + LABEL_MARGIN;
@@ -57,9 +57,9 @@ function findParts(svg, plot) {
     boxes: find(".lane rect", (node) => (
       { node, x: numberOf(node, "x"), width: widthWithGap(numberOf(node, "width")) })),
     lines: find(".run > line", (node) => (
-      { node, x: numberOf(node, "x1"), room: Number(node.dataset.room) })),
+      { node, x: numberOf(node, "x1"), gap: Number(node.dataset.room) })),
     spots: find("rect.spot", (node) => (
-      { node, x: numberOf(node, "x") + SPOT, room: Number(node.dataset.room) })),
+      { node, x: numberOf(node, "x") + SPOT, gap: Number(node.dataset.room) })),
     texts: find(".row text", (node) => ({ node, x: numberOf(node, "x") })),
     tickLabels: find(".ticks text", (node) => ({ node, x: numberOf(node, "x") })),
     tickLines: find(".ticks line", (node) => ({ node, x: numberOf(node, "x1") })),
@@ -69,36 +69,36 @@ function findParts(svg, plot) {
 
 function moveParts(parts, view) {
   const { zoom, start } = view;
-  const place = (x) => (x - start) * zoom;
-  const isOnAxis = (x) => place(x) >= -0.5 && place(x) <= parts.plotWidth + 0.5;
+  const pixel = (x) => (x - start) * zoom;
+  const isOnAxis = (x) => pixel(x) >= -0.5 && pixel(x) <= parts.plotWidth + 0.5;
   const setLine = (node, x) => {
-    node.setAttribute("x1", place(x));
-    node.setAttribute("x2", place(x));
+    node.setAttribute("x1", pixel(x));
+    node.setAttribute("x2", pixel(x));
   };
 
   showLevel(parts.levels, zoom);
   for (const { node, x, width } of parts.boxes) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
     node.setAttribute("width", width * zoom - gapAfter(width * zoom));
   }
   const labelled = lanesWithLabels(parts.labels, zoom);
-  for (const { node, lane, x, room, needed } of parts.labels) {
-    node.setAttribute("x", place(x));
-    show(node, labelled.has(lane) && needed <= room * zoom);
+  for (const { node, lane, x, width, needed } of parts.labels) {
+    node.setAttribute("x", pixel(x));
+    show(node, labelled.has(lane) && needed <= width * zoom);
   }
-  for (const { node, x, room } of parts.lines) {
+  for (const { node, x, gap } of parts.lines) {
     setLine(node, x);
-    show(node, room * zoom >= DENSE);
+    show(node, gap * zoom >= DENSE);
   }
-  for (const { node, x, room } of parts.spots) {
-    node.setAttribute("x", place(x) - SPOT);
-    show(node, room * zoom >= DENSE);
+  for (const { node, x, gap } of parts.spots) {
+    node.setAttribute("x", pixel(x) - SPOT);
+    show(node, gap * zoom >= DENSE);
   }
   for (const { node, x } of parts.texts) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
   }
   for (const { node, x } of parts.tickLabels) {
-    node.setAttribute("x", place(x));
+    node.setAttribute("x", pixel(x));
     show(node, isOnAxis(x));
   }
   for (const { node, x } of parts.tickLines) {
@@ -109,15 +109,15 @@ function moveParts(parts, view) {
 
 // The lanes in which labels fit into at least half of the boxes; as shows_labels in render.py.
 function lanesWithLabels(labels, zoom) {
-  const fitting = new Map();                    // of a lane: how many labels fit
-  for (const { lane, room, needed } of labels) {
-    if (needed <= room * zoom) fitting.set(lane, (fitting.get(lane) ?? 0) + 1);
+  const fitting = new Map();                    // lane -> how many of its labels fit
+  for (const { lane, width, needed } of labels) {
+    if (needed <= width * zoom) fitting.set(lane, (fitting.get(lane) ?? 0) + 1);
   }
   const boxes = (lane) => lane.querySelectorAll("rect:not(.idle):not(.lost)").length;
   return new Set([...fitting.keys()].filter((lane) => 2 * fitting.get(lane) >= boxes(lane)));
 }
 
-// Of what Python laid out once per zoom level, shows the deepest level that `zoom` reaches.
+// Python laid some parts out once per zoom level: shows the deepest level that `zoom` reaches.
 function showLevel(levels, zoom) {
   let best = 1;
   for (const { level } of levels) {
@@ -161,13 +161,13 @@ function makeTooltip(root) {
     for (const line of lines) addElement(tooltip, "", line);
   };
   const placeBeside = (element, clientX) => {
-    const room = root.getBoundingClientRect();
+    const frame = root.getBoundingClientRect();
     const box = element.getBoundingClientRect();
-    const left = clamp(clientX - room.left + 14, 0, room.width - tooltip.offsetWidth - 4);
-    const below = box.bottom - room.top + 6;
-    const above = box.top - room.top - tooltip.offsetHeight - 6;
+    const left = clamp(clientX - frame.left + 14, 0, frame.width - tooltip.offsetWidth - 4);
+    const below = box.bottom - frame.top + 6;
+    const above = box.top - frame.top - tooltip.offsetHeight - 6;
     tooltip.style.left = `${Math.max(0, left)}px`;
-    tooltip.style.top = `${below + tooltip.offsetHeight <= room.height ? below : above}px`;
+    tooltip.style.top = `${below + tooltip.offsetHeight <= frame.height ? below : above}px`;
   };
 
   return {
@@ -227,14 +227,14 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
     const boxes = boxesWithTips();
     const here = boxes.indexOf(explained);      // -1 where there is none, or it is hidden
     const count = boxes.length;
-    explainPlace(here < 0 && direction < 0 ? count - 1 : (here + direction + count) % count);
+    explainBox(here < 0 && direction < 0 ? count - 1 : (here + direction + count) % count);
   };
-  const explainPlace = (place) => {
-    const box = boxesWithTips()[place];
+  const explainBox = (index) => {
+    const box = boxesWithTips()[index];
     if (!box) return;
     stopExplaining();
     explained = box;
-    view.explained = place;                     // found again when the picture is drawn anew
+    view.explained = index;                     // found again when the picture is drawn anew
     explained.classList.add("explained");
     bringIntoView(explained);
     tooltip.showBeside(explained);
@@ -264,7 +264,7 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
   listenToKeys();
   if (view.zoom > 1) moveTo(view.zoom, view.start);   // else it is drawn as it should be
   return {
-    plot, plotWidth, explainPlace,
+    plot, plotWidth, explainBox,
     pixelOf: (share) => (share * plotWidth - view.start) * view.zoom,
     onMove: (action) => { whenMoved = action; },
   };
@@ -470,7 +470,7 @@ function addText(root, label) {
   return { line, text };
 }
 
-// The widget in a notebook: what anywidget calls for each place that shows it.
+// The widget in a notebook: what anywidget calls for each output that shows it.
 function render({ model, el }) {
   const view = { zoom: 1, start: 0, explained: null };
   let root = document.createElement("div");
@@ -499,13 +499,13 @@ function render({ model, el }) {
     const picture = mount(root, view);
     playing = mountPlayer(root, picture, model.get("story"), player);
     if (hadFocus) root.querySelector("svg").focus({ preventScroll: true });
-    if (hadFocus && asked !== null) picture.explainPlace(asked);
+    if (hadFocus && asked !== null) picture.explainBox(asked);
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", showPicture);
   showPicture();
-  const stopMeasuring = measureRoom(el, (room) => {
-    model.set("room", room);
+  const stopMeasuring = measureWidth(el, (width) => {
+    model.set("page_width", width);
     model.save_changes();
   });
   return () => {

@@ -24,7 +24,7 @@ from .run import timeline_run
 from .sayings import summary
 from .story import story_of
 
-ROOM = Path(__file__).parents[1] / "room.js"
+WIDTH_SCRIPT = Path(__file__).parents[1] / "room.js"
 SCRIPT = Path(__file__).with_name("timeline.js")
 STYLE = Path(__file__).with_name("timeline.css")
 PictureWidth: TypeAlias = Annotated[float, Number(above=0, most=20_000)]  # pixels
@@ -52,15 +52,15 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     beginning. ``width``: pixels of the still picture. ``places``: device -> where it
     is, to stand under its name.
 
-    In a notebook the page says how much ``room`` there is, and the picture is laid out
-    anew for it: its letters keep their size, however small the window is.
+    In a notebook the page says how wide it is (``page_width``), and the picture is laid
+    out anew for it: its letters keep their size, however small the window is.
     """
 
-    _esm = ROOM.read_text() + SCRIPT.read_text()
+    _esm = WIDTH_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     story = traitlets.Dict().tag(sync=True)  # what the player tells, see story.py
-    room = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
     asked_anew = traitlets.Int(0).tag(sync=True)  # how often a reader pressed R
 
     @checked
@@ -76,8 +76,8 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self.picture_width = width
         self.places = places
         self._read(results, labels)
-        super().__init__(svg=self._rendered(), story=self._told())
-        self.observe(self._render_again, "room")
+        super().__init__(svg=self._rendered(), story=self._player_story())
+        self.observe(self._render_again, "page_width")
 
     def _read(
         self, results: Sequence[object], labels: Sequence[str | None] | None
@@ -96,13 +96,13 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self._still: Figure | None = None
 
     def _rendered(self) -> str:
-        """The zoomable SVG, as wide as there is room."""
-        if not self.room:
+        """The zoomable SVG, as wide as the page."""
+        if not self.page_width:
             return render_timeline(self._still_figure, zoomable=True)
-        width = min(max(self.room, LEAST_WIDTH), MOST_WIDTH)
+        width = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
         return render_timeline(layout(self.runs, width, self.until), zoomable=True)
 
-    def _told(self) -> dict[str, Any]:
+    def _player_story(self) -> dict[str, Any]:
         """The runs as the player tells them: times as shares of the axis."""
         span = span_of(self.runs, self.until)
         runs = []
@@ -129,7 +129,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     ) -> None:
         """Shows other results in the same place; a reader's zoom stays."""
         self._read(results, labels)
-        self.story = self._told()
+        self.story = self._player_story()
         self.svg = self._rendered()
 
     @property

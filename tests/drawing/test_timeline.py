@@ -334,7 +334,7 @@ def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing
     assert writers == ["target", "draft", "target"]
 
 
-# -- the room that a page has ----------------------------------------------------------
+# -- the width that a page has ---------------------------------------------------------
 def letter_sizes(svg: str) -> set[float]:
     """The sizes of all letters, in pixels of the page."""
     root = ET.fromstring(svg)
@@ -345,13 +345,13 @@ def letter_sizes(svg: str) -> set[float]:
     return sizes
 
 
-@pytest.mark.parametrize("room", [480, 620, 859, 860, 1400])
-def test_the_picture_is_laid_out_for_the_room_that_the_page_has(room):
+@pytest.mark.parametrize("width", [480, 620, 859, 860, 1400])
+def test_the_picture_is_laid_out_for_the_width_that_the_page_has(width):
     view = timeline(*toy_runs())
     still = view.picture()
-    view.room = room
+    view.page_width = width
     root = ET.fromstring(view.svg)
-    assert float(root.get("width")) == room
+    assert float(root.get("width")) == width
     assert min(letter_sizes(view.svg)) >= 14
     assert view.picture() == still
 

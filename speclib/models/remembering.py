@@ -1,0 +1,190 @@
+"""Models that remember what they said after each text, and are asked for it once.
+
+Methods and windows that are compared write the same texts. Run on the simulated clock,
+where a pass costs no time of this machine's, each of them would compute the same rows
+again. Here the first one does, and the next finds them::
+
+    text                    the model is asked   next time
+    a b c                   yes                  remembered
+    a b c d, a b c e        for d and e          remembered, in any order, line or tree
+
+What is said is the model's own, from a pass of another shape perhaps: its last digits
+may differ, so that two tokens which are equally likely may change places. A cache is
+counted as the model would keep it, so that a run's trace is the same too.
+
+Knows no method, no world and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+
+from speclib.core.candidate_tree import paths
+from speclib.core.sampling import Row, Rows, Sampler, Tokens
+from speclib.errors import SpeclibError
+from speclib.operations.model import Model
+
+from .uncached import Uncached
+
+GREEDY = Sampler()
+
+
+class SaysLogits(Protocol):
+    """A model of which the logits of its last pass, [rows, vocab], can be read."""
+
+    @property
+    def logits(self) -> Rows: ...
+
+
+class Memory:
+    """What ``model`` has said, by the text that it was said after."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        model.reset()  # what it has cached, nobody here has seen it read
+        self.logits_after: dict[Tokens, Row] = {}
+        self.feature_of: dict[Tokens, np.ndarray] = {}  # of a text's last token
+
+    def logits(self, text: Tokens, first: int) -> Rows:
+        """Logits [len(text) - first + 1, vocab] after text[:first] ... text."""
+        unknown = [
+            end
+            for end in range(first, len(text) + 1)
+            if text[:end] not in self.logits_after
+        ]
+        if unknown:
+            asked = text[: unknown[-1]]
+            self.model.rows(asked, unknown[-1] - unknown[0], GREEDY)
+            read = tuple(asked[:end] for end in range(unknown[0], unknown[-1] + 1))
+            self._note(read, self._texts_fed(asked, ()))
+        return np.stack(
+            [self.logits_after[text[:end]] for end in range(first, len(text) + 1)]
+        )
+
+    def read_tree(self, text: Tokens, parents: Sequence[int]) -> None:
+        """Sees to it that a tree's rows are remembered, by one pass at most."""
+        read = tuple(tuple(path) for path in paths(text, parents))
+        if any(path not in self.logits_after for path in read):
+            self.model.tree(text, parents, GREEDY)
+            self._note(read, self._texts_fed(text, parents))
+
+    def _texts_fed(self, text: Tokens, parents: Sequence[int]) -> list[Tokens]:
+        """The texts that end with each token which the last pass may have fed."""
+        start = len(text) - len(parents)
+        texts = [text[: end + 1] for end in range(start)]
+        texts += [tuple(path) for path in paths(text, parents)[1:]]
+        return texts
+
+    def _note(self, read: Sequence[Tokens], fed: Sequence[Tokens]) -> None:
+        """Remembers the last pass: rows after ``read``, features of ``fed``."""
+        model: SaysLogits = self.model  # type: ignore[assignment]
+        for path, logits in zip(read, model.logits, strict=True):
+            self.logits_after.setdefault(path, logits.copy())
+
+        features = self.model.features_fed()
+        if features is not None:
+            for path, feature in zip(fed[-len(features) :], features, strict=True):
+                self.feature_of.setdefault(path, feature)
+
+
+class Remembering(Uncached):
+    """A device's model that says what is in ``memory``, and has it read the rest.
+
+    Several devices with one model may share a memory; each counts a cache of its own.
+    Fuzzy passes (EasySpec) are not remembered: what they say hangs on more than a text.
+    """
+
+    def __init__(self, memory: Memory):
+        self.memory = memory
+        self.vocab = memory.model.vocab
+        self.context = memory.model.context
+        self._is_fuzzy = False
+        self.reset()
+
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Distributions [last + 1, vocab] after text[:-last] ... text."""
+        self._feed(text, last)
+        if self._is_fuzzy:
+            return self.memory.model.rows(text, last, sampler)
+
+        logits = self.memory.logits(tuple(text), len(text) - last)
+        self._last_logits = logits[-1:]
+        return sampler(logits)
+
+    def chances(self) -> Row:
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        if self._is_fuzzy:
+            return self.memory.model.chances()
+        row: Row = Sampler(1.0)(self._last_logits)[0]
+        return row
+
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> Rows:
+        """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass."""
+        if len(text) <= self.context and not self.stopped():
+            self.memory.read_tree(tuple(text), parents)
+        return super().tree(text, parents, sampler)
+
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> Rows:
+        """The rows [new, vocab] of a tree's last level, counted as one pass."""
+        if not self._is_fuzzy:
+            return super().level(text, parents, new, sampler)
+        rows = self.memory.model.level(text, parents, new, sampler)
+        self.sharing = self._lp  # the exact pass is the one before the first level
+        self._count_level(text, parents, new)
+        return rows
+
+    @contextmanager
+    def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
+        """As of Model. With ``lp`` above 1 the model itself drafts, calibrated only.
+
+        Raises SpeclibError for fuzzy passes without calibration: what these say hangs
+        on what was drafted before, and so on every run that came before this one.
+        """
+        if lp > 1 and not calibrate:
+            raise SpeclibError(
+                f"lp is {lp} without calibration, and what such passes say cannot be "
+                "remembered: give calibrate=True, or models that remember nothing"
+            )
+        with super().drafting(lp, calibrate):
+            if lp == 1:
+                yield
+                return
+            with self.memory.model.drafting(lp, calibrate):
+                self._is_fuzzy = True
+                try:
+                    yield
+                finally:
+                    self._is_fuzzy = False
+
+    def features_fed(self) -> np.ndarray | None:
+        """Those of the tokens that the last pass fed; None where the model has none."""
+        if not self.memory.feature_of:
+            return None
+        fed = self._texts_fed()
+        return np.stack([self.memory.feature_of[tuple(path)] for path in fed])
+
+
+def remembering(models: Mapping[str, Model]) -> dict[str, Model]:
+    """The same devices with models that remember: targets share one memory.
+
+    A draft that reads its target's features (EAGLE's head) stays as it is: what it says
+    hangs on these, too.
+    """
+    remembered: dict[str, Model] = {}
+    memory_of_targets: Memory | None = None
+    for name, model in models.items():
+        if not name.startswith("target"):
+            reads_features = type(model).reading is not Model.reading
+            remembered[name] = model if reads_features else Remembering(Memory(model))
+            continue
+        memory_of_targets = memory_of_targets or Memory(model)
+        remembered[name] = Remembering(memory_of_targets)
+    return remembered

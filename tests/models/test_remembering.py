@@ -1,0 +1,112 @@
+"""Models that remember what they said: the same runs, and each text is read once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import speclib
+from speclib.core.sampling import Sampler
+from speclib.data import prompts
+from speclib.decoding.decode import decode, open_world
+from speclib.errors import SpeclibError
+from speclib.methods import METHODS, takes_gamma
+from speclib.models.remembering import Memory, Remembering, remembering
+from speclib.models.toy import Random
+
+PAIR = "embedded/llama-7b-70b"
+HEAD = "embedded/eagle"
+PLAIN = Sampler(1.0)
+
+
+class Asked(Random):
+    """Says what was read, and how often."""
+
+    def __init__(self, *settings: int):
+        super().__init__(*settings)
+        self.reads: Counter[tuple[int, ...]] = Counter()
+
+    def rows(self, text, last, sampler):
+        for end in range(len(text) - last, len(text) + 1):
+            self.reads[tuple(text[:end])] += 1
+        probabilities = super().rows(text, last, PLAIN)
+        self.logits = probabilities  # as numbers that a sampler takes for logits
+        return probabilities
+
+
+def test_each_text_is_read_once_by_whoever_asks():
+    model = Asked(5, 1)
+    memory = Memory(model)
+    first, second = Remembering(memory), Remembering(memory)
+    whole = first.rows((1, 2, 3), 2, PLAIN)
+    assert (second.rows((1, 2), 1, PLAIN) == whole[:2]).all()
+    longer = second.rows((1, 2, 3, 4), 3, PLAIN)
+    assert (longer[:3] == whole).all()
+    assert set(model.reads.values()) == {1}
+
+
+def test_each_device_counts_a_cache_of_its_own():
+    memory = Memory(Asked(5, 1))
+    first, second = Remembering(memory), Remembering(memory)
+    first.rows((1, 2, 3), 0, PLAIN)
+    assert (first.prefix.fed, second.prefix.fed) == ([1, 2, 3], [])
+    second.rows((1, 2), 0, PLAIN)
+    first.cut(1)
+    assert (first.prefix.fed, second.prefix.fed) == ([1], [1, 2])
+
+
+def test_fuzzy_passes_without_calibration_are_refused():
+    device = Remembering(Memory(Asked(5, 1)))
+    with (
+        pytest.raises(SpeclibError, match="lp is 3 without calibration"),
+        device.drafting(3, calibrate=False),
+    ):
+        pass
+
+
+# -- real models -----------------------------------------------------------------------
+def traces_in(world, method, temperature):
+    """Traces of a few prompts by a method."""
+    settings = {"gamma": 3} if takes_gamma(method) else {}
+    traces = []
+    for number, prompt in enumerate(prompts.load("humaneval", 2)):
+        result = decode(
+            prompt.input,
+            world=world,
+            method=method,
+            max_new_tokens=24,
+            temperature=temperature,
+            request=number,
+            **settings,
+        )
+        traces.append(result.trace)
+    return traces
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_method_runs_as_with_models_that_remember_nothing(method, temperature):
+    """Token for token and pass for pass, when texts are new and when they are not."""
+    pytest.importorskip("torch")
+    pair = speclib.load_pair(HEAD if method == "eagle" else PAIR)
+    with open_world("virtual", pair) as world:
+        expected = traces_in(world, method, temperature)
+        world.models = remembering(world.models)
+        assert traces_in(world, method, temperature) == expected
+        assert traces_in(world, method, temperature) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["pearl", "dsi", "tree", "easyspec"])
+def test_what_one_method_read_serves_the_next(method):
+    """After plain decoding every text on the way is known: only drafts are new."""
+    pytest.importorskip("torch")
+    with open_world("virtual", speclib.load_pair(PAIR)) as world:
+        world.models = remembering(world.models)
+        traces_in(world, method, 0.0)
+        memory = world.models["target"].memory
+        known = len(memory.logits_after)
+        traces_in(world, "autoregressive", 0.0)
+        assert len(memory.logits_after) <= known + 2  # at most the end of each text
