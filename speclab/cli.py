@@ -202,8 +202,8 @@ def merge(
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
     from speclab.reproduce.publish import merge_ledger
 
-    new_rows = merge_ledger(ledger)
-    print(f"{new_rows} new rows in reports/ledger.csv; `make reproduce` shows them")
+    new_lines = merge_ledger(ledger)
+    print(f"{new_lines} new lines in reports/ledger.csv; `make reproduce` shows them")
 
 
 @app.command("run-notebook")

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclib.errors import BadValue, SpeclibError
 
 from .item_schema import (
@@ -268,7 +268,7 @@ BASIS_OF_KIND: dict[str, Basis] = {
 
 
 def _lines_of_claim(
-    evidence: ClaimVerdict, paper: str, row: ClaimRow | None
+    evidence: ClaimVerdict, paper: str, row: VerdictLine | None
 ) -> list[str]:
     """The numbers that a claim is judged on: on the print cell by cell."""
     if evidence.kind == "paper":

@@ -1,4 +1,4 @@
-"""Ledger rows and verdicts of one table, from its print and its cells' results."""
+"""Ledger lines and verdicts of one table, from its print and its cells' results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .table_result import TableResult, is_disturbed
 MOST_OVERRUNS = 0.01
 
 
-def add_rows_and_verdicts(
+def add_lines_and_verdicts(
     result: TableResult,
     cells: Sequence[TableCell],
     cell_results: dict[Spec, CellResult],
@@ -35,11 +35,11 @@ def add_rows_and_verdicts(
 ) -> None:
     """Completes ``result``.
 
-    It gets the printed rows, a row per cell that was run or failed, the numbers that
+    It gets the printed lines, a line per cell that was run or failed, the numbers that
     need no cell, means over columns, and the verdicts on its claims. With ``run=False``
     nothing is computed that the cache could have and lacks.
     """
-    _add_printed_rows(result)
+    _add_printed_lines(result)
     for cell in cells:
         if cell.spec in cell_results:
             _add_cell(result, cell, cell_results[cell.spec])
@@ -56,7 +56,7 @@ def add_rows_and_verdicts(
 
 
 # -- the print -------------------------------------------------------------------------
-def _add_printed_rows(result: TableResult) -> None:
+def _add_printed_lines(result: TableResult) -> None:
     table = result.table
     source = table.printed_on or table.paper.address
     for row, column, value in table.cells:
@@ -67,8 +67,8 @@ def _add_printed_rows(result: TableResult) -> None:
             row, column, "paper", float(value), source=source, note="; ".join(notes)
         )
     _add_numbers_in_brackets(result, source)
-    _add_missing_rows(result, source, table.lost, "lost")
-    _add_missing_rows(result, source, table.absent, "not printed")
+    _add_missing_lines(result, source, table.lost, "lost")
+    _add_missing_lines(result, source, table.absent, "not printed")
 
 
 def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
@@ -90,10 +90,10 @@ def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
         )
 
 
-def _add_missing_rows(
+def _add_missing_lines(
     result: TableResult, source: str, cells: Sequence[tuple[str, str]], note: str
 ) -> None:
-    """Adds a row without a value per cell that the print lacks; labels may be "*"."""
+    """Adds a line without a value per cell that the print lacks; labels may be "*"."""
     table = result.table
     for row, column in cells:
         settings = table.column.get(column, {}) | table.row.get(row, {})

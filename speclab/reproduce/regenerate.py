@@ -91,7 +91,7 @@ def reproduce(
     Budget.of_minutes(minutes)  # a budget of nothing is refused before waiting
     with one_at_a_time(say), environments.of_cluster(on_nodes):
         budget = Budget.of_minutes(minutes)
-        remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
+        remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.cells_folder())
         outcome = Outcome()
         call = Call(quick, measured, on_nodes, budget, say, outcome)
         were_current = [key for key in all_papers if call.is_current(key)]

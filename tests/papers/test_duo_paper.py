@@ -28,7 +28,7 @@ from speclab.experiment.run_cells import run_all
 from speclab.experiment.spec import FULL, QUICK, CellResult, Spec
 from speclab.papers.duodecoding_sequences import SHARES, count_draftings
 from speclab.papers.estimates import Estimate
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
 from speclab.papers.statistics import apply_accounting, compute, resample
@@ -462,7 +462,7 @@ def test_every_item_is_filled_judged_and_drawn(paper, tmp_path):
             assert len(figure.data) > 2, item
             assert all(len(part.y) for part in figure.data), item
 
-    def verdict(item: str, claim: str) -> ClaimRow:
+    def verdict(item: str, claim: str) -> VerdictLine:
         return verdicts_of_kind(results[item], "virtual")[claim]
 
     assert verdict("figure-1", "eight-drafts-match-one-verification").holds == "no"

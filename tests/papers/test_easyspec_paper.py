@@ -16,7 +16,7 @@ import pytest
 from helpers.tables import (
     assert_filled_as_the_paper_says,
     fill_virtually,
-    rows_of_kind,
+    lines_of_kind,
     verdicts_of_kind,
 )
 
@@ -298,7 +298,7 @@ def test_virtual_times_without_a_draft_are_100_passes(results):
 def calibrated_cells(result: TableResult) -> set[tuple[str, str]]:
     """The virtual cells whose printed numbers set the clock or the rate."""
     cells = set()
-    for row in rows_of_kind(result, "virtual"):
+    for row in lines_of_kind(result, "virtual"):
         if row.note.startswith("calibration"):
             cells.add((row.row, row.column))
     return cells
@@ -306,7 +306,7 @@ def calibrated_cells(result: TableResult) -> set[tuple[str, str]]:
 
 def test_cells_that_made_the_clock_or_the_rate_say_so(results):
     table_1 = results["table-1"]
-    virtual_rows = rows_of_kind(table_1, "virtual")
+    virtual_rows = lines_of_kind(table_1, "virtual")
     cells = {(row.row, row.column) for row in virtual_rows}
     assert calibrated_cells(table_1) == cells
     assert len(cells) == 15

@@ -6,7 +6,7 @@ import pytest
 
 from speclab.experiment.spec import CellResult, Profile
 from speclab.papers.fill import fill
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
 from speclab.papers.table_cells import cells_to_run
@@ -71,9 +71,9 @@ def pearl() -> Paper:
     return load_paper("pearl")
 
 
-def emulated_row(filled: TableResult, column: str) -> LedgerRow:
+def emulated_row(filled: TableResult, column: str) -> LedgerLine:
     """Speculative decoding's emulated row in a column."""
-    for row in filled.rows:
+    for row in filled.lines:
         cell = (row.kind, row.row, row.column)
         if cell == ("emulated", "Speculative Decoding", column):
             return row

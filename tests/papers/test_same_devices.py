@@ -9,7 +9,7 @@ from helpers.specs import measured_spec, virtual_spec
 from helpers.tables import (
     SMALL,
     fill_with,
-    rows_of_kind,
+    lines_of_kind,
     two_measured_requests,
     verdicts_of_kind,
 )
@@ -174,14 +174,14 @@ def table_1(pearl) -> TableResult:
 
 def test_rows_of_a_speed_up_have_keys_of_their_own_and_change_no_shown_number(table_1):
     values = {}
-    for row in rows_of_kind(table_1, "measured"):
+    for row in lines_of_kind(table_1, "measured"):
         if (row.row, row.column) == PEARL_CELL:
             values[row.metric] = row.value
 
     assert values["speedup"] == pytest.approx(2.5)
     assert values[OVER_SAME_DEVICES] == pytest.approx(2.0)
     assert values[DEVICE_SECONDS] == pytest.approx(0.4)
-    assert len({row[:KEY] for row in table_1.rows}) == len(table_1.rows)
+    assert len({row[:KEY] for row in table_1.lines}) == len(table_1.lines)
     assert table_1.values["measured"][PEARL_CELL] == 2.5
 
 
@@ -221,7 +221,7 @@ def test_plain_decoding_beside_which_others_were_busy_does_not_count(pearl):
     result = fill_with(disturbed_on_one, pearl.table("table-1"), "measured")
 
     assert (*PEARL_CELL, "measured") in result.lacks_plain
-    for row in rows_of_kind(result, "measured"):
+    for row in lines_of_kind(result, "measured"):
         assert (row.metric, row.row) != (OVER_SAME_DEVICES, "PEARL (ours)")
 
 

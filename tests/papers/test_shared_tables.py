@@ -43,7 +43,7 @@ def test_a_quotient_row_has_the_mean_and_a_note_of_its_rows(pearl_results):
     assert virtual["llama 3.1 (RC)", "average"] == pytest.approx(speeds[0] / speeds[1])
     notes = {
         row.note
-        for row in result.rows
+        for row in result.lines
         if row.row == "llama 3.1 (RC)" and row.kind == "virtual"
     }
     assert notes == {"llama 3.1, shared over llama 3.1, apart"}

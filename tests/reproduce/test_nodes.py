@@ -52,7 +52,7 @@ def test_of_two_files_of_a_cell_the_one_with_more_requests_is_kept():
     assert cache.text_of(key_of(spec)) == long
     cache.take_in(key_of(spec), short, at_least_as_many=True)
     assert cache.text_of(key_of(spec)) == long
-    (cache.rows_folder() / f"{key_of(spec)}.jsonl").write_text(short)
+    (cache.cells_folder() / f"{key_of(spec)}.jsonl").write_text(short)
     cache.take_in(key_of(spec), long)
     assert len(stored(spec).stats) == 3
 

@@ -35,7 +35,7 @@ from speclab.papers.ledger import (
     DEVICE_SECONDS,
     OVER_SAME_DEVICES,
     SAME_DEVICES_SUFFIX,
-    LedgerRow,
+    LedgerLine,
     read_claims,
     read_ledger,
     write_ledger,
@@ -62,7 +62,7 @@ def home(finished_home, tmp_path):
     return Path(shutil.copytree(finished_home, tmp_path / "home"))
 
 
-def ledger_of(home: Path) -> list[LedgerRow]:
+def ledger_of(home: Path) -> list[LedgerLine]:
     return read_ledger(home / "reports" / "ledger.csv")
 
 
@@ -133,7 +133,7 @@ def with_a_tenth_of_each_pass(latency: str) -> str:
     return re.sub(r"\[\[1, ([\d.]+)\]\]", shorten, latency)
 
 
-def cells_of_kind(rows: list[LedgerRow], kind: str) -> set[tuple[str, ...]]:
+def cells_of_kind(rows: list[LedgerLine], kind: str) -> set[tuple[str, ...]]:
     """Item, row, column, metric and unit of all first numbers of a kind."""
     second = (OVER_SAME_DEVICES, DEVICE_SECONDS)
     return {
@@ -292,7 +292,7 @@ def test_a_run_with_cells_that_fail_is_not_taken_for_finished(tmp_path):
 @pytest.fixture
 def ledger_of_another_machine(home):
     """A measured speed of its own, beside rows that are ours already."""
-    row = LedgerRow(
+    row = LedgerLine(
         paper="pearl",
         item="table-5",
         row="3",
@@ -314,7 +314,7 @@ def ledger_of_another_machine(home):
 def test_another_machines_numbers_stand_beside_ours_and_survive_the_next_run(
     home, ledger_of_another_machine
 ):
-    assert "1 new rows" in run(home, "merge", str(ledger_of_another_machine))
+    assert "1 new lines" in run(home, "merge", str(ledger_of_another_machine))
     for options in ((), ("--paper", "pearl")):
         run(home, *REPRODUCE, *options)
         assert "| measured @ epyc-64c-4gpu-0a1b2c |" in markdown_of(home)
