@@ -60,7 +60,7 @@ def reproduce(
         )
     except KeyboardInterrupt:
         print(
-            "\ninterrupted; finished cells are kept, run again to go on",
+            "\ninterrupted; finished cells are stored, run again to go on",
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
@@ -74,7 +74,8 @@ def reproduce(
         _print_failures(outcome.failed)
     if outcome.interrupted:
         print(
-            "interrupted; finished cells are kept, run again to go on", file=sys.stderr
+            "interrupted; finished cells are stored, run again to go on",
+            file=sys.stderr,
         )
         raise typer.Exit(130)
     if outcome.failed:
@@ -106,7 +107,7 @@ def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
     from speclab.views.tables.failed_cells import group_by_reason
 
-    heading = f"{len(errors)} failed; all others are kept, run again to retry:"
+    heading = f"{len(errors)} failed; all others are stored, run again to retry:"
     print(heading, file=sys.stderr)
     for failure in group_by_reason(errors):
         print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)

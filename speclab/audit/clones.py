@@ -1,6 +1,6 @@
 """Clones of published code: whether the lines that were read are still what was read.
 
-A line of published code is never kept here. An item keeps a digest of the lines that
+A line of published code is never stored here. An item keeps a digest of the lines that
 decide it, and who has a clone can check them::
 
     python -m speclab audit --code FOLDER

@@ -2,7 +2,7 @@
 
 Who asks decides which cells a node does next, a few requests at a time. A node keeps
 its workers open from one question to the next, and what it finishes in its own cache.
-Each report brings the cells' files, which are kept here, too. So an interrupted run
+Each report brings the cells' files, which are stored here, too. So an interrupted run
 goes on where it stopped.
 """
 
@@ -174,7 +174,7 @@ class Nodes:
         self._helpers.ask(node, Order(specs, requests, seconds, again, files))
 
     def wait_for_answer(self) -> Answer:
-        """Waits until some node answers, and keeps the cells' files."""
+        """Waits until some node answers, and stores the cells' files."""
         from speclib.worlds.devices import DeviceLost
 
         node, answer = self._helpers.first()

@@ -87,8 +87,8 @@ def _pearl_with_best_tokens(world: World, gamma: int, *, tests_the_end: bool) ->
 
 
 # -- a draft that no model made --------------------------------------------------------
-def random_drafts_kept_by_argmax(world: World, gamma: int) -> None:
-    """Random drafts, kept as long as each is the target's likeliest token.
+def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
+    """Random drafts, accepted as long as each is the target's likeliest token.
 
     The token after them is drawn from the target's row.
     """
@@ -97,14 +97,14 @@ def random_drafts_kept_by_argmax(world: World, gamma: int) -> None:
         rows = world.wait(
             world.target.score(world.text + ids(drafted), last=len(drafted))
         )
-        kept: Tokens = ()
+        accepted: Tokens = ()
         for draft, row in zip(drafted, rows, strict=False):
             if draft.token != int(np.argmax(row)):
                 break
-            kept += (draft.token,)
-        position = len(world.text) + len(kept)
-        after = world.coins.choose(rows[len(kept)], position, "target")
-        world.commit((*kept, after))
+            accepted += (draft.token,)
+        position = len(world.text) + len(accepted)
+        after = world.coins.choose(rows[len(accepted)], position, "target")
+        world.commit((*accepted, after))
 
 
 def random_drafts_tested(world: World, gamma: int) -> None:
@@ -288,7 +288,7 @@ ENGINE_MUTANTS = {
         pearl_that_ends_untested, pearl_that_tests_to_the_end, {"gamma": 2}, 4
     ),
     "random drafts kept": Mutant(
-        random_drafts_kept_by_argmax, random_drafts_tested, {"gamma": 1}, 3
+        random_drafts_accepted_by_argmax, random_drafts_tested, {"gamma": 1}, 3
     ),
     "branch by the target": Mutant(
         branch_chosen_by_the_target, branches_tested_in_turn, {}, 3

@@ -122,7 +122,7 @@ def window_thrown_away(world: World, window: Window, gamma: int) -> Window:
     return ()
 
 
-def one_draft_kept(world: World, window: Window, gamma: int) -> Window:
+def one_draft_left(world: World, window: Window, gamma: int) -> Window:
     """A round that leaves one draft to the next one."""
     return _round_of_pearl(world, window, gamma)[:1]
 

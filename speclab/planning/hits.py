@@ -76,7 +76,7 @@ class Hit(NamedTuple):
 
 
 def hit_of(made: Plan) -> Hit:
-    """What is kept of a plan."""
+    """What is stored of a plan."""
     first = made.speedup(made.first_choice)
     return Hit(
         pair=made.pair,

@@ -1,4 +1,4 @@
-"""Why cells of a paper failed, kept for the process that runs its notebook."""
+"""Why cells of a paper failed, stored for the process that runs its notebook."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The files under ``reports/``: ledger, claims, Markdown, pages, index.
 
-Each is written whole or left untouched. Rows of other papers and of other machines are
-kept. What the files look like is the business of ``views``.
+Each is written whole or left untouched. Lines of other papers and of other
+machines stay. What the files look like is the business of ``views``.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def _update_ledger(book: Book) -> None:
     lines: list[LedgerLine] = []
     for result in book.filled.values():
         lines += result.lines
-    kept = [line for line in _read_own_ledger() if _is_kept(line, book)]
-    _write_own_ledger(merge(lines, kept))
+    staying = [line for line in _read_own_ledger() if _stays(line, book)]
+    _write_own_ledger(merge(lines, staying))
 
 
-def _is_kept(line: LedgerLine, book: Book) -> bool:
+def _stays(line: LedgerLine, book: Book) -> bool:
     """Whether a line of the ledger stays when a paper's lines are written anew.
 
     Those of other papers and of other machines do, numbers of a kind that this call did
@@ -210,7 +210,7 @@ def write_index(book: Book) -> None:
 
 
 def write_index_page() -> None:
-    """Writes index.html over all papers of which a summary is kept.
+    """Writes index.html over all papers of which a summary is stored.
 
     Its links lead to the pages that are there, so it is written after them. Without a
     summary there is no index.

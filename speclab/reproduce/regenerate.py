@@ -333,7 +333,7 @@ def _seconds_of_writing(books: dict[str, Book], pace: Pace) -> float:
 def _note_seconds_of_writing(
     books: dict[str, Book], seconds: float, pace: Pace
 ) -> None:
-    """Notes how long it took; what one core would have taken is kept."""
+    """Notes how long it took; what one core would have taken is stored."""
     by_one_core = seconds * min(machine.cores(), len(books))
     pace.note(_kind_of_pages(books), units=len(books), seconds=by_one_core)
 

@@ -118,7 +118,7 @@ PEARL = MethodExercise(
         Mistake(
             "one draft of the window kept",
             "All drafts that are left follow the text. How many of them do you return?",
-            method_repeating(pearl_mistakes.one_draft_kept),
+            method_repeating(pearl_mistakes.one_draft_left),
         ),
         Mistake(
             "one draft too many",

@@ -80,7 +80,9 @@ def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
         drawn = (1 - drafts_the_likeliest) * p()[x]
         return drafts_the_likeliest * is_likeliest + drawn
 
-    assert_distribution(engine_mistakes.random_drafts_kept_by_argmax, 1, one, gamma=1)
+    assert_distribution(
+        engine_mistakes.random_drafts_accepted_by_argmax, 1, one, gamma=1
+    )
 
 
 def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():

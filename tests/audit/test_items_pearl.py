@@ -151,17 +151,17 @@ def test_a_number_that_is_printed_twice_is_shown_beside_the_other(name):
         assert worked.answer == "no"
 
 
-def test_with_table_4s_number_the_kept_share_of_a_block_falls_with_the_window():
+def test_with_table_4s_number_the_accepted_share_of_a_block_falls_with_the_window():
     """CodeLlama 7&70B: a step is the longer one of Table 10's passes."""
     printed = {2: 16.28, 3: 23.14, 4: 29.65, 5: 40.72, 6: 35.39}
     with_table_4 = printed | {5: 3.79 * 9.20}
 
     def shares(speeds: dict[int, float]) -> list[float]:
-        kept = []
+        shares = []
         for window, speed in speeds.items():
             step = max(window / 49.34, 1 / 9.20)
-            kept.append(round(speed * step / window, 2))
-        return kept
+            shares.append(round(speed * step / window, 2))
+        return shares
 
     assert shares(with_table_4) == [0.88, 0.84, 0.81, 0.76, 0.72]
     assert shares(printed) == [0.88, 0.84, 0.81, 0.89, 0.72]

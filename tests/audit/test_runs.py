@@ -130,12 +130,12 @@ def test_the_share_of_ids_that_bfloat16_keeps_is_torchs(vocab):
     """Eight binary digits hold every number below 256, and not all above it."""
     torch = pytest.importorskip("torch")
     ids = torch.arange(vocab)
-    kept = int((ids.to(torch.bfloat16).to(ids.dtype) == ids).sum())
-    assert (kept == vocab) == (vocab == 256)
+    unchanged = int((ids.to(torch.bfloat16).to(ids.dtype) == ids).sum())
+    assert (unchanged == vocab) == (vocab == 256)
 
     quantities = values_of_run("ids in bfloat16", token=255, vocab=vocab)
 
-    assert quantities["share of ids that stay"] == kept / vocab
+    assert quantities["share of ids that stay"] == unchanged / vocab
 
 
 def test_dsi_over_si_by_rules_is_what_the_errata_of_table_1_say():

@@ -112,8 +112,8 @@ def test_the_best_window_is_that_of_the_virtual_search():
 def test_operations_too_fast_to_emulate_are_overruns():
     spec = emulated_spec(latency="impossible", requests=1)
     result = run_all([spec])[spec]
-    kept = 1  # the target's prefill, which takes no time
-    overruns = 1 - kept / result.stats[0].operations
+    on_time = 1  # the target's prefill, which takes no time
+    overruns = 1 - on_time / result.stats[0].operations
     assert result.facts["overruns"] == overruns > 0.9
 
 

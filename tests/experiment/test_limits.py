@@ -85,7 +85,7 @@ def test_after_the_deadline_nothing_is_begun(runner, make):
     assert is_complete(spec)
 
 
-def test_workers_of_a_pair_are_kept_from_call_to_call(runner, monkeypatch):
+def test_workers_of_a_pair_stay_from_call_to_call(runner, monkeypatch):
     spec = measured_spec()
     runner.run([spec], Limits(requests=1))
     assert not is_complete(spec)
@@ -128,7 +128,7 @@ def key_of(spec) -> str:
 
 @pytest.mark.slow
 @both_kinds
-def test_a_disturbed_request_is_run_again_and_the_quietest_run_is_kept(runner, spec):
+def test_a_disturbed_request_is_run_again_and_the_quietest_run_stays(runner, spec):
     runner.run([spec])
     quiet = stored(spec).stats
     calm, busy = {"others": 0.0}, {"others": 1.0}
@@ -178,7 +178,7 @@ def test_a_repeat_for_fewer_requests_keeps_those_beyond(runner):
     assert after[2]["stats"] == before[2]["stats"]
 
 
-def test_a_search_is_kept_before_the_first_prompt_is_done(runner, monkeypatch):
+def test_a_search_is_stored_before_the_first_prompt_is_done(runner, monkeypatch):
     spec = measured_spec("speculative", "best")
     measure_prompt = measured.Measurement._measure_prompt
 

@@ -290,7 +290,7 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     assert np.isnan(compute("sequences 1", cell_with([])))
 
 
-def test_branches_of_real_runs_are_kept_with_their_cell():
+def test_branches_of_real_runs_are_stored_with_their_cell():
     first, again = run(doubt=0.5, alpha=0.6), run(doubt=0.5, alpha=0.6)
     assert again.cached
     assert first.stats == again.stats

@@ -95,10 +95,10 @@ def test_all_cores_of_a_pair_have_the_same_target_and_the_same_conditions():
     pairs = {plain_spec.pair for plain_spec in plain}
     assert pairs == {"all-cores/threads", "all-cores/tensors"}
 
-    kept = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
+    shared = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
     for plain_spec in plain:
         assert plain_spec.method == "autoregressive"
-        assert plain_spec.model_dump(include=kept) == spec.model_dump(include=kept)
+        assert plain_spec.model_dump(include=shared) == spec.model_dump(include=shared)
 
 
 def test_a_pair_whose_target_stands_on_no_other_pair_has_no_second_number():

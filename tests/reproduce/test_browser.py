@@ -81,7 +81,7 @@ class Lecture(NamedTuple):
 
     page: object
     errors: list[str]
-    book: Path
+    notebook: Path
     picture: object
     cells: list
     timelines: int
@@ -111,23 +111,23 @@ def opened_lecture(browser, lab, request):
     All tests of a lecture share it, and its page is closed before the next one opens:
     pages that nobody looks at would take processor time from the one that is tested.
     """
-    book = lab.books / f"{request.param}.ipynb"
-    copy_without_outputs(ROOT / "notebooks" / "learn" / book.name, book)
+    notebook = lab.notebooks / f"{request.param}.ipynb"
+    copy_without_outputs(ROOT / "notebooks" / "learn" / notebook.name, notebook)
     page, errors = new_page(browser)
     try:
         page.goto(lab.address(request.param))
-        cells = run_all_cells(page, book)
+        cells = run_all_cells(page, notebook)
         wait_until_still(page)
         picture = page.locator(
             ".widget-vbox:has(.widget-slider) .speclib-timeline > svg"
         )
         timelines = page.locator(".speclib-timeline > svg").count()
-        yield Lecture(page, errors, book, picture, cells, timelines)
+        yield Lecture(page, errors, notebook, picture, cells, timelines)
     finally:
         page.close()
 
 
-def run_all_cells(page, book: Path) -> list:
+def run_all_cells(page, notebook: Path) -> list:
     """Runs a lecture by the menu; its code cells as they are saved then."""
     # Before the kernel is idle, Run is ignored.
     page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
@@ -139,7 +139,7 @@ def run_all_cells(page, book: Path) -> list:
 
     for button in page.locator("button.widget-toggle-button").all():
         button.click()  # "More": unfolds the other sliders
-    return code_cells(late.nbformat.read(book, as_version=4))
+    return code_cells(late.nbformat.read(notebook, as_version=4))
 
 
 def copy_without_outputs(source: Path, target: Path) -> None:
@@ -157,7 +157,7 @@ def code_cells(notebook) -> list:
 def lecture(opened_lecture, request):
     """The lecture, once nothing on its page moves any more."""
     if request.config.getoption("loadgroup", False):
-        group = f"@{opened_lecture.book.stem}"
+        group = f"@{opened_lecture.notebook.stem}"
         assert request.node.nodeid.endswith(group), "tests are not shared out in groups"
     wait_until_still(opened_lecture.page)
     yield opened_lecture
@@ -476,7 +476,7 @@ class Exercise(NamedTuple):
 
 def exercises_of(lecture) -> list[Exercise]:
     """Those that the lecture's file with answers has."""
-    with_answers = ROOT / "notebooks" / "solutions" / lecture.book.name
+    with_answers = ROOT / "notebooks" / "solutions" / lecture.notebook.name
     exercises = []
     for cell in code_cells(late.nbformat.read(with_answers, as_version=4)):
         if "exercise" not in cell.metadata.get("tags", []):

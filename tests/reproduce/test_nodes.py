@@ -1,4 +1,4 @@
-"""Measured cells on nodes of a cluster: what one machine would do, and kept here."""
+"""Measured cells on nodes of a cluster: what one machine would do, and stored here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _own_cache(own_cache):
 
 
 # -- cells from elsewhere --------------------------------------------------------------
-def test_of_two_files_of_a_cell_the_one_with_more_requests_is_kept():
+def test_of_two_files_of_a_cell_the_one_with_more_requests_stays():
     spec = measured_spec()
     run_all([spec.changed(requests=1)])
     short = cache.text_of(key_of(spec))
@@ -115,7 +115,7 @@ def batch_of(name: str, *specs, is_main: bool = False) -> Batch:
 
 
 def batches() -> list[Batch]:
-    """Cells of four pools, which is more than the nodes have room for at once.
+    """Cells of four pools, which is more than the nodes can do at once.
 
     Their keys are fresh: the nodes' cache outlives a test.
     """
@@ -193,7 +193,7 @@ def do_on_nodes(
 
 
 @pytest.mark.slow
-def test_every_cell_is_done_and_kept_here_and_names_its_node(ray_nodes):
+def test_every_cell_is_done_and_stored_here_and_names_its_node(ray_nodes):
     measured = batches()
     runner = do_on_nodes(measured)
     assert not runner.errors

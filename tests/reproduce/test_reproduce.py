@@ -198,7 +198,7 @@ def test_a_changed_cell_changes_the_reports_and_no_run_is_repeated(home):
 
 
 # -- interruptions ---------------------------------------------------------------------
-def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
+def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_stored(tmp_path):
     home = make_home(tmp_path / "home")
     rows = home / ".cache" / "rows"
     process = command(home, *REPRODUCE)
@@ -210,8 +210,8 @@ def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
-    kept = times_of_change(rows.glob("*.jsonl"))
-    for path in kept:
+    stored = times_of_change(rows.glob("*.jsonl"))
+    for path in stored:
         head, *body = path.read_text().splitlines()
         assert json.loads(head)["key"] == path.stem
         for line in body:
@@ -219,7 +219,7 @@ def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
     assert not (home / "reports" / "ledger.csv").exists()
 
     run(home, *REPRODUCE)
-    assert times_of_change(kept) == kept
+    assert times_of_change(stored) == stored
     assert ledger_of(home)
 
 
@@ -246,7 +246,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "finished cells are kept" in err, out + err
+    assert "finished cells are stored" in err, out + err
 
 
 # -- mistakes --------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypa
         tmp_path / "home", virtual=["table-7"], measured=["table-7"], brief=True
     )
     out = run(home, *WITH_REAL_MODELS, status=1)
-    assert "failed; all others are kept" in out
+    assert "failed; all others are stored" in out
     assert "codellama-7b-34b" in out
 
     virtual_values = []

@@ -316,7 +316,7 @@ def test_work_takes_what_its_like_took_last_else_what_its_kind_took_last():
     assert pace.expect("script", "a") == 5.0
 
 
-def test_what_was_seen_is_kept_and_a_damaged_file_counts_as_empty():
+def test_what_was_seen_is_stored_and_a_damaged_file_counts_as_empty():
     pace = Pace.read()
     pace.note("measured", "toy", 10, seconds=4.0)
     assert Pace.read().expect("measured", "toy", 5) == 2.0

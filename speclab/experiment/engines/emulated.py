@@ -83,8 +83,8 @@ class EmulatedCell(TimedCell[TimedHeader, TimedRequest]):
                 machine=machine.name(),
                 created=f"{datetime.now():%Y-%m-%d %H:%M}",
             )
-        is_kept = self.keep(number, TimedRequest(stats=stats(trace), others=others))
-        if number == 0 and is_kept:
+        is_quietest = self.keep(number, TimedRequest(stats=stats(trace), others=others))
+        if number == 0 and is_quietest:
             self.header.trace = trace.to_json()
         self.header.seconds += round(seconds, 3)
         self.save()

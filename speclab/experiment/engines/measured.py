@@ -48,10 +48,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class OpenWorkers:
-    """The workers of the pair that was asked for last, kept from call to call.
+    """The workers of the pair that was asked for last, which stay from call to call.
 
     Starting them takes seconds, since models are built. Those of another pair are
-    stopped first: not every machine has room for two pairs. A context manager.
+    stopped first: not every machine has memory for two pairs. A context manager.
 
     ``facts``: what the results say besides of where they come from.
     """
@@ -338,9 +338,9 @@ class Measurement:
         bar: Progress,
         limits: Limits,
     ) -> dict[Spec, Exception]:
-        """Decode a prompt by plain decoding and by every cell, and keep what came.
+        """Decode a prompt by plain decoding and by every cell, and store what came.
 
-        Nothing is kept of a prompt whose time ran out. Returns the errors of cells.
+        Nothing is stored of a prompt whose time ran out. Returns the errors of cells.
         """
         if not cells:
             return {}

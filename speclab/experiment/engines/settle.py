@@ -84,7 +84,7 @@ def settle_alone(
     """A spec with its own window and settings settled, and the facts of how.
 
     A choice is made by the speed of all tokens, as a paper's grid search has it. What a
-    search found is kept in the cache.
+    search found is stored in the cache.
     """
     if not (spec.is_choice or spec.gamma == "best"):
         return settle_window(spec, c), {}

@@ -1,7 +1,7 @@
 """A timed cell under way, emulated or measured: what is known of its requests so far.
 
 What is known is on disk at once. A request may be run again where other programs kept
-the machine busy beside it; its quietest run is kept.
+the machine busy beside it; its quietest run stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TimedRequest:
     """What one request gave.
 
     others   the share of the machine that other programs took meanwhile
-    tries    how often it was run; of several, the one with the fewest others is kept
+    tries    how often it was run; of several, the one with the fewest others stays
     """
 
     stats: Stats
