@@ -149,7 +149,7 @@ def _check_ids(publications: dict[str, Publication]) -> None:
 
 
 def _check_ranks(publications: dict[str, Publication]) -> None:
-    """Of the gravest findings no two have the same rank."""
+    """No two of the gravest findings may have the same rank."""
     owners: dict[int, str] = {}
     for loaded in publications.values():
         for item in loaded.items:

@@ -159,7 +159,7 @@ def _half_a_digit(decimals: int) -> float:
 
 # -- formulas --------------------------------------------------------------------------
 def _all_combinations(printed: Mapping[str, Quantity]) -> dict[str, Values]:
-    """By name the values to be tried: those of one index of the arrays go together."""
+    """The values to be tried, by name: those of one index of the arrays go together."""
     uncertain = [name for name, number in printed.items() if not number.is_exact]
     if len(uncertain) > MOST_NUMBERS:
         raise BadValue(

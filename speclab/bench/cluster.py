@@ -51,7 +51,7 @@ class Cost(NamedTuple):
 
 
 def measure() -> Iterator[Cost]:
-    """Of every vocabulary, of all kinds of rows, in both worlds."""
+    """The costs for every vocabulary and all kinds of rows, in both worlds."""
     from speclib.worlds.cluster.cluster_world import Cluster
 
     for vocab in VOCABULARIES:

@@ -47,7 +47,7 @@ def differing(
     tokens: int,
     methods: Sequence[str] = METHODS,
 ) -> dict[str, list[Divergence]]:
-    """By method: where its outputs leave plain decoding's.
+    """Where each method's outputs leave plain decoding's, by its name.
 
     The models are the embedded ones, undilated; every method runs on the virtual clock.
     """

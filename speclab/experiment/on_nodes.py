@@ -134,12 +134,12 @@ class Nodes:
 
     @property
     def names(self) -> list[str]:
-        """Of the nodes that are not lost."""
+        """Names of the nodes that are not lost."""
         return list(self._helpers.alive)
 
     @property
     def idle(self) -> list[str]:
-        """Of those that do nothing now."""
+        """Names of the nodes that do nothing now."""
         return list(self._helpers.idle)
 
     @property

@@ -58,14 +58,14 @@ def _drawn_afresh(world: World, count: int) -> tuple[Drafted, ...]:
 def pearl_that_ends_untested(world: World, gamma: int) -> None:
     """PEARL with greedy drafts, whose last drafts are written without a test.
 
-    When a whole block has passed, and the next one would fill what is left of the text,
-    that next one is written at once.
+    When a whole block was accepted, and the next one would fill what is left of the
+    text, that next one is written at once.
     """
     _pearl_with_best_tokens(world, gamma, tests_the_end=False)
 
 
 def pearl_that_tests_to_the_end(world: World, gamma: int) -> None:
-    """The same without the mistake: nothing is written before the target's row."""
+    """The same without the mistake: nothing is written that was not scored before."""
     _pearl_with_best_tokens(world, gamma, tests_the_end=True)
 
 
@@ -90,7 +90,7 @@ def _pearl_with_best_tokens(world: World, gamma: int, *, tests_the_end: bool) ->
 def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
     """Random drafts, accepted as long as each is the target's likeliest token.
 
-    The token after them is drawn from the target's row.
+    The token after them is drawn from the target's distribution.
     """
     while world.going:
         drafted = _random_drafts(world, gamma)
@@ -98,8 +98,8 @@ def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
             world.target.score(world.text + ids(drafted), last=len(drafted))
         )
         accepted: Tokens = ()
-        for draft, row in zip(drafted, rows, strict=False):
-            if draft.token != int(np.argmax(row)):
+        for draft, p in zip(drafted, rows, strict=False):
+            if draft.token != int(np.argmax(p)):
                 break
             accepted += (draft.token,)
         position = len(world.text) + len(accepted)
@@ -131,8 +131,8 @@ def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
 def branch_chosen_by_the_target(world: World) -> None:
     """The draft's likeliest tokens, of which only the target's favourite is tested.
 
-    It passes with probability min(1, p / q), though nobody drew it from q. Where it
-    fails, the token with the largest p - q is written.
+    It is accepted with probability min(1, p / q), though nobody drew it from q. Where
+    it fails, the token with the largest p - q is written.
     """
     while world.going:
         q = _row_after(world, ())
@@ -168,10 +168,10 @@ def _comes_up(world: World, chance: float, position: int) -> bool:
 
 # -- a block tested as one -------------------------------------------------------------
 def block_tested_by_products(world: World, certain: bool = False) -> None:
-    """A block of which the longest part passes whose ratios outweigh its coins.
+    """A block of which the longest part is accepted whose ratios outweigh its coins.
 
     The ratios p / q of its drafts are multiplied, and cut at 1 after each; so are the
-    coins. After the part that passed the token is drawn from norm(max(0, p - q)), as if
+    coins. After the accepted part the token is drawn from norm(max(0, p - q)), as if
     each draft had been tested alone. ``certain``: the drafts are the draft's likeliest
     tokens, and their q is certain of them.
     """
@@ -228,8 +228,8 @@ def _block_and_rows(world: World, certain: bool) -> tuple[tuple[Drafted, ...], R
 def _prefix_weights(drafted: Sequence[Drafted], rows: Rows) -> list[float]:
     """The product of p / q over the first 0, 1, 2 ... drafts, cut at 1 after each."""
     weights = [1.0]
-    for draft, row in zip(drafted, rows, strict=False):
-        ratio = float(row[draft.token]) / float(draft.q[draft.token])
+    for draft, p in zip(drafted, rows, strict=False):
+        ratio = float(p[draft.token]) / float(draft.q[draft.token])
         weights.append(min(1.0, weights[-1] * ratio))
     return weights
 
@@ -237,7 +237,7 @@ def _prefix_weights(drafted: Sequence[Drafted], rows: Rows) -> list[float]:
 def _commit_block(
     world: World, drafted: Sequence[Drafted], rows: Rows, length: int, weight: float
 ) -> None:
-    """Writes the part that passed, and one more token."""
+    """Writes the accepted part, and one more token."""
     position = len(world.text) + length
     if length == len(drafted):
         after = world.coins.choose(rows[length], position, "target")
@@ -248,11 +248,11 @@ def _commit_block(
 
 
 def chances_by_products(bounds: Sequence[float]) -> Row:
-    """How likely 0, 1, 2 and 3 drafts pass a test by products of coins.
+    """How likely 0, 1, 2 and 3 drafts are accepted by a test of products of coins.
 
-    n drafts pass if n is the last number for which the product of the first n coins is
-    at most ``bounds[n - 1]``. The integrals over three coins are worked out here, since
-    the enumerator's coins decide between outcomes and cannot be multiplied.
+    n drafts are accepted if n is the last number for which the product of the first n
+    coins is at most ``bounds[n - 1]``. The integrals over three coins are worked out
+    here, since the enumerator's coins decide between outcomes and cannot be multiplied.
     """
     first, second, third = bounds
     three = third * (1 - _log(third) + _log(third) ** 2 / 2) if third > 0 else 0.0

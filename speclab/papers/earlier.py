@@ -18,7 +18,7 @@ def earlier_numbers(
     left_out: Iterable[tuple[str, str, str]],
     own_lines: Iterable[LedgerLine],
 ) -> dict[tuple[str, str, str], LedgerLine]:
-    """By (row, column, kind) of cells that were left out, their line in the ledger.
+    """The ledger's lines of cells that were left out, by (row, column, kind).
 
     ``own_lines`` are those of the ledger that no other machine has timed.
     """

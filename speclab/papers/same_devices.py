@@ -155,7 +155,7 @@ def read_statistic(stat: str, result: CellResult, scaled_tokens: int = 0) -> Est
 
 
 def plain_gain(result: CellResult, bound: Bound) -> float:
-    """By what plain decoding gets faster if it has the devices of a virtual run.
+    """How much faster plain decoding gets if it has the devices of a virtual run.
 
     Where the run is compared with another method, that one's devices count too: it is
     the quotient of both gains.

@@ -66,7 +66,7 @@ def add_second_number(
 def _quiet_results(
     specs: Iterable[Spec], cell_results: dict[Spec, CellResult]
 ) -> list[CellResult]:
-    """Of cells that were run, those beside which no program kept the machine busy."""
+    """The results of cells beside which no other program kept the machine busy."""
     results = []
     for spec in specs:
         cell_result = cell_results.get(spec)

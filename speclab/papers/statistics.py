@@ -131,13 +131,13 @@ def seconds(run: Totals) -> float:
 
 @statistic
 def draft_seconds(run: Totals) -> float:
-    """Of ``seconds``, those in which the draft model works."""
+    """The part of ``seconds`` in which the draft model works."""
     return run.counts.per_100(run.counts.step_draft)
 
 
 @statistic
 def verify_seconds(run: Totals) -> float:
-    """Of ``seconds``, those in which the target works or drafts are compared."""
+    """The part of ``seconds`` in which the target works or drafts are compared."""
     return run.counts.per_100(run.counts.step_target + run.counts.step_verify)
 
 

@@ -71,7 +71,7 @@ class Hit(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """By which share the first choice is slower than the fastest."""
+        """The share by which the first choice is slower than the fastest."""
         return 1 - self.measured / self.best
 
 

@@ -66,7 +66,7 @@ def works_at_once(trace: Trace) -> bool:
 
 
 def best_of_each_method(ranked: Iterable[Candidate]) -> list[Candidate]:
-    """Of candidates in their order, the first one of each method but plain decoding.
+    """The first candidate, in their order, of each method but plain decoding.
 
     Settings of one method that lie beside each other hardly differ: measuring three of
     them would answer one question.

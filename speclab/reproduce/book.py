@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from speclib.drawing.timeline.widget import Timeline
 
-# Of which kind a table's runs are shown: the first of these that it has.
+# A table's runs are shown of one kind: the first of these that it has.
 OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
 PREFERRED_KINDS = ("measured", "virtual", "emulated")
 

@@ -319,7 +319,7 @@ def _batches_of(book: Book) -> list[Batch]:
 
 # -- pages -----------------------------------------------------------------------------
 def _kind_of_pages(books: dict[str, Book]) -> str:
-    """By which kind the pace of writing reports is known."""
+    """The kind under which the pace of writing reports is known."""
     profile = next(iter(books.values())).profile
     return f"{profile.name}-pages"
 
@@ -373,7 +373,7 @@ def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | N
 
 
 def _parameters_of(book: Book) -> dict[str, object]:
-    """Of the notebook that shows a paper: nothing is run that is not there yet."""
+    """Parameters of the notebook that shows a paper: it runs nothing anew."""
     return {
         "paper": book.paper.key,
         "quick": book.profile.name == "quick",

@@ -70,7 +70,7 @@ def test_the_pointers_of_an_item_lead_somewhere(name):
 
 
 def test_what_holds_is_told_as_what_does_not():
-    """Of each paper the audit confirms something: its losslessness, first."""
+    """The audit confirms something of each paper: its losslessness, first."""
     for key in ("pearl", "easyspec", "duodecoding", "dsi"):
         names = [item.id for item in AUDIT[key].items]
         assert f"{key}-lossless" in names

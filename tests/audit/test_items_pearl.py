@@ -25,7 +25,7 @@ PEARL = publication("pearl")
 ITEMS = {item.id: item for item in PEARL.items}
 TEXTS = 164  # prompts of HumanEval, each of at most 1,024 tokens: Appendix C.1
 
-# Of each item the quantities that its arithmetic must give, from the printed cells.
+# The quantities that each item's arithmetic must give, from the printed cells.
 BY_HAND = {
     "pearl-table-2-pair": [
         {"table_2": 3.82, "speedup": 26.47 / 9.22},
@@ -175,7 +175,7 @@ def test_the_gpu_of_the_paper_is_that_of_its_facts():
 
 # -- formulas, by hand -----------------------------------------------------------------
 def test_a_run_has_two_tokens_at_acceptance_one_half():
-    """Of runs one half has 0 accepted drafts, a quarter 1, and so on: 1 on average."""
+    """Half of the runs have 0 accepted drafts, a quarter 1, and so on: 1 on average."""
     values = values_of_run("tokens of a run", alpha=0.5)
     assert values["accepted drafts"] == pytest.approx(1)
     assert values["accepted drafts and the target's token"] == pytest.approx(2)

@@ -85,7 +85,7 @@ def ratio_of_extremes(values: list[float]) -> float:
 
 
 def fastest_rows(numbers: Numbers) -> dict[str, str]:
-    """By column the row with the highest number."""
+    """The row with the highest number, by column."""
     columns = {column for _, column in numbers}
     best = {}
     for column in columns:

@@ -138,7 +138,7 @@ batches.calls = 0
 
 
 def specs_of(measured: list[Batch]) -> list[Spec]:
-    """Of all cells, in order."""
+    """The specs of all cells, in order."""
     specs: list[Spec] = []
     for batch in measured:
         specs += batch.specs

@@ -27,7 +27,7 @@ from .setup import Setup
 
 TASK = "humaneval"
 
-# Of methods that take their counts from c = t_target / t_draft; to measure it takes
+# The counts of methods that take them from c = t_target / t_draft; to measure it takes
 # seconds in each world, and any count is exact.
 COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
@@ -36,7 +36,7 @@ ONE_SHAPE = Arithmetic("bfloat16", FIXED_ROWS)
 RECORDED = Arithmetic("bfloat16", FIXED_ROWS, recorded=True)
 ANY_SHAPE = Arithmetic("bfloat16")
 
-# Of what is shown and not promised: of passes of any shape in bfloat16.
+# What is shown and not promised: passes of any shape in bfloat16.
 SHOWN_PROMPTS = 2
 SHOWN_TOKENS = 64
 

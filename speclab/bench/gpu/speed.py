@@ -98,7 +98,7 @@ def plain_decoding(
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
-    """Of passes that feed one token each; rows reach the CPU within a pass."""
+    """Seconds of passes that feed one token each; rows reach the CPU within a pass."""
     text = [1] * TEXT_LENGTH
     greedy = Sampler()
     seconds = []
